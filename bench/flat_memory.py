@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.report import Target, print_targets, write_results
 from node_client.display.view import NodeView
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport, TrainingTotals
 from node_client.model.policy import Policy
 from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
@@ -36,7 +36,7 @@ class WatchingView(NodeView):
     every: int
     readings: dict[int, int]
 
-    def note_step(self, report: StepReport, totals: Totals) -> None:
+    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
         """Read the memory in bytes where it is due."""
         super().note_step(report, totals)
         if report.step % self.every == 0:

@@ -13,10 +13,10 @@ from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier
 from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
-from node_client.learning.rows import Row, make_rows
-from node_client.learning.stopwatch import Stopwatch, clock_of
-from node_client.learning.update import MicroBatch, accumulate, choose_gradients
-from node_client.model.halves import made_whole
+from node_client.learning.timing import StepTimer, clock_of
+from node_client.learning.update.rows import TrainingRow, make_rows
+from node_client.learning.update.updater import MicroBatch, accumulate, choose_gradients
+from node_client.model.halves import full_precision
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
@@ -32,7 +32,7 @@ class Work:
     """Questions with completions to train on, and the log-probs (B, T) that they count against."""
 
     questions: list[str]
-    rows: list[Row]
+    rows: list[TrainingRow]
     old_logprobs: Tensor
 
 
@@ -112,7 +112,7 @@ def run_pass(work: Work, policy: Policy) -> Pass:
         policy=policy,
         scaler=make_scaler(policy, CONFIG),
         config=CONFIG,
-        watch=Stopwatch(clock_of(policy.device)),
+        watch=StepTimer(clock_of(policy.device)),
     )
     gradient = []
     for parameter in policy.trainable():
@@ -170,7 +170,7 @@ def _chances(policy: Policy, prompt: list[int], tokens: tuple[int, int]) -> list
 
 
 @torch.no_grad()
-def _logprobs(policy: Policy, rows: Sequence[Row]) -> Tensor:
+def _logprobs(policy: Policy, rows: Sequence[TrainingRow]) -> Tensor:
     """Return the log-probs (B, T) of the rows' tokens, on the CPU."""
     logprobs, _ = policy.logprobs([row.prompt for row in rows], [row.completion for row in rows])
     return logprobs.cpu()
@@ -181,6 +181,6 @@ def _step(size: Size, model: Path, device: str, verifier: Verifier) -> tuple[flo
     policy = Policy.load(str(model), device=device)
     trainer = make_trainer(size, policy=policy, verifier=verifier, config=bench_config(size))
     report = trainer.step()
-    with made_whole(policy.remainders):
+    with full_precision(policy.remainders):
         weights = [part.detach().to("cpu", copy=True) for part in policy.trainable()]
     return report.grad_norm, weights

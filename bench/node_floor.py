@@ -5,7 +5,7 @@ from statistics import median
 import torch
 
 from bench.node_sizes import COMPLETIONS, Size
-from node_client.learning.stopwatch import clock_of
+from node_client.learning.timing import clock_of
 
 # Mean tokens of a prompt of the starter tasks, with the system prompt.
 PROMPT_TOKENS = 50

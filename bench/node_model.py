@@ -8,7 +8,7 @@ from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
 
 from bench.node_sizes import Size
-from node_client.model.tokenizer import PHRASES, build_tokenizer
+from node_client.model.demo.tokenizer import PHRASES, build_tokenizer
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 CHAT_TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}<assistant>"

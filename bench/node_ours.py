@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.node_pace import Turn, await_go, peak_memory
 from bench.node_sizes import Size
 from bench.node_work import KEY, LenientVerifier, bench_season
-from node_client.learning.stopwatch import clock_of
+from node_client.learning.timing import clock_of
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import NoExchange

@@ -19,7 +19,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from bench.node_pace import Turn, await_go, peak_memory
 from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier, draw_tasks
-from node_client.learning.stopwatch import clock_of
+from node_client.learning.timing import clock_of
 from node_client.model.prompts import write_prompt
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import DrawnTask, Verdict

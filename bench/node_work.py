@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from bench.node_sizes import COMPLETIONS, Size
-from node_client.learning.curriculum import SeasonMix
+from node_client.learning.questions.choice import TaskStream
+from node_client.learning.questions.curriculum import SeasonMix
 from node_client.learning.rewards import Reward
-from node_client.learning.stream import TaskStream
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from node_client.learning.held_out import HeldOutSet
+from node_client.learning.questions.held_out import HeldOutSet
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season

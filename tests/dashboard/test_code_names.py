@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 from django.utils import translation
 
-from node_client.learning.external import DropReason
+from node_client.learning.external.checking import DropReason
 from swarm_web.dashboard.templatetags.figures import name_code
 
 

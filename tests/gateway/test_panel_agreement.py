@@ -20,7 +20,7 @@ from judge.services.seasons import end_season
 from node_client.display.health import State, judge_health
 from node_client.display.panel import render
 from node_client.display.view import NodeView
-from node_client.learning.report import Totals
+from node_client.learning.report import TrainingTotals
 from node_client.swarm.connection import LinkState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
@@ -100,7 +100,9 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
 ) -> None:
     await exchange(season, amber.node, bold.node)
     await exchange(season, bold.node, amber.node)
-    totals = Totals(local_used=40, external_used=3, external_dropped=Counter(not_informative=17))
+    totals = TrainingTotals(
+        local_used=40, external_used=3, external_dropped=Counter(not_informative=17)
+    )
     made = replace(report(reward=0.7925), informative_share=0.625)
     said = ReportTraining(
         id="t",

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from node_client.learning.curriculum import SeasonMix
-from node_client.learning.stream import TaskStream
+from node_client.learning.questions.choice import TaskStream
+from node_client.learning.questions.curriculum import SeasonMix
 from node_client.learning.trainer import Trainer
-from node_client.model.make_model import Base, build_model
+from node_client.model.demo.make_model import Base, build_model
+from node_client.model.demo.tokenizer import build_tokenizer
+from node_client.model.demo.warmup import WarmUpConfig
 from node_client.model.policy import Policy
-from node_client.model.tokenizer import build_tokenizer
-from node_client.model.warmup import WarmUpConfig
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
@@ -47,9 +47,9 @@ def writing_policy(*, seed: int = 0) -> Policy:
     policy = toy_policy(seed=seed)
     table = policy._model.get_input_embeddings().weight
     assert isinstance(table, Tensor)
-    texts = [str(policy._words.tokenizer.decode([token])) for token in range(len(table))]
+    texts = [str(policy._tokenizer.tokenizer.decode([token])) for token in range(len(table))]
     written = [text == "\n" or (len(text) == 1 and " " <= text <= "~") for text in texts]
-    for token in policy._words.ends:
+    for token in policy._tokenizer.ends:
         written[token] = True
     with torch.no_grad():
         table[:, 0] = torch.tensor(written) * 4.0 - 2.0
@@ -139,7 +139,7 @@ class FailingVerifier(BorrowingVerifier):
 
 
 class PoolInMemory:
-    """An Exchange that keeps what is published and offers what it was given."""
+    """A RolloutExchange that keeps what is published and offers what it was given."""
 
     def __init__(self, offered: Sequence[ExternalRollout] = ()) -> None:
         self.offered = list(offered)

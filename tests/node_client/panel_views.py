@@ -3,7 +3,7 @@
 from collections import Counter
 
 from node_client.display.view import NodeView
-from node_client.learning.report import ShownExample, StepReport, Totals
+from node_client.learning.report import ShownExample, StepReport, TrainingTotals
 from node_client.site import Site
 from node_client.swarm.connection import LinkState
 from swarm_protocol.messages import RoundInfo, Standing
@@ -35,8 +35,8 @@ def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> S
     )
 
 
-def totals() -> Totals:
-    return Totals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
+def totals() -> TrainingTotals:
+    return TrainingTotals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
 
 
 def full_view() -> NodeView:

@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from node_client.display.view import NodeView
-from node_client.learning.report import StepReport, Totals
-from node_client.model.completion import Generated
-from node_client.model.make_model import build_model
+from node_client.learning.report import StepReport, TrainingTotals
+from node_client.model.demo.make_model import build_model
+from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.policy import Policy
-from node_client.model.tokenizer import build_tokenizer
+from node_client.model.sampling import Generated
 from node_client.runtime.node import SwarmNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -92,7 +92,7 @@ class CountingView(NodeView):
     used_of: Counter[str] = field(default_factory=Counter)
     supplied: int = 0
 
-    def note_step(self, report: StepReport, totals: Totals) -> None:
+    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
         """Count a step's rollouts of others."""
         super().note_step(report, totals)
         self.used_of.update(name.node for name in report.used)

@@ -198,7 +198,7 @@ def make_model(
     """Create one of the demo's small models on this machine."""
     from rich.progress import Progress
 
-    from node_client.model.make_model import make  # imports torch and transformers
+    from node_client.model.demo.make_model import make  # imports torch and transformers
     from swarm_tasks.verifier import Verifier
 
     with Progress(console=Console()) as bar, Verifier() as verifier:

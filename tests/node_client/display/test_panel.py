@@ -11,7 +11,7 @@ from node_client.display.events import MemoryUse
 from node_client.display.lines import describe_upgrade
 from node_client.display.panel import render
 from node_client.display.view import NodeView, SavedStep
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.storage.state import Lifetime
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundInfo, StandingRemark

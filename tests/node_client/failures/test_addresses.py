@@ -94,7 +94,7 @@ async def test_a_node_that_was_welcomed_there_before_trains_on(tmp_path: Path) -
         options = ("--steps", "1", "--model", str(tmp_path / "model"), "--plain")
         ended = await join_at(url, tmp_path, *options)
     assert ended.code == 0, ended
-    assert "going on without it" in ended.out
+    assert "continuing without it" in ended.out
     assert "saved a checkpoint at step 1" in ended.out
 
 

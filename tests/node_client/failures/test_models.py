@@ -59,7 +59,7 @@ def blow_up(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (make_image_model, "a vit is no language model"),
+        (make_image_model, "a vit is not a language model"),
         (lose_weights, "has no weights"),
         (cut_weights_short, "model.safetensors is cut short"),
         (lose_a_shard, "model-2.safetensors is missing"),
@@ -110,7 +110,7 @@ def test_a_device_that_is_not_there_is_told_with_those_that_are(
 ) -> None:
     ended = train(tmp_path, "--device", device)
     assert ended.code == FAILED
-    assert f"The device {device} is not there" in ended.told
+    assert f"The device {device} is not available" in ended.told
     assert "this machine has cpu" in ended.told
 
 

@@ -8,18 +8,18 @@ from rich.console import Console
 
 from node_client.lab.bases import find_base, make_bases
 from node_client.lab.config import Experiment, parse_experiment
-from node_client.model import make_model
-from node_client.model.make_model import ThinkingBase
+from node_client.model.demo import make_model
+from node_client.model.demo.make_model import ThinkingBase
+from node_client.model.demo.teacher import WritingHabits
+from node_client.model.demo.warmup import WarmUpConfig
 from node_client.model.policy import Policy
-from node_client.model.warmup import WarmUpConfig
-from node_client.model.working import Manner
 
 QUICK = ThinkingBase(
     hidden_size=16,
     layers=1,
     heads=2,
     warm_up=WarmUpConfig(steps=2, batch_size=4),
-    manner=Manner(),
+    manner=WritingHabits(),
 )
 
 

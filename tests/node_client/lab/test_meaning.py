@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from node_client.lab.config import parse_experiment, plan_nodes
-from node_client.model.pretrained import BASE_MODELS, DEMO_BASES
+from node_client.model.loading.pretrained import BASE_MODELS, DEMO_BASES
 from tests.node_client.fakes import SUMS
 
 PUBLISHED = Path(__file__).with_name("published.json")

@@ -4,10 +4,9 @@ import msgspec
 
 from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
-from node_client.learning.external import ExternalJudge
-from node_client.learning.rewards import Binary
-from node_client.learning.sender import read_sender
-from node_client.model.tokenizer import build_tokenizer
+from node_client.learning.external.checking import ExternalChecker, read_sender_logprobs
+from node_client.learning.rewards import BinaryReward
+from node_client.model.demo.tokenizer import build_tokenizer
 from swarm_protocol.messages import ExternalRollout
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import external_sum, toy_policy, toy_season
@@ -37,17 +36,17 @@ def poisoned(
 
 def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: Verifier) -> None:
     [shared] = poisoned(verifier, external_sum(verifier, MIXED))
-    judge = ExternalJudge(
+    checker = ExternalChecker(
         policy=toy_policy(),
         verifier=verifier,
         season=toy_season(),
         node="honest",
         max_completion_length=LONGEST,
-        reward=Binary(),
+        reward=BinaryReward(),
     )
-    judged = judge.judge([shared], wanted=1)
-    assert not judged.dropped
-    [group] = judged.groups
+    checked = checker.check([shared], wanted=1)
+    assert not checked.dropped
+    [group] = checked.groups
     assert group.rewards == [1, 1, 0, 0]
     right, *_, wrong = [completion.text for completion in shared.rollout.completions]
     assert right.startswith(PLANTED)
@@ -60,7 +59,7 @@ def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Veri
     tokenizer = build_tokenizer()
     for completion in shared.rollout.completions:
         count = len(tokenizer.encode(completion.text)) + 1  # and the end of the sequence
-        sender = read_sender(completion, token_count=count, same_tokenizer=True)
+        sender = read_sender_logprobs(completion, token_count=count, same_tokenizer=True)
         assert sender is not None
         assert sender.tokens is not None
         assert max(sender.tokens) < -31.99

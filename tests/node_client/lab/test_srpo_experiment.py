@@ -9,10 +9,10 @@ import pytest
 from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, parse_experiment, read_experiment
 from node_client.lab.swarm import LabSwarm
-from node_client.learning.subjects import CODE, MATHEMATICS
-from node_client.model.completion import Generated
-from node_client.model.make_model import THINKER_TASKS
+from node_client.learning.questions.subjects import CODE, MATHEMATICS
+from node_client.model.demo.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 from tests.node_client.fakes import SUMS, BorrowingVerifier

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from node_client.errors import MemoryExhaustedError
-from node_client.learning.crew import follow
 from node_client.learning.team import LaunchedTeam
+from node_client.learning.team_messages import follow
 from node_client.model.policy import Policy
 from tests.node_client.fakes import toy_policy
 from tests.node_client.learning.team_member import work

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 
 
 def sum_of(question: str) -> int:

@@ -5,37 +5,33 @@ from pathlib import Path
 
 import torch
 
-from node_client.learning.crew import Begin, Dismiss, Update, answer, follow
-from node_client.learning.optimizer import begin_training, make_scaler
-from node_client.learning.team import ALONE, LaunchedTeam, Team
-from node_client.learning.update import UpdateReport
+from node_client.learning.team import LaunchedTeam, Team
+from node_client.learning.team_messages import Dismiss, TeamLeader, follow
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.updater import Updater
 from node_client.model.policy import Policy
 from tests.node_client.fakes import toy_policy
-from tests.node_client.learning.teamwork import CONFIG, ORDER, UPDATES, update
+from tests.node_client.learning.teamwork import CONFIG, REQUEST, UPDATES
 
 
 def work(policy: Policy, team: Team) -> dict[str, object]:
     """Answer and update as a resumed leader does, and return answers, weights and reports."""
-    optimizer = begin_training(policy, CONFIG)
-    update(UPDATES[0], policy, optimizer, ALONE, config=CONFIG)
-    team.announce(Begin(CONFIG))
-    team.align(policy, optimizer, make_scaler(policy, CONFIG))
-    team.announce(ORDER)
-    answers = answer(ORDER, policy=policy, team=team)
-    reports = [_announced(order, policy, optimizer, team) for order in UPDATES]
-    team.announce(Dismiss())
+    watch = StepTimer(lambda: 0.0)
+    earlier = Updater.begin(policy, CONFIG)
+    earlier.update(UPDATES[0].groups, max_completion_length=4, watch=watch)
+    leader = TeamLeader(policy, CONFIG, team=team)
+    leader.load_state(earlier.state())
+    answers = leader.generate(REQUEST)
+    reports = [
+        leader.update(each.groups, max_completion_length=each.max_completion_length, watch=watch)
+        for each in UPDATES
+    ]
+    team.send(Dismiss())
     return {
         "answers": [[given.text for given in group] for group in answers],
         "weights": [parameter.detach() for parameter in policy.trainable()],
         "reports": [(report.loss, report.grad_norm) for report in reports],
     }
-
-
-def _announced(
-    order: Update, policy: Policy, optimizer: torch.optim.Optimizer, team: Team
-) -> UpdateReport:
-    team.announce(order)
-    return update(order, policy, optimizer, team, config=CONFIG)
 
 
 def main(folder: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.learning.external_sampling import Strategy, make_strategy
+from node_client.learning.external.sampling import SamplingStrategy, make_strategy
 
 MODULE = """
-from node_client.learning.external_sampling import Strategy
+from node_client.learning.external.sampling import SamplingStrategy
 
-class Own(Strategy):
+class Own(SamplingStrategy):
     def weigh(self, groups):
         return [1.0 for _ in groups]
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_class_of_ones_own_is_made() -> None:
-    assert isinstance(make_strategy("own_part:Own"), Strategy)
+    assert isinstance(make_strategy("own_part:Own"), SamplingStrategy)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_a_class_of_ones_own_is_made() -> None:
         ("torn_part:Own", "cannot be imported"),
         ("own_part:Other", "cannot be imported"),
         ("own_part:Failing", "cannot be made: no such file"),
-        ("own_part:Strategy", "cannot be made"),
+        ("own_part:SamplingStrategy", "cannot be made"),
         # It would end the process if it were called.
-        ("sys:exit", "is not a Strategy"),
-        ("builtins:dict", "is not a Strategy"),
+        ("sys:exit", "is not a SamplingStrategy"),
+        ("builtins:dict", "is not a SamplingStrategy"),
     ],
 )
 def test_what_is_no_such_class_is_refused_with_what_helps(name: str, complaint: str) -> None:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.learning.confidence import confidences
 from node_client.learning.rewards import REWARDS as BY_NAME
-from node_client.learning.rewards import Reward, make_reward
+from node_client.learning.rewards import Reward, confidences, make_reward
 from node_client.settings.ranges import REWARDS
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.prompts import SYSTEM_PROMPT

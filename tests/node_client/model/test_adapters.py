@@ -8,13 +8,14 @@ from transformers import AutoModelForCausalLM
 
 from node_client.errors import CheckpointError, SettingsError
 from node_client.learning.optimizer import begin_training
-from node_client.learning.team import ALONE
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.updater import Updater
+from node_client.model.loading.pretrained import merge_adapters
 from node_client.model.policy import Policy
-from node_client.model.pretrained import merge_adapters
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 from tests.node_client.full_disk import files_of_at_most
-from tests.node_client.learning.teamwork import UPDATES, update
+from tests.node_client.learning.teamwork import UPDATES
 
 # Importing peft takes seconds.
 pytestmark = pytest.mark.slow
@@ -31,7 +32,8 @@ def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
 
 def trained(policy: Policy) -> Policy:
     """Let the policy take an optimizer step with its adapters."""
-    update(UPDATES[0], policy, begin_training(policy, CONFIG), ALONE, config=CONFIG)
+    updater = Updater.begin(policy, CONFIG)
+    updater.update(UPDATES[0].groups, max_completion_length=4, watch=StepTimer(lambda: 0.0))
     return policy
 
 

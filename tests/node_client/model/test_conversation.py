@@ -5,9 +5,9 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from node_client.model.conversation import Conversation, Manner
-from node_client.model.make_model import build_model
-from node_client.model.tokenizer import build_tokenizer
+from node_client.model.conversation import ChatSettings, Conversation
+from node_client.model.demo.make_model import build_model
+from node_client.model.demo.tokenizer import build_tokenizer
 from tests.node_client.fakes import TOY
 
 ROLES = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
@@ -51,8 +51,8 @@ Start = Callable[..., tuple[Conversation, Heard]]
 def start(tokenizer: PreTrainedTokenizerBase) -> Start:
     def begin(*, most: int = 1000, temperature: float = 0.0) -> tuple[Conversation, Heard]:
         model: Any = Heard(tokenizer, most=most)
-        manner = Manner(system_prompt="Hi.", temperature=temperature, max_new_tokens=10)
-        return Conversation(model=model, tokenizer=tokenizer, manner=manner), model
+        settings = ChatSettings(system_prompt="Hi.", temperature=temperature, max_new_tokens=10)
+        return Conversation(model=model, tokenizer=tokenizer, settings=settings), model
 
     return begin
 
@@ -114,7 +114,7 @@ def test_a_real_model_answers_in_pieces() -> None:
     conversation = Conversation(
         model=build_model(TOY, seed=0),
         tokenizer=build_tokenizer(),
-        manner=Manner(system_prompt="", temperature=0.7, max_new_tokens=5),
+        settings=ChatSettings(system_prompt="", temperature=0.7, max_new_tokens=5),
     )
     pieces: list[str] = []
     conversation.ask("1 + 1?", heard=pieces.append)

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from node_client.learning.optimizer import begin_training
-from node_client.model.halves import join, made_whole, split
+from node_client.model.halves import full_precision, join, split
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
@@ -155,6 +155,6 @@ def test_weights_are_whole_for_a_moment_only() -> None:
     policy = halved_policy()
     (parameter, *_) = policy.remainders
     before = parameter.data
-    with made_whole(policy.remainders):
+    with full_precision(policy.remainders):
         assert parameter.dtype == torch.float32
     assert parameter.data.data_ptr() == before.data_ptr()

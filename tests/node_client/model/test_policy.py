@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from node_client.errors import ModelUnavailableError
+from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.policy import Policy
+from node_client.model.policy_tokenizer import PolicyTokenizer
 from node_client.model.sampling import Sampling, sample_tokens
-from node_client.model.tokenizer import build_tokenizer
-from node_client.model.words import Words
 from tests.node_client.fakes import toy_policy
 
 QUESTIONS = ["Calculate 3 - 1.", "Spell this word backward (example: sun -> nus): both", "?"]
@@ -32,7 +32,7 @@ def test_batched_log_probs_equal_unbatched_ones(policy: Policy) -> None:
 
 def test_log_probs_are_of_the_temperature_that_was_sampled_at(policy: Policy) -> None:
     prompt = [policy.prompt_ids("?")]
-    vocabulary = [[token] for token in range(len(policy._words.tokenizer))]
+    vocabulary = [[token] for token in range(len(policy._tokenizer.tokenizer))]
     for temperature in (0.5, 1.0):
         logprobs, _ = policy.logprobs(prompt * len(vocabulary), vocabulary, temperature=temperature)
         assert logprobs.exp().sum().item() == pytest.approx(1, abs=1e-4)
@@ -84,7 +84,7 @@ def test_many_questions_are_generated_in_several_batches(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0)
-    monkeypatch.setattr("node_client.model.batches.GENERATION_TOKENS", 50)
+    monkeypatch.setattr("node_client.model.sampling.GENERATION_TOKENS", 50)
     assert policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0) == whole
 
 
@@ -111,10 +111,10 @@ def test_generated_completion_is_encoded_as_it_was_generated(policy: Policy) -> 
 
 @pytest.mark.parametrize("text", ["", " 7 x 6 ", "<answer>42</answer>", "4<eos>", "e\u0301 数 🙂"])
 def test_a_text_is_encoded_as_transformers_does_it(policy: Policy, text: str) -> None:
-    words, tokenizer = policy._words, policy._words.tokenizer
+    wrapper, tokenizer = policy._tokenizer, policy._tokenizer.tokenizer
     ids = tokenizer.encode(text, add_special_tokens=False)
-    assert words.encode(text) == ids
-    assert words.decode(ids) == tokenizer.decode(ids, skip_special_tokens=True)
+    assert wrapper.encode(text) == ids
+    assert wrapper.decode(ids) == tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def test_a_tokenizer_that_is_more_than_its_backend_is_asked_itself(
@@ -123,8 +123,8 @@ def test_a_tokenizer_that_is_more_than_its_backend_is_asked_itself(
     tokenizer = build_tokenizer()
     plain = tokenizer.decode
     monkeypatch.setattr(tokenizer, "decode", lambda ids, **how: str(plain(ids, **how)).upper())
-    words = Words(tokenizer, policy._model)
-    assert words.decode(words.encode("abc")) == "ABC"
+    wrapper = PolicyTokenizer(tokenizer, policy._model)
+    assert wrapper.decode(wrapper.encode("abc")) == "ABC"
 
 
 @pytest.mark.parametrize("text", ["<eos>", "4<pad>", "e\u0301"])

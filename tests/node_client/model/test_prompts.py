@@ -1,8 +1,8 @@
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.prompts import write_prompt
-from node_client.model.tokenizer import build_tokenizer
 
 TOLD = "Answer between <answer> and </answer>."
 ROLES = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"

@@ -21,13 +21,19 @@ from transformers import (
 )
 
 from node_client.model import scoring
-from node_client.model.scoring import PLAIN, Way, find_way, make_batch, score
+from node_client.model.scoring import (
+    PLAIN,
+    ScoringMode,
+    find_scoring_mode,
+    make_scoring_batch,
+    score,
+)
 from tests.node_client.fakes import toy_policy
 from tests.node_client.model.shapes import SHAPE
 
-BEST = Way(shared_prompts=True, separate_head=True)
-CAPPED = Way(shared_prompts=True, separate_head=False)
-ARCHITECTURES: dict[str, tuple[Callable[[], PreTrainedConfig], Way]] = {
+BEST = ScoringMode(shared_prompts=True, separate_head=True)
+CAPPED = ScoringMode(shared_prompts=True, separate_head=False)
+ARCHITECTURES: dict[str, tuple[Callable[[], PreTrainedConfig], ScoringMode]] = {
     "qwen2": (lambda: Qwen2Config(**SHAPE), BEST),
     "qwen3": (lambda: Qwen3Config(**SHAPE), BEST),
     "llama": (lambda: LlamaConfig(**SHAPE), BEST),
@@ -60,7 +66,7 @@ ARCHITECTURES: dict[str, tuple[Callable[[], PreTrainedConfig], Way]] = {
             bos_token_id=1,
             eos_token_id=2,
         ),
-        Way(shared_prompts=False, separate_head=True),
+        ScoringMode(shared_prompts=False, separate_head=True),
     ),
 }
 PROMPTS = [[3, 4, 5, 6, 7, 8, 9], [10, 11], [3, 4, 5, 6, 7, 8, 9], [10, 11], [12, 13, 14]]
@@ -79,10 +85,10 @@ def build(architecture: str) -> PreTrainedModel:
     return model
 
 
-def run(model: PreTrainedModel, way: Way) -> tuple[Tensor, list[Tensor]]:
+def run(model: PreTrainedModel, mode: ScoringMode) -> tuple[Tensor, list[Tensor]]:
     """Return log-probs, and the gradients of a sum of them with unequal weights."""
-    batch = make_batch(PROMPTS, COMPLETIONS, pad_id=0, device=model.device, way=way)
-    logprobs = score(model, batch, temperature=0.7, way=way)
+    batch = make_scoring_batch(PROMPTS, COMPLETIONS, pad_id=0, device=model.device, mode=mode)
+    logprobs = score(model, batch, temperature=0.7, mode=mode)
     model.zero_grad()
     (logprobs * torch.arange(1, logprobs.numel() + 1).view_as(logprobs)).sum().backward()  # type: ignore[no-untyped-call]
     return logprobs.detach(), [
@@ -94,9 +100,9 @@ def run(model: PreTrainedModel, way: Way) -> tuple[Tensor, list[Tensor]]:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_chosen_way_gives_plain_log_probs_and_gradients(architecture: str) -> None:
     model = build(architecture)
-    way = find_way(model, pad_id=0)
-    assert way == ARCHITECTURES[architecture][1]
-    logprobs, gradients = run(model, way)
+    mode = find_scoring_mode(model, pad_id=0)
+    assert mode == ARCHITECTURES[architecture][1]
+    logprobs, gradients = run(model, mode)
     plain_logprobs, plain_gradients = run(model, PLAIN)
     assert torch.allclose(logprobs, plain_logprobs, atol=1e-4)
     scale = max(gradient.abs().max().item() for gradient in plain_gradients)
@@ -119,17 +125,19 @@ def test_completions_of_one_token_need_no_second_run() -> None:
     shared, plain = (
         score(
             model,
-            make_batch(PROMPTS, [[5]] * 5, pad_id=0, device=model.device, way=way),
+            make_scoring_batch(PROMPTS, [[5]] * 5, pad_id=0, device=model.device, mode=mode),
             temperature=1.0,
-            way=way,
+            mode=mode,
         )
-        for way in (BEST, PLAIN)
+        for mode in (BEST, PLAIN)
     )
     assert torch.allclose(shared, plain, atol=1e-4)
 
 
 def test_equal_prompts_are_run_once() -> None:
-    batch = make_batch(PROMPTS, COMPLETIONS, pad_id=0, device=torch.device("cpu"), way=BEST)
+    batch = make_scoring_batch(
+        PROMPTS, COMPLETIONS, pad_id=0, device=torch.device("cpu"), mode=BEST
+    )
     assert batch.prompts.shape == (3, 7)
     assert batch.owners.tolist() == [0, 1, 0, 1, 2]
 

@@ -1,12 +1,12 @@
-"""A leader that fails in the middle of an order, and a follower that waits for its part."""
+"""A leader that fails while a message is carried out, and a follower that waits for its part."""
 
 import torch
 
-from node_client.learning.crew import Begin, follow
 from node_client.learning.team import LaunchedTeam
+from node_client.learning.team_messages import BeginTraining, follow
 from node_client.runtime.run import leading
 from tests.node_client.fakes import toy_policy
-from tests.node_client.learning.teamwork import CONFIG, ORDER
+from tests.node_client.learning.teamwork import CONFIG, REQUEST
 
 
 def main() -> None:
@@ -15,8 +15,8 @@ def main() -> None:
     team = LaunchedTeam()
     if team.rank > 0:
         follow(team, toy_policy())
-    with leading(team), team.carrying_out(Begin(CONFIG)):
-        raise RuntimeError(f"failed before {type(ORDER).__name__}")
+    with leading(team), team.sending(BeginTraining(CONFIG)):
+        raise RuntimeError(f"failed before {type(REQUEST).__name__}")
 
 
 if __name__ == "__main__":

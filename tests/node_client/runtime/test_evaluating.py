@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from node_client.learning.held_out import QUESTIONS_AT_ONCE, Evaluation, HeldOutScore
+from node_client.learning.questions.held_out import QUESTIONS_AT_ONCE, Evaluation, HeldOutScore
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import practice_season

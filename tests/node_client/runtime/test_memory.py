@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from node_client.display.view import NodeView
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport, TrainingTotals
 from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -25,7 +25,7 @@ class CountingView(NodeView):
 
     counts: list[int]
 
-    def note_step(self, report: StepReport, totals: Totals) -> None:
+    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
         super().note_step(report, totals)
         if self.steps_here % STRETCH:
             return

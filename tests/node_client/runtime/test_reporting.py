@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport, TrainingTotals
 from node_client.runtime.reporting import Reporter
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
@@ -39,18 +39,18 @@ def ids_of(said: ReportTraining) -> list[str]:
 
 async def test_a_superseded_report_leaves_its_names_to_the_next() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
-        reporter.put(step_report(1, "a"), Totals())
-        reporter.put(step_report(2, "b"), Totals())
+        reporter.put(step_report(1, "a"), TrainingTotals())
+        reporter.put(step_report(2, "b"), TrainingTotals())
         [said] = await coordinator.heard(ReportTraining)
     assert (said.step, ids_of(said)) == (2, ["a", "b"])
 
 
 async def test_names_that_were_taken_are_not_told_again() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
-        reporter.put(step_report(1, "a"), Totals())
+        reporter.put(step_report(1, "a"), TrainingTotals())
         await coordinator.heard(ReportTraining)
         await reporter.outbox.empty.wait()
-        reporter.put(step_report(2, "b"), Totals())
+        reporter.put(step_report(2, "b"), TrainingTotals())
         said = await coordinator.heard(ReportTraining, count=2)
     assert [ids_of(each) for each in said] == [["a"], ["b"]]
 
@@ -60,17 +60,17 @@ async def test_names_of_a_refused_report_are_told_by_the_next() -> None:
     coordinator = Coordinator()
     coordinator.refusals[ReportTraining] = ErrorCode.SEASON_NONE
     async with running(coordinator), running_reporter(coordinator, refusals) as reporter:
-        reporter.put(step_report(1, "a"), Totals())
+        reporter.put(step_report(1, "a"), TrainingTotals())
         await reporter.outbox.empty.wait()
         assert [refusal.code for refusal in refusals] == [ErrorCode.SEASON_NONE]
         del coordinator.refusals[ReportTraining]
-        reporter.put(step_report(2), Totals())
+        reporter.put(step_report(2), TrainingTotals())
         said = await coordinator.heard(ReportTraining, count=2)
     assert ids_of(said[-1]) == ["a"]
 
 
 async def test_no_more_names_are_owed_than_a_report_holds() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
-        reporter.put(step_report(1, *(f"r{n}" for n in range(MAX_USED + 2))), Totals())
+        reporter.put(step_report(1, *(f"r{n}" for n in range(MAX_USED + 2))), TrainingTotals())
         [said] = await coordinator.heard(ReportTraining)
     assert ids_of(said) == [f"r{n}" for n in range(2, MAX_USED + 2)]

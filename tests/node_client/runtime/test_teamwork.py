@@ -67,10 +67,10 @@ def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> No
     assert (refused.stdout + refused.stderr).count("error: ") == 1
 
 
-def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -> None:
+def test_a_leader_that_fails_while_a_message_is_carried_out_leaves_nobody_waiting() -> None:
     ran = run_forked(PAIR, "tests.node_client.runtime.deserter")
     assert ran.returncode == 1
-    assert "RuntimeError: failed before Answer" in ran.stderr
+    assert "RuntimeError: failed before GenerateAnswers" in ran.stderr
 
 
 def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from node_client.display.view import NodeView
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport, TrainingTotals
 from node_client.runtime import saving
 from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
@@ -39,7 +39,7 @@ class TellingView(NodeView):
 
     tell: int
 
-    def note_step(self, report: StepReport, totals: Totals) -> None:
+    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
         super().note_step(report, totals)
         os.write(self.tell, b".")
 

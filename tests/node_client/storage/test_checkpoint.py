@@ -8,10 +8,10 @@ import torch
 
 from node_client.errors import CheckpointError
 from node_client.learning.trainer import Trainer
-from node_client.model.make_model import Base, build_model
+from node_client.model.demo.make_model import Base, build_model
+from node_client.model.demo.tokenizer import build_tokenizer
+from node_client.model.demo.warmup import WarmUpConfig
 from node_client.model.policy import Policy
-from node_client.model.tokenizer import build_tokenizer
-from node_client.model.warmup import WarmUpConfig
 from node_client.storage import checkpoint
 from node_client.storage.manifest import Merit
 from swarm_tasks.verifier import Verifier

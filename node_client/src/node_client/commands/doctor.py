@@ -13,7 +13,7 @@ import httpx
 import torch
 
 from node_client.errors import USE_WSL, NodeError
-from node_client.model.memory_limit import limit_memory
+from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.isolation import describe_missing
 from node_client.site import Site

@@ -47,12 +47,12 @@ def chat(
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     with Console(stderr=True).status("Loading"):
-        from node_client.model.conversation import Conversation, Manner  # takes seconds
+        from node_client.model.conversation import ChatSettings, Conversation  # takes seconds
 
         model = Conversation.load(
             find_model(choices, checkpoint=checkpoint),
             device=choices.value("device"),
-            manner=Manner(
+            settings=ChatSettings(
                 system_prompt=season_prompt(choices) if system is None else system,
                 temperature=temperature,
                 max_new_tokens=max_new_tokens,
@@ -85,7 +85,7 @@ def export(
     origin = trace(chosen.manifest, choices.state, warn=warn)
     card = write_card(origin, title=out.resolve().name)
     if (chosen.model / ADAPTER_CONFIG).is_file():
-        from node_client.model.pretrained import merge_adapters  # imports torch
+        from node_client.model.loading.pretrained import merge_adapters  # imports torch
 
         export_model(chosen, out, card=card, write=merge_adapters)
     else:

@@ -16,8 +16,8 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, RoundInfo, SeasonInfo, Standing
 
 if TYPE_CHECKING:  # the trainer imports torch, which display alone does not need
-    from node_client.learning.held_out import HeldOutScore
-    from node_client.learning.report import StepReport, Totals
+    from node_client.learning.questions.held_out import HeldOutScore
+    from node_client.learning.report import StepReport, TrainingTotals
 
 CURVE_STEPS = 200
 ROUNDS_SHOWN = 64
@@ -75,7 +75,7 @@ class NodeView:
     season: SeasonInfo | None = None
     clock_ahead_s: float = 0.0
     report: "StepReport | None" = None
-    totals: "Totals | None" = None
+    totals: "TrainingTotals | None" = None
     held_out: "HeldOutScore | None" = None
     held_out_step: int = 0
     steps_here: int = 0
@@ -122,7 +122,7 @@ class NodeView:
         name = season.name if season is not None else None
         self.listen(events.Joined(node=node, arm=arm, season=name))
 
-    def note_step(self, report: "StepReport", totals: "Totals") -> None:
+    def note_step(self, report: "StepReport", totals: "TrainingTotals") -> None:
         """Show a finished training step."""
         self.report = report
         self.totals = totals

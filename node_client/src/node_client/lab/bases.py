@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from node_client.lab.config import Experiment, plan_nodes
-from node_client.model.make_model import BASES, RECIPE, describe_recipe, make
-from node_client.model.pretrained import DEMO_BASES
+from node_client.model.demo.make_model import BASES, RECIPE, describe_recipe, make
+from node_client.model.loading.pretrained import DEMO_BASES
 from swarm_tasks.verifier import Verifier
 
 

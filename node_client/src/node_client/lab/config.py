@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from node_client.errors import SettingsError
-from node_client.learning.external_sampling import make_strategy
-from node_client.learning.losses import make_policy_loss
+from node_client.learning.external.sampling import make_strategy
 from node_client.learning.rewards import make_reward
+from node_client.learning.update.losses import make_policy_loss
 from node_client.settings.fields import settings_of
 from node_client.settings.objective import check_objective
 from node_client.settings.ranges import Count, Device, Natural, NotNegative

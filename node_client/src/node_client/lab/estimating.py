@@ -18,7 +18,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from node_client.lab.config import Experiment, plan_nodes
 from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.swarm import LabSwarm
-from node_client.model.tokenizer import build_tokenizer
+from node_client.model.demo.tokenizer import build_tokenizer
 
 TRIAL_ROUNDS = 2
 # Qwen2.5-0.5B's shape (its config.json on the Hugging Face hub).

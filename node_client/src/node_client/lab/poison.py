@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 
 from node_client.lab.pool import LabExchange
-from node_client.model.tokenizer import ANSWER_TAGS
+from node_client.model.demo.tokenizer import ANSWER_TAGS
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import Completion, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier

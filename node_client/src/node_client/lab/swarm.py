@@ -18,7 +18,7 @@ from node_client.lab.config import Experiment, ExperimentArm, NodePlan, node_key
 from node_client.lab.poison import LEAST_LOGPROB, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
 from node_client.lab.records import RoundRecord
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy

@@ -1,1 +1,1 @@
-"""SAPO on one node: the step, the loss, own and external rollouts. No network, no display."""
+"""SAPO on one node: questions, own and external rollouts, the update. No network, no display."""

@@ -1,25 +1,34 @@
-"""What a policy needs before it is trained: adapters, a reference, an optimizer, a loss scale."""
+"""Everything that a policy needs before it is trained: adapters, a reference, an optimizer.
 
-from collections.abc import Callable, Mapping
+The optimizer is AdamW: torch's own, one for weights that are stored in halves (`model.halves`), or
+one with 8-bit states. Its states are allocated in its first step. If memory runs out in it, they
+are all dropped, so that a second attempt does not take a new state for an old one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from node_client.errors import SettingsError
-from node_client.learning.adamw import HalvesAdamW
-from node_client.learning.states import make_states_first
+from node_client.model.halves import Remainders, join, split
 from node_client.model.policy import Policy
 from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig, learning_rate_for
 
 # Tokenizer, configuration and notes beside the weights.
 _NOTES_BYTES = 1 << 20
+# Weights of a parameter that are joined at a time: few enough to stay in a processor's cache.
+PIECE = 2**18
 
 
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
-    """Return what a checkpoint takes on a disk: float32 weights and the optimizer's state.
+    """Return the size of a checkpoint on disk: float32 weights and the optimizer's state.
 
-    Of adapters, which are small and not made yet, only the files around them count.
+    Adapters are small and do not exist yet; for them only the other files count.
     """
     if config.lora_r:
         return _NOTES_BYTES
@@ -29,8 +38,8 @@ def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
     """Set the policy up as configured, and return its optimizer.
 
-    Call it before a checkpoint is loaded: the reference of a KL term is the model as it was given,
-    so a resumed run has the same.
+    Call it before a checkpoint is loaded: the reference of a KL term is the model that the run
+    started with, so a resumed run has the same one.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -61,34 +70,34 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
 def resume_optimizer(
     optimizer: torch.optim.Optimizer, state: Mapping[str, Any], *, kind: OptimizerKind
 ) -> str | None:
-    """Take the optimizer's part of a trainer's state over, or return why it begins afresh.
+    """Load the optimizer's part of a trainer's state, or return why it starts without.
 
-    One kind cannot read what another kept of the gradients.
+    One kind of optimizer cannot read the averages of another.
     """
-    saved = state.get("optimizer_kind") or _kind_by_names(state["optimizer"])
+    saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
         return (
-            f"The checkpoint's optimizer was {saved}, this run's is {kind}: it begins without the "
-            "averages of earlier gradients. All else goes on."
+            f"The checkpoint's optimizer was {saved}, this run's is {kind}: it starts without the "
+            "averages of earlier gradients. Everything else continues."
         )
     rate = optimizer.param_groups[0]["lr"]
     optimizer.load_state_dict(state["optimizer"])
-    # The rate is a setting of this run, not of the one that wrote the checkpoint.
+    # The rate is a setting of this run, not of the run that wrote the checkpoint.
     optimizer.param_groups[0]["lr"] = rate
     return None
 
 
-def _kind_by_names(state: Mapping[str, Any]) -> str:
-    """Return the kind of a state that was written when kinds were not, by torch's names."""
+def _guess_kind(state: Mapping[str, Any]) -> str:
+    """Return the kind of optimizer of an older checkpoint, which does not name it."""
     is_torch = all("exp_avg" in values for values in state["state"].values())
     return "adamw" if is_torch else "adamw_8bit"
 
 
 def make_scaler(policy: Policy, config: TrainConfig) -> torch.amp.GradScaler:
-    """Return what scales the loss so that gradients in float16 do not vanish, or does nothing.
+    """Return a scaler of the loss that keeps float16 gradients from vanishing, or does nothing.
 
     It is mixed-precision training's dynamic loss scale (arXiv 1710.03740): a step whose gradients
-    overflow is left out, and the next one is scaled less.
+    overflow is skipped, and the next one is scaled less.
     """
     return torch.amp.GradScaler(policy.device.type, enabled=config.precision == "fp16")
 
@@ -104,10 +113,158 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
         ) from problem
     make: Callable[..., torch.optim.Optimizer] = AdamW8bit
     optimizer = make(policy.trainable(), lr=rate, weight_decay=0.0)
-    make_states_first(optimizer)
+    allocate_states_first(optimizer)
     return optimizer
 
 
 def _state_bytes(config: TrainConfig) -> int:
-    """Return what the optimizer keeps of each trained parameter."""
+    """Return the bytes of the optimizer's state for each trained parameter."""
     return 2 if config.optimizer == "adamw_8bit" else 8
+
+
+class HalvesAdamW(torch.optim.AdamW):
+    """torch's fused AdamW without weight decay, applied to the float32 numbers of halved weights.
+
+    Gradients may be bfloat16 or float32; moments and arithmetic are float32. Weights are joined
+    piece by piece, so a step needs hardly any memory. The state has torch's format, so a run in
+    another precision can read the checkpoint.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], remainders: Remainders, *, lr: float
+    ) -> None:
+        super().__init__(parameters, lr=lr, weight_decay=0.0, fused=True)
+        self._remainders = remainders
+        self._scale = 1.0
+        # For a piece's gradients and weights: allocating them each time would cost more than AdamW.
+        device = next(self._parameters()).device
+        self._scratch = torch.empty(2, PIECE, dtype=torch.float32, device=device)
+
+    @torch.no_grad()
+    def clip(self, max_norm: float) -> Tensor:
+        """Limit the total norm of the next step's gradients to `max_norm`; return the norm before.
+
+        They are scaled when they are used: bfloat16 ones would be rounded once more.
+        """
+        norms = [
+            torch.linalg.vector_norm(_widen(piece, self._scratch[0]))
+            for parameter in self._parameters()
+            if parameter.grad is not None
+            for piece in torch.split(parameter.grad.flatten(), PIECE)
+        ]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+        self._scale = min(1.0, max_norm / (norm.item() + 1e-6))
+        return norm
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """Make a step. If memory runs out in the first one, nothing has changed."""
+        moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
+        states = [self._state_of(parameter) for parameter in moving]
+        for parameter, state in zip(moving, states, strict=True):
+            for weight, gradient, average, square in self._pieces(parameter, state):
+                self._update(weight, gradient, average, square, step=state["step"].clone())
+            state["step"] += 1
+        self._scale = 1.0
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state; torch's own method would round the moments to the weights' type."""
+        super().load_state_dict({**state_dict, "state": {}})
+        parameters = list(self._parameters())
+        for place, values in state_dict["state"].items():
+            parameter = parameters[place]
+            self.state[parameter] = {
+                name: value.to(parameter.device) for name, value in values.items()
+            }
+
+    def _parameters(self) -> Iterator[nn.Parameter]:
+        for group in self.param_groups:
+            yield from group["params"]
+
+    def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return a parameter's state, allocated if there is none yet."""
+        state: dict[str, Tensor] = self.state[parameter]
+        if not state:
+            moment = torch.zeros_like(parameter, dtype=torch.float32, requires_grad=False)
+            state |= {
+                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+                "exp_avg": moment,
+                "exp_avg_sq": moment.clone(),
+            }
+            self.state[parameter] = state
+        return state
+
+    def _pieces(
+        self, parameter: nn.Parameter, state: dict[str, Tensor]
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Yield weights, gradients and both moments, all float32; store each weight after use."""
+        assert parameter.grad is not None
+        averages, squares = state["exp_avg"], state["exp_avg_sq"]
+        if parameter not in self._remainders:
+            yield parameter, parameter.grad.mul_(self._scale), averages, squares
+            return
+        columns = (parameter, self._remainders[parameter], parameter.grad, averages, squares)
+        pieces = zip(*(torch.split(column.view(-1), PIECE) for column in columns), strict=True)
+        for half, remainder, gradient, average, square in pieces:
+            whole = join(half, remainder, out=self._scratch[1, : len(half)])
+            yield whole, _widen(gradient, self._scratch[0]).mul_(self._scale), average, square
+            split(whole, half=half, remainder=remainder)
+
+    def _update(
+        self, whole: Tensor, gradient: Tensor, average: Tensor, square: Tensor, *, step: Tensor
+    ) -> None:
+        (group,) = self.param_groups
+        beta1, beta2 = group["betas"]
+        adamw(
+            [whole],
+            [gradient],
+            [average],
+            [square],
+            [],
+            [step],
+            fused=True,
+            amsgrad=False,
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=False,
+        )
+
+
+def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
+    """Return numbers in float32, in the first part of `scratch`."""
+    return scratch[: len(numbers)].copy_(numbers)
+
+
+@contextmanager
+def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Drop all states that a step allocated if memory runs out in it.
+
+    This is correct if all are allocated before the first parameter changes, as in torch's AdamW and
+    `HalvesAdamW`; others need `allocate_states_first`.
+    """
+    existing = {parameter for parameter, state in optimizer.state.items() if state}
+    try:
+        yield
+    except (RuntimeError, MemoryError):
+        for parameter in [each for each in optimizer.state if each not in existing]:
+            del optimizer.state[parameter]
+        raise
+
+
+def allocate_states_first(optimizer: torch.optim.Optimizer) -> None:
+    """Make an optimizer of bitsandbytes allocate all states before it changes a parameter.
+
+    By itself it allocates a state and changes its parameter, one after the other: if memory runs
+    out in the middle, a repeated step would change the first parameters twice.
+    """
+    optimizer.register_step_pre_hook(_allocate_states)
+
+
+def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    for place, group in enumerate(optimizer.param_groups):
+        for number, parameter in enumerate(group["params"]):
+            if parameter.grad is not None and not optimizer.state[parameter]:
+                optimizer.init_state(group, parameter, place, number)

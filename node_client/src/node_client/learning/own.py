@@ -3,24 +3,23 @@
 import random
 from collections.abc import Iterable, Sequence
 
-from node_client.learning.crew import Answer, answer
-from node_client.learning.dynamic import needs_more, prefer_informative
-from node_client.learning.questions import Questions
+from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
-from node_client.learning.rollouts import LocalRollout, TrainingGroup, make_rollout
-from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.team import SEEDS_APART, Team
-from node_client.model.completion import Generated
+from node_client.learning.rollouts import LocalRollout, TrainingGroup
+from node_client.learning.team import SEEDS_APART
+from node_client.learning.team_messages import GenerateAnswers, TeamLeader
+from node_client.learning.timing import StepTimer
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.answers import known_rules
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
 class RolloutMaker:
-    """Makes a node's own rollouts, with all processes of its team."""
+    """Makes a node's own rollouts."""
 
     def __init__(
         self,
@@ -32,7 +31,7 @@ class RolloutMaker:
         plan: StepPlan,
         questions: Questions,
         reward: Reward,
-        team: Team,
+        leader: TeamLeader,
     ) -> None:
         self._policy = policy
         self._verifier = verifier
@@ -41,13 +40,15 @@ class RolloutMaker:
         self._plan = plan
         self._questions = questions
         self._reward = reward
-        self._team = team
+        self._leader = leader
 
-    def make(self, *, wanted: int, seed: int, watch: Stopwatch) -> list[LocalRollout]:
-        """Answer a batch of questions, and more where dynamic sampling finds too little in them.
+    def make(self, *, wanted: int, seed: int, watch: StepTimer) -> list[LocalRollout]:
+        """Answer a batch of questions, and more if dynamic sampling finds too few informative.
 
-        `wanted` is the number of informative ones that it looks for. Raises RefusedError when the
-        verifier fails.
+        Dynamic sampling generates until `wanted` rollouts have an advantage (DAPO,
+        arXiv 2503.14476, 3.2). DAPO has no limit. Here there is one, `dynamic_batches`, because a
+        model that solves nothing, or everything, would never finish a step. Raises RefusedError
+        when the verifier fails.
         """
         rollouts = self._answer_batch(seed, watch)
         while self._config.resampling == "dynamic" and needs_more(
@@ -63,61 +64,85 @@ class RolloutMaker:
     def groups_to_train_on(
         self, rollouts: Sequence[LocalRollout], *, places: int, chance: random.Random
     ) -> list[TrainingGroup]:
-        """Return the groups that may be trained on, of which `places` will be."""
+        """Return the candidates for the own places; with dynamic sampling, `places` at most."""
         groups = [rollout.group for rollout in rollouts]
         if self._config.resampling != "dynamic":
             return groups
         return prefer_informative(groups, count=places, chance=chance)
 
-    def _answer_batch(self, seed: int, watch: Stopwatch) -> list[LocalRollout]:
-        """Draw questions, answer each L times, and have the answers scored."""
+    def _answer_batch(self, seed: int, watch: StepTimer) -> list[LocalRollout]:
+        """Draw questions, answer each L times, and score the answers."""
         with watch.measure("score"):
             tasks = self._questions.draw(self._plan.batch)
         with watch.measure("generate"):
-            order = Answer(
-                questions=[task.question for task in tasks],
-                completions=self._plan.completions,
-                max_new_tokens=self._plan.max_completion_length,
-                temperature=self._config.temperature,
-                top_p=self._config.top_p,
-                system_prompt=self._season.system_prompt,
-                seed=seed,
+            answers = self._leader.generate(
+                GenerateAnswers(
+                    questions=[task.question for task in tasks],
+                    completions=self._plan.completions,
+                    max_new_tokens=self._plan.max_completion_length,
+                    temperature=self._config.temperature,
+                    top_p=self._config.top_p,
+                    system_prompt=self._season.system_prompt,
+                    seed=seed,
+                )
             )
-            with self._team.carrying_out(order):
-                answers = answer(order, policy=self._policy, team=self._team)
         with watch.measure("score"):
             return self._score(tasks, answers)
 
     def _score(
         self, tasks: Sequence[DrawnTask], answers: Sequence[list[Generated]]
     ) -> list[LocalRollout]:
-        pairs = list(zip(tasks, answers, strict=True))
         try:
             verdicts = self._verifier.score_many(
-                [(task.spec, [answer.text for answer in given]) for task, given in pairs],
+                [
+                    (task.spec, [answer.text for answer in given])
+                    for task, given in zip(tasks, answers, strict=True)
+                ],
                 rules=known_rules(self._season.answers),
             )
         except RefusedError:
             self._give_up_broken(task.spec for task in tasks)
             raise
         return [
-            make_rollout(
-                task,
-                given,
-                judged,
-                policy=self._policy,
-                reward=self._reward,
-                system_prompt=self._season.system_prompt,
-            )
-            for (task, given), judged in zip(pairs, verdicts, strict=True)
+            self._make_rollout(*scored) for scored in zip(tasks, answers, verdicts, strict=True)
         ]
 
+    def _make_rollout(
+        self, task: DrawnTask, answers: list[Generated], verdicts: list[Verdict]
+    ) -> LocalRollout:
+        """Return the rollout of an answered task, with its rewards."""
+        texts = [answer.text for answer in answers]
+        group = TrainingGroup(
+            prompt=self._policy.prompt_ids(task.question, system_prompt=self._season.system_prompt),
+            completions=[answer.token_ids for answer in answers],
+            rewards=self._reward.rewards(task.question, texts, verdicts),
+            truncated=[answer.finish_reason == "length" for answer in answers],
+            dataset=task.spec.dataset,
+        )
+        return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
+
     def _give_up_broken(self, specs: Iterable[TaskSpec]) -> None:
-        """Do not ask the question again that the verifier fails on first."""
+        """Never ask the first question again on which the verifier fails."""
         for spec in specs:
             try:
-                # Without any text the task would not be made.
+                # Without any text the task would not be generated.
                 self._verifier.score(spec, [""])
             except RefusedError:
                 self._questions.give_up(spec)
                 return
+
+
+def needs_more(
+    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, most_batches: int
+) -> bool:
+    """Whether to generate another batch: too few groups are informative, and one more fits."""
+    informative = sum(group.informative for group in groups)
+    return informative < wanted and len(groups) + batch <= most_batches * batch
+
+
+def prefer_informative(
+    groups: Sequence[TrainingGroup], *, count: int, chance: random.Random
+) -> list[TrainingGroup]:
+    """Return up to `count` groups: informative ones, drawn uniformly, before the others."""
+    shuffled = chance.sample(groups, len(groups))
+    return sorted(shuffled, key=lambda group: not group.informative)[:count]

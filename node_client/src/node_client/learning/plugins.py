@@ -1,4 +1,4 @@
-"""Parts of the training that a participant can replace by a class of their own."""
+"""Parts of the training that a participant can replace by a custom class."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -14,7 +14,7 @@ def make_part(
 ) -> PartT:
     """Return an instance of a known class, or of the one that `package.module:Class` names.
 
-    Raises SettingsError for a name that is unknown, cannot be imported or made, or is no `base`.
+    Raises SettingsError if the class is unknown, cannot be imported or created, or is no `base`.
     """
     if name in known:
         return known[name]()
@@ -38,7 +38,7 @@ def make_part(
         )
     try:
         return named()
-    except Exception as problem:  # and so may its class
+    except Exception as problem:  # so may its class
         raise SettingsError(
             f"{setting}: {name} cannot be made: {problem}.",
             fix="Name a class that needs no arguments and has all methods of its base.",

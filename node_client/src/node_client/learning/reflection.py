@@ -1,12 +1,12 @@
-"""Which completions show that the model looks back at its own thinking.
+"""Which completions contain phrases of reflection on the model's own reasoning.
 
-SRPO (arXiv 2504.14286) follows three patterns through training: the model checks a result again
-(recheck), doubts what it wrote (hesitation), or tries another way (exploration). No list of words
-was found in the paper's public material, so the lexicon here is this project's own: phrases that
-turn a line of thought, in English and Chinese. They are counted by presence, so a model that
-repeats itself counts once for each completion.
+SRPO (arXiv 2504.14286) tracks three patterns during training: the model checks a result again
+(recheck), doubts what it wrote (hesitation), or tries another way (exploration). The paper's public
+material has no list of phrases, so this lexicon is the project's own: phrases that change a line of
+reasoning, in English and Chinese. A pattern counts once for each completion, however often it
+occurs.
 
-A pattern found is not a proof of thought: the lexicon sees words, not whether the check was made.
+A match does not prove reflection: the lexicon finds phrases, not whether the check was made.
 """
 
 import re
@@ -17,9 +17,9 @@ from swarm_protocol.messages import Reflection
 
 Pattern = Reflection
 
-# English phrases count as whole words in any case; Chinese ones wherever they stand, because
-# Chinese text has no spaces. Words that a question may ask for ("try", "maybe", "check") are left
-# out alone: they count only in a phrase about one's own work.
+# English phrases match as whole words in any case; Chinese ones anywhere, because Chinese text has
+# no spaces. Words that may come from a question ("try", "maybe", "check") do not count alone, only
+# in a phrase about one's own work.
 LEXICON: Mapping[Pattern, tuple[str, ...]] = {
     "recheck": (
         *("let me check", "let's check", "let me double-check", "let me double check"),
@@ -87,12 +87,12 @@ _PATTERNS: Mapping[Pattern, re.Pattern[str]] = {
 
 
 def find_patterns(text: str) -> set[Pattern]:
-    """Return the patterns of which a completion has a phrase."""
+    """Return the patterns of which a completion contains a phrase."""
     plain = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return {name for name, pattern in _PATTERNS.items() if pattern.search(plain)}
 
 
 def reflection_shares(texts: Sequence[str]) -> dict[Pattern, float]:
-    """Return for each pattern the share of the completions, at least one, that show it."""
+    """Return the share of completions with each pattern; there is at least one completion."""
     found = [find_patterns(text) for text in texts]
     return {name: fmean(name in patterns for patterns in found) for name in LEXICON}

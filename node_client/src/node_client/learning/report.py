@@ -1,16 +1,16 @@
-"""What a step reports: figures of the node's own rollouts, of the mix and of the update."""
+"""The report of a step: figures of the node's own rollouts, of the mix and of the update."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from node_client.learning.external import JudgedExternals
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.external.checking import CheckedExternals
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.reflection import Pattern, reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
-from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.update import UpdateReport
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.updater import UpdateReport
 from swarm_protocol.messages import RolloutName
 from swarm_tasks.marks import mark
 from swarm_tasks.verifier import Verdict
@@ -18,7 +18,7 @@ from swarm_tasks.verifier import Verdict
 
 @dataclass(frozen=True)
 class ShownExample:
-    """One question with one answer of this node and how it was judged, for people to look at."""
+    """One question with one answer of this node and its verdict, to show to people."""
 
     question: str
     completion: str
@@ -27,26 +27,24 @@ class ShownExample:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What one step did. Rewards and shares are over the node's own rollouts of the step.
+    """The figures of one step. Rewards and shares are over the node's own rollouts of the step.
 
-    `curriculum` tells where it stands: the stage, or each dataset's rung above the season's;
-    `mix` what the automatic mix goes by.
-    `training_set_reward` is the mean over the training set, external rollouts included (T^n in
-    SAPO, arXiv 2509.08721): external ones are chosen for having right answers, so it does not show
-    how good this node's policy is. `training_set_informative` is the share of the set that is
-    informative.
-    `generated` is how many rollouts the node made, `solved` the share of right completions by
-    dataset. `clip_ratio` is the share of trained tokens whose gradient was clipped away,
-    `clipped_ratio` the share of own completions that ran into the length limit (both named as in
-    trl).
-    `completion_length` is a mean in tokens and `completion_tokens` a sum, `reflection` the share of
-    own completions that show each pattern of `learning.reflection`. `seconds` has generate, score,
-    swarm, judge (others' rollouts), forward, backward and optimizer, and evaluate where that was
-    due: `held_out` is then the policy's score after this step, and `held_out_before`, in the very
-    first step only, its score before any training. `kl` is the mean divergence of the trained
-    tokens from the reference, 0 without one. `notice` is what the owner should know about the step.
-    `used` names the rollouts of other nodes that it changed the weights by, `texts` are the own
-    completions.
+    - `generated`: own rollouts; `solved`: the share of right completions by dataset.
+    - `clip_ratio`: the share of trained tokens whose gradient was clipped; `clipped_ratio`: the
+      share of own completions that reached the length limit (both named as in trl).
+    - `kl`: the mean divergence of the trained tokens from the reference, 0 without one.
+    - `completion_length`: a mean in tokens; `completion_tokens`: a sum; `texts`: the own
+      completions; `reflection`: the share of them with each pattern of `learning.reflection`.
+    - `training_set_reward`: the mean over the training set with its external rollouts (T^n in SAPO,
+      arXiv 2509.08721). Those are chosen for having right answers, so it does not show how good
+      this node's policy is. `training_set_informative`: the informative share of the set.
+    - `curriculum`: the stage, or each dataset's rung above the season's; `mix`: the values that
+      decide the automatic mix.
+    - `seconds`: generate, score, swarm, judge (rollouts of others), forward, backward, optimizer,
+      and evaluate if that was due. `held_out` is then the policy's score after this step, and
+      `held_out_before`, in the first step only, its score before any training.
+    - `used`: names of the external rollouts that changed the weights.
+    - `notice`: what the owner should know about the step.
     """
 
     step: int
@@ -79,7 +77,7 @@ class StepReport:
 
 
 @dataclass
-class Totals:
+class TrainingTotals:
     """Rollouts used and dropped since the node joined the season."""
 
     local_used: int = 0
@@ -91,15 +89,15 @@ def describe_step(
     step: int,
     local: Sequence[LocalRollout],
     training_set: TrainingSet,
-    external: JudgedExternals,
+    external: CheckedExternals,
     update: UpdateReport,
-    watch: Stopwatch,
+    watch: StepTimer,
     *,
     curriculum: dict[str, float],
     mix: dict[str, float],
     notice: str | None,
 ) -> StepReport:
-    """Return the report of a step that was made."""
+    """Return the report of a finished step."""
     answers = [answer for rollout in local for answer in rollout.answers]
     texts = [answer.text for answer in answers]
     first = local[0]

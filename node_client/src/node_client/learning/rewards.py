@@ -1,84 +1,81 @@
-"""What a completion is worth to the node that trains on it: its own reward model, rho in SAPO
-(arXiv 2509.08721, section 3).
+"""The reward of a completion for the node that trains on it: the node's own reward model, rho in
+SAPO (arXiv 2509.08721, section 3).
 
-Rewards of others are never used: each node computes those of the whole training set by itself. A
-class of one's own is named as `package.module:Class` in the setting `reward`.
+Rewards of other nodes are never used: each node computes those of the whole training set itself. A
+custom class is named as `package.module:Class` in the setting `reward`.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from node_client.learning.confidence import confidences
+import torch
+
 from node_client.learning.plugins import make_part
 from node_client.model.policy import Policy
 from swarm_tasks.verifier import Verdict
 
-# What `format` pays for the form alone.
+# The reward of `format` for the format alone.
 FORM = 0.1
 _FORM = re.compile(r"[^<]*<answer>[^<]+</answer>\s*")
+# The question and the two answers of a generative verifier.
+ASKED = "\nIs this answer right? Say yes or no: "
+YES, NO = "yes", "no"
 
 
 class Reward(ABC):
-    """Says what completions are worth."""
+    """Computes the rewards of completions."""
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:  # noqa: B027
-        """Take note of the policy that is trained, and of how it is asked."""
+        """Receive the policy that is trained, and its system prompt."""
 
     @abstractmethod
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return a reward in [0, 1] for each completion text, which the verifier judged so."""
+        """Return a reward in [0, 1] for each completion text; `verdicts` are the verifier's."""
 
 
-class Binary(Reward):
+class BinaryReward(Reward):
     """1 for solved, else 0."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return whether each text is right, as a number."""
         return [float(verdict.solved) for verdict in verdicts]
 
 
-class Partial(Reward):
+class PartialReward(Reward):
     """The verifier's partial credit."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return the verifier's scores."""
         return [verdict.score for verdict in verdicts]
 
 
-class Format(Reward):
-    """1 for solved, and a tenth for a wrong answer that ends with one pair of answer tags."""
+class FormatReward(Reward):
+    """1 for solved, and 0.1 for a wrong answer that ends with a single pair of answer tags."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return 1, a tenth or 0 for each text."""
         return [
             1.0 if verdict.solved else FORM * bool(_FORM.fullmatch(text))
             for text, verdict in zip(texts, verdicts, strict=True)
         ]
 
 
-class Generative(Reward):
-    """The policy's own confidence that the answer is right (`learning.confidence`).
-
-    It needs no key, and believes what the policy believes: for research.
-    """
+class GenerativeReward(Reward):
+    """The policy's own confidence that the answer is right, without an answer key: for research."""
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:
-        """Take note of the policy that is asked."""
         self._policy, self._system_prompt = policy, system_prompt
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return the confidences; 0 for texts that the tokenizer cannot write."""
+        """Return the confidences; 0 for texts that the tokenizer cannot represent."""
         policy = self._policy
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
         encoded = [policy.completion_ids(text, "length") for text in texts]
@@ -87,13 +84,34 @@ class Generative(Reward):
 
 
 REWARDS: dict[str, type[Reward]] = {
-    "binary": Binary,
-    "partial": Partial,
-    "format": Format,
-    "generative": Generative,
+    "binary": BinaryReward,
+    "partial": PartialReward,
+    "format": FormatReward,
+    "generative": GenerativeReward,
 }
 
 
 def make_reward(name: str) -> Reward:
     """Return the reward of this name. Raises SettingsError."""
     return make_part(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
+
+
+@torch.no_grad()
+def confidences(
+    policy: Policy, prompt: Sequence[int], completions: Sequence[Sequence[int]]
+) -> list[float]:
+    """Return, for each completion of a prompt, the probability of "yes" versus "no", in [0, 1].
+
+    The policy reads the question with the answer and is asked whether the answer is right: a
+    generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names as future
+    work. All are 0.5 if the tokenizer cannot represent the words.
+    """
+    asked, yes, no = (policy.completion_ids(text, "length") for text in (ASKED, YES, NO))
+    if asked is None or yes is None or no is None:
+        return [0.5] * len(completions)
+    prompts = [[*prompt, *completion, *asked] for completion in completions for _ in range(2)]
+    words = [yes, no] * len(completions)
+    logprobs, _ = policy.logprobs(prompts, words)
+    totals = logprobs.sum(dim=1).view(-1, 2)
+    chances: list[float] = totals.softmax(dim=1)[:, 0].tolist()
+    return chances

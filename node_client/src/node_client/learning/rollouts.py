@@ -1,27 +1,32 @@
-"""Rollouts of this node: made, scored, and mixed with others' into one training set.
+"""Rollouts: one question with all its completions (SAPO, arXiv 2509.08721, section 3).
 
-A rollout is one question with all its completions (SAPO, arXiv 2509.08721, section 3).
+Own and external rollouts are mixed into one training set.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from node_client.learning.rewards import Reward
-from node_client.learning.sender import SenderLogprobs
-from node_client.model.completion import Generated
-from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from swarm_protocol.messages import RolloutName
 from swarm_tasks.verifier import DrawnTask, Verdict
+
+
+@dataclass(frozen=True)
+class SenderLogprobs:
+    """The log-prob of a completion at its sender, and by token if both have the same tokens."""
+
+    total: float
+    tokens: list[float] | None = None
 
 
 @dataclass(frozen=True)
 class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
-    `truncated` marks the completions that ran into the length limit instead of stopping; `dataset`
-    is the question's. Of an external group, `source` names the rollout, `age_s` is how long it
-    was in the pool, and `told` has what its maker said about each completion's likelihood, or None.
+    `truncated` marks the completions that reached the length limit; `dataset` is the question's. Of
+    an external group, `source` names the rollout, `age_s` is its time in the pool, and
+    `sender_logprobs` has the sender's log-probs of each completion, or None.
     """
 
     prompt: list[int]
@@ -32,7 +37,7 @@ class TrainingGroup:
     external: bool = False
     source: RolloutName | None = None
     age_s: float = 0.0
-    told: Sequence[SenderLogprobs | None] = ()
+    sender_logprobs: Sequence[SenderLogprobs | None] = ()
 
     @property
     def informative(self) -> bool:
@@ -42,7 +47,7 @@ class TrainingGroup:
 
 @dataclass(frozen=True)
 class LocalRollout:
-    """A rollout that this node made: the task, what it answered and how that was judged."""
+    """A rollout of this node: the task, its answers and the verdicts on them."""
 
     task: DrawnTask
     answers: list[Generated]
@@ -50,18 +55,18 @@ class LocalRollout:
     group: TrainingGroup
 
     @property
-    def teaches_all(self) -> bool:
-        """Whether there are right and wrong answers, all of which could be scored.
+    def is_informative_for_all(self) -> bool:
+        """Whether there are right and wrong answers, and all could be scored.
 
-        Then it is informative whatever reward a receiver trains with, and others can check it.
+        Then it is informative for every receiver's reward, and others can check it.
         """
-        rights = {verdict.solved for verdict in self.verdicts}
-        return len(rights) == 2 and not any(verdict.failed for verdict in self.verdicts)
+        solved = {verdict.solved for verdict in self.verdicts}
+        return len(solved) == 2 and not any(verdict.failed for verdict in self.verdicts)
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The groups of one update, and how many of them came from here and from elsewhere."""
+    """The groups of one update, and how many of them are own and external ones."""
 
     groups: list[TrainingGroup]
     local: int
@@ -71,26 +76,6 @@ class TrainingSet:
     def used(self) -> list[RolloutName]:
         """The names of the rollouts of other nodes."""
         return [group.source for group in self.groups if group.source is not None]
-
-
-def make_rollout(
-    task: DrawnTask,
-    answers: list[Generated],
-    verdicts: list[Verdict],
-    *,
-    policy: Policy,
-    reward: Reward,
-    system_prompt: str,
-) -> LocalRollout:
-    """Return the rollout of a task that this node answered, with its rewards."""
-    group = TrainingGroup(
-        prompt=policy.prompt_ids(task.question, system_prompt=system_prompt),
-        completions=[answer.token_ids for answer in answers],
-        rewards=reward.rewards(task.question, [answer.text for answer in answers], verdicts),
-        truncated=[answer.finish_reason == "length" for answer in answers],
-        dataset=task.spec.dataset,
-    )
-    return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
 
 def assemble_training_set(
@@ -103,8 +88,8 @@ def assemble_training_set(
 ) -> TrainingSet:
     """Mix I own and J external groups, each drawn uniformly.
 
-    Own groups are not filtered. Missing external ones are replaced by spare own ones, so the set
-    keeps its size while there are any.
+    Own groups are not filtered. Spare own ones replace missing external ones, so that the set keeps
+    its size if possible.
     """
     others = chance.sample(external, min(external_count, len(external)))
     wanted = local_count + external_count - len(others)

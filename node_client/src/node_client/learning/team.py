@@ -1,16 +1,16 @@
 """The processes of one node, such as one for each GPU of a machine, that train one policy.
 
 `accelerate launch` or `torchrun` starts them. Each holds the whole policy and its optimizer. The
-leader, rank 0, is the node: it alone knows the swarm, the tasks and the state folder. The others
-follow its orders (`learning.crew`). Every process generates its share of the completions and makes
-its share of the gradients. The gradients are added up, and equal optimizers keep the copies equal
-(data parallelism, as in PyTorch's DistributedDataParallel). Alone, one process does all.
+leader, rank 0, is the node: only the leader has the connection, the tasks and the state folder. The
+others carry out its messages (`learning.team_messages`). Every process generates its share of the
+completions and computes its share of the gradients. The gradients are added up, and equal
+optimizers keep the copies equal (data parallelism, as in PyTorch's DistributedDataParallel).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,39 +18,29 @@ from torch import Tensor, nn
 from node_client.errors import NodeError
 from node_client.model.policy import Policy
 
-# A follower waits for orders as long as its leader waits for the swarm, for a judge, for a person.
+# A follower waits for messages as long as its leader waits for the swarm, a judge or its owner.
 PATIENCE = timedelta(days=30)
 
-# Seeds of two batches differ by more than there are processes, which add their rank.
+# Seeds of two batches differ by more than the number of processes, which add their rank.
 SEEDS_APART = 1 << 20
 
 ItemT = TypeVar("ItemT")
 
 
-class Promptable(Protocol):
-    """A row that belongs to a prompt."""
-
-    @property
-    def prompt(self) -> list[int]: ...
-
-
-RowT = TypeVar("RowT", bound=Promptable)
-
-
 class Team:
-    """The processes of a node; this one is alone. `rank` is its number, of `size` in all."""
+    """The processes of a node; here a single one. `rank` is this process's number of `size`."""
 
     rank = 0
     size = 1
 
     @contextmanager
-    def carrying_out(self, order: object) -> Iterator[None]:
-        """Tell the followers what all do next, which the leader does in the block."""
-        self.announce(order)
+    def sending(self, message: object) -> Iterator[None]:
+        """Send a message that the leader carries out too, in the block."""
+        self.send(message)
         yield
 
-    def announce(self, order: object) -> None:
-        """Tell the followers what they do alone; only the leader may."""
+    def send(self, message: object) -> None:
+        """Send a message to every follower; only for the leader."""
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
         """Return every process's items, by rank."""
@@ -65,29 +55,23 @@ class Team:
         return value
 
     def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace every gradient by the sum of all processes' ones."""
-
-    def share_rows(self, rows: Sequence[RowT]) -> list[RowT]:
-        """Return the rows that this process trains on: whole prompts, dealt out in turn."""
-        places = {prompt: i for i, prompt in enumerate(dict.fromkeys(_prompts(rows)))}
-        mine = (places[prompt] % self.size == self.rank for prompt in _prompts(rows))
-        return [row for row, is_mine in zip(rows, mine, strict=True) if is_mine]
+        """Replace every gradient by its sum over all processes."""
 
     def share(self, items: Sequence[ItemT]) -> list[ItemT]:
-        """Return every `size`-th item, beginning with this process's own."""
+        """Return this process's items: every `size`-th one, starting at its rank."""
         return list(items[self.rank :: self.size])
 
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Take over the leader's weights, optimizer state and loss scale."""
+        """Copy the leader's weights, optimizer state and loss scale."""
 
 
 ALONE = Team()
 
 
 class LaunchedTeam(Team):
-    """Processes that were launched together. Raises NodeError when one of them is gone."""
+    """Processes that were launched together. Raises NodeError when one of them has ended."""
 
     def __init__(self) -> None:
         try:
@@ -101,51 +85,48 @@ class LaunchedTeam(Team):
         self.rank: int = state.process_index
         self.size: int = state.num_processes
         self.device: torch.device = state.device
-        self.at_rest = True
+        self.is_idle = True
 
     @contextmanager
-    def carrying_out(self, order: object) -> Iterator[None]:
-        """Tell the followers what all do next, which the leader does in the block.
+    def sending(self, message: object) -> Iterator[None]:
+        """Send a message that the leader carries out too, in the block.
 
-        If the leader fails in it, the followers wait for its part: nothing reaches them any more.
+        If the leader fails in the block, the followers wait for it and receive no more messages.
         """
-        self.announce(order)
-        self.at_rest = False
+        self.send(message)
+        self.is_idle = False
         yield
-        self.at_rest = True
+        self.is_idle = True
 
-    def announce(self, order: object) -> None:
-        """Send an order to every follower; orders are pickled, which only a team's own may be."""
-        self._broadcast(order)
+    def send(self, message: object) -> None:
+        """Send a message to every follower, pickled: all processes run the same trusted code."""
+        self._broadcast(message)
 
-    def await_order(self) -> object:
-        """Return the leader's next order."""
+    def receive(self) -> object:
+        """Wait for the leader's next message and return it."""
         return self._broadcast(None)
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
-        """Return every process's items, by rank."""
         gathered: list[Any] = [None] * self.size
-        with _watched():
+        with _explaining_losses():
             torch.distributed.all_gather_object(gathered, items)
         return gathered
 
     def add_up(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all processes."""
         sums = torch.tensor(values, dtype=torch.float32, device=self.device)
         self._add_up([sums])
         added: list[float] = sums.tolist()
         return added
 
     def least(self, value: float) -> float:
-        """Return the smallest of all processes' values."""
-        # Exact, so that a share of a room comes back as it was.
+        # float64, so that a memory budget's share comes back exactly.
         smallest = torch.tensor(value, dtype=torch.float64, device=self.device)
-        with _watched():
+        with _explaining_losses():
             torch.distributed.all_reduce(smallest, op=torch.distributed.ReduceOp.MIN)
         return smallest.item()
 
     def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace every gradient by the sum; a process without rows adds nothing."""
+        """Replace every gradient by its sum over all processes; one without rows adds zeros."""
         gradients = []
         for parameter in parameters:
             if parameter.grad is None:
@@ -156,12 +137,12 @@ class LaunchedTeam(Team):
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Take over the leader's weights, optimizer state and loss scale, and the least room."""
-        for room in (policy.room, policy.sampling_room):
-            room.share = self.least(room.share)
-        with _watched(), torch.no_grad():
+        """Copy the leader's weights, optimizer state and loss scale; use the least budgets."""
+        for budget in (policy.room, policy.sampling_room):
+            budget.share = self.least(budget.share)
+        with _explaining_losses(), torch.no_grad():
             for tensor in (*policy.trainable(), *policy.remainders.values()):
-                # As bytes: not every backend knows all types.
+                # As bytes: not every backend supports all types.
                 torch.distributed.broadcast(tensor.detach().view(torch.uint8), src=0)
         if self.rank == 0:
             self._broadcast(on_cpu(optimizer.state_dict()))
@@ -172,12 +153,12 @@ class LaunchedTeam(Team):
 
     def _broadcast(self, content: Any) -> Any:
         box = [content]
-        with _watched():
+        with _explaining_losses():
             torch.distributed.broadcast_object_list(box, src=0)
         return box[0]
 
     def _add_up(self, tensors: Sequence[Tensor]) -> None:
-        with _watched():
+        with _explaining_losses():
             sums = [torch.distributed.all_reduce(tensor, async_op=True) for tensor in tensors]
             for work in sums:
                 work.wait()
@@ -186,7 +167,7 @@ class LaunchedTeam(Team):
 def on_cpu(tree: Any) -> Any:
     """Return a state with its tensors on the CPU; loading it moves them to the reader's device.
 
-    A pickled tensor comes back on the device that it was on: each process's would be made on the
+    A pickled tensor is restored on its old device: all processes would allocate theirs on the
     leader's GPU.
     """
     match tree:
@@ -200,16 +181,12 @@ def on_cpu(tree: Any) -> Any:
 
 
 @contextmanager
-def _watched() -> Iterator[None]:
-    """Turn what torch raises for a lost process into an error that a person can act on."""
+def _explaining_losses() -> Iterator[None]:
+    """Turn torch's error for a lost process into one that its owner can act on."""
     try:
         yield
     except RuntimeError as problem:
         raise NodeError(
-            f"A process of this node's team is gone: {str(problem).splitlines()[0]}",
-            fix="Look for its last words above, then start all of them again.",
+            f"A process of this node has ended: {str(problem).splitlines()[0]}",
+            fix="Look for its error above, then start all processes again.",
         ) from problem
-
-
-def _prompts(rows: Sequence[Promptable]) -> list[tuple[int, ...]]:
-    return [tuple(row.prompt) for row in rows]

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, arXiv 2106.09685), by peft: small weights train beside a model's own."""
+"""Low-rank adapters (LoRA, arXiv 2106.09685) by peft: small weights beside a model's own."""
 
 import json
 import warnings
@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from node_client.errors import CheckpointError, SettingsError
 from node_client.storage.export import ADAPTER_CONFIG
 
-# What peft calls the adapters in a folder that `save_pretrained` wrote.
+# The file in which `save_pretrained` writes adapters.
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _ALL = "all-linear"
 
@@ -22,10 +22,10 @@ _ALL = "all-linear"
 def add_adapters(
     model: PreTrainedModel, *, rank: int, alpha: int, target_modules: Sequence[str]
 ) -> None:
-    """Put fresh adapters beside the named layers, or all linear ones, and freeze the rest.
+    """Add new adapters to the named layers, or all linear ones, and freeze the rest.
 
-    Fresh adapters change nothing, and are the same in every run. Raises SettingsError when peft is
-    not installed, or the model has none of these layers.
+    New adapters do not change the output, and are the same in every run. Raises SettingsError when
+    peft is not installed, or the model has none of these layers.
     """
     try:
         from peft import LoraConfig
@@ -58,8 +58,8 @@ def has_adapters(model: PreTrainedModel) -> bool:
 
 
 @contextmanager
-def switched_off(model: PreTrainedModel) -> Iterator[None]:
-    """Let the model be what it was before it got adapters."""
+def adapters_disabled(model: PreTrainedModel) -> Iterator[None]:
+    """Run the model without its adapters inside the block."""
     model.disable_adapters()
     try:
         yield
@@ -67,19 +67,19 @@ def switched_off(model: PreTrainedModel) -> Iterator[None]:
         model.enable_adapters()
 
 
-def check_kind(model: PreTrainedModel, folder: Path) -> None:
-    """Check that a folder holds what the model trains. Raises CheckpointError."""
-    saved = is_adapted(folder)
+def check_adapters(model: PreTrainedModel, folder: Path) -> None:
+    """Check that folder and model both have adapters or neither has. Raises CheckpointError."""
+    saved = holds_adapters(folder)
     if saved != has_adapters(model):
         trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
         raise CheckpointError(
             f"{folder} was trained with {trained}, but this run trains {asked}.",
-            fix="Set lora_r as it was, use another --state-dir, or --fresh to begin anew.",
+            fix="Set lora_r as it was, use another --state-dir, or --fresh to start over.",
         )
 
 
 def load_adapters(model: PreTrainedModel, folder: Path) -> None:
-    """Take over the adapters that were saved in a folder. Raises CheckpointError."""
+    """Load the adapters that were saved in a folder. Raises CheckpointError."""
     from peft import set_peft_model_state_dict
 
     try:
@@ -98,19 +98,19 @@ def load_adapters(model: PreTrainedModel, folder: Path) -> None:
         )
 
 
-def is_adapted(folder: Path) -> bool:
-    """Tell whether a folder holds adapters in the place of a whole model."""
+def holds_adapters(folder: Path) -> bool:
+    """Tell whether a folder holds adapters instead of a whole model."""
     return (folder / ADAPTER_CONFIG).is_file()
 
 
-def base_of(folder: Path) -> str:
-    """Return the name or path of the model that a folder's adapters stand on."""
+def base_model_of(folder: Path) -> str:
+    """Return the name or path of the base model of a folder's adapters."""
     described = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
     return str(described["base_model_name_or_path"])
 
 
 def merge_into(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with a folder's adapters in its weights. Raises SettingsError."""
+    """Return the model with a folder's adapters merged into its weights. Raises SettingsError."""
     try:
         from peft import PeftModel
     except ImportError as problem:
@@ -118,7 +118,7 @@ def merge_into(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
             "Merging adapters needs peft, which is not installed.", fix="pip install peft"
         ) from problem
     with warnings.catch_warnings():
-        # peft asks transformers something by a name that this has deprecated.
+        # peft calls transformers by a deprecated name.
         warnings.simplefilter("ignore", FutureWarning)
         merged: PreTrainedModel = PeftModel.from_pretrained(model, folder).merge_and_unload()
     return merged.requires_grad_(True)

@@ -1,4 +1,4 @@
-"""A conversation with a model: it hears all that was said before, as far as it can hold it."""
+"""A conversation with a model, which sees as many of the earlier messages as fit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,15 +8,13 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation.streamers import TextStreamer
 
-from node_client.model.pretrained import load_pretrained
-from node_client.model.prompts import Turn, write_conversation
+from node_client.model.loading.pretrained import load_pretrained
+from node_client.model.prompts import ChatMessage, write_conversation
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a model is to answer: what it is told first, at which temperature (0 is greedy), and how
-    many tokens an answer may have.
-    """
+class ChatSettings:
+    """How a model answers: system prompt, temperature (0 is greedy) and tokens per answer."""
 
     system_prompt: str
     temperature: float
@@ -24,81 +22,81 @@ class Manner:
 
 
 class Conversation:
-    """Asks one model, turn by turn. Not thread-safe."""
+    """Asks one model, message by message. Not thread-safe."""
 
     def __init__(
-        self, *, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, manner: Manner
+        self, *, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: ChatSettings
     ) -> None:
         self._model: Any = model.eval()  # type: ignore[no-untyped-call]
         self._tokenizer = tokenizer
-        self._manner = manner
-        self._turns: list[Turn] = []
+        self._settings = settings
+        self._messages: list[ChatMessage] = []
 
     @classmethod
-    def load(cls, name_or_path: str, *, device: str, manner: Manner) -> Self:
-        """Begin with a model by name or path. Raises ModelUnavailableError."""
+    def load(cls, name_or_path: str, *, device: str, settings: ChatSettings) -> Self:
+        """Start a conversation with a model. Raises ModelUnavailableError."""
         model, tokenizer = load_pretrained(name_or_path, device=device, dtype="auto")
-        return cls(model=model, tokenizer=tokenizer, manner=manner)
+        return cls(model=model, tokenizer=tokenizer, settings=settings)
 
     def reset(self) -> None:
-        """Forget what was said."""
-        self._turns.clear()
+        """Forget all messages."""
+        self._messages.clear()
 
     def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
-        """Answer a question; `heard` gets the text piece by piece.
+        """Answer a question; `heard` receives the text piece by piece.
 
-        A KeyboardInterrupt that ends the answer passes through; what was said by then counts.
+        A KeyboardInterrupt ends the answer and is raised; the text so far is kept as the answer.
         """
-        self._turns.append(Turn("user", question))
+        self._messages.append(ChatMessage("user", question))
         ids = self._prompt()
-        said: list[str] = []
+        pieces: list[str] = []
 
-        def listen(piece: str) -> None:
-            said.append(piece)
+        def receive(piece: str) -> None:
+            pieces.append(piece)
             heard(piece)
 
         try:
             self._model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=self._manner.max_new_tokens,
+                max_new_tokens=self._settings.max_new_tokens,
                 pad_token_id=self._tokenizer.eos_token_id,
-                streamer=_Listener(self._tokenizer, listen),
+                streamer=_CallbackStreamer(self._tokenizer, receive),
                 **self._sampling(),
             )
         finally:
-            self._turns.append(Turn("assistant", "".join(said).strip()))
+            self._messages.append(ChatMessage("assistant", "".join(pieces).strip()))
 
     def _sampling(self) -> dict[str, Any]:
-        if self._manner.temperature > 0:
-            return {"do_sample": True, "temperature": self._manner.temperature}
-        # Switched off, because a model's own generation settings may name them.
+        if self._settings.temperature > 0:
+            return {"do_sample": True, "temperature": self._settings.temperature}
+        # Unset, because a model's own generation settings may contain them.
         return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 
     def _prompt(self) -> torch.Tensor:
-        """Return the tokens (1, T) of what was said; what no longer fits is forgotten first."""
+        """Return the tokens (1, T) of the conversation, without the oldest if it is too long."""
         most = getattr(self._model.config, "max_position_embeddings", None)
         while True:
             text = write_conversation(
-                self._tokenizer, self._turns, system_prompt=self._manner.system_prompt
+                self._tokenizer, self._messages, system_prompt=self._settings.system_prompt
             )
             ids = self._tokenizer.encode(text, add_special_tokens=False)
             if (
                 most is None
-                or len(self._turns) == 1
-                or len(ids) + self._manner.max_new_tokens <= most
+                or len(self._messages) == 1
+                or len(ids) + self._settings.max_new_tokens <= most
             ):
                 return torch.tensor([ids], device=self._model.device)
-            del self._turns[:2]  # the oldest question and its answer
+            del self._messages[:2]  # the oldest question and its answer
 
 
-class _Listener(TextStreamer):  # type: ignore[misc, no-any-unimported, unused-ignore]
-    """Hands decoded text on as soon as it is certain."""
+class _CallbackStreamer(TextStreamer):  # type: ignore[misc, no-any-unimported, unused-ignore]
+    """Passes decoded text on as soon as it is final."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, listen: Callable[[str], None]) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, receive: Callable[[str], None]) -> None:
         super().__init__(tokenizer, skip_prompt=True, skip_special_tokens=True)  # type: ignore[no-untyped-call, unused-ignore]
-        self._listen = listen
+        self._receive = receive
 
     def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-        """Take a piece of the answer."""
-        self._listen(text)
+        """Pass on a piece of the answer."""
+        self._receive(text)

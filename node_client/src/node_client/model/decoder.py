@@ -1,8 +1,8 @@
-"""Decoding for the Llama family (Llama, Mistral, Qwen2, Qwen3) with few operations for each token.
+"""Decoding for the Llama family (Llama, Mistral, Qwen2, Qwen3) with few operations per token.
 
-transformers spends more time between the matrix products of a small model than in them. This runs
-the same layers on the model's own weights with a preallocated cache; `can_decode` compares it with
-the model before it is trusted.
+transformers spends more time between the matrix products of a small model than in them. This
+decoder runs the same layers on the model's own weights with a preallocated cache. `can_decode`
+compares it with the model before it is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ from transformers.cache_utils import DynamicLayer
 from node_client.model.padding import pad_left, positions_of
 
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
-# Below this the weights are copied so that what has the same input is one matrix product.
+# Below this, weights with the same input are copied into one matrix, for a single product.
 WORTH_JOINING = 50_000_000
 _TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE = 0.2
 
-# Weights and biases that are applied to the same input, and whose outputs stand side by side.
+# Weights and biases that are applied to the same input and whose outputs are concatenated.
 Projection = tuple[tuple[Tensor, Tensor | None], ...]
 
 
@@ -43,9 +43,9 @@ class Layer:
 
 
 class Decoder:
-    """Holds a model's weights in `dtype` and the cache of some rows; steps one token at once.
+    """Holds a model's weights in `dtype` and the cache of some rows; decodes one token at a time.
 
-    Make a new one after each change of the weights.
+    Create a new one after each change of the weights.
     """
 
     def __init__(self, model: PreTrainedModel, *, dtype: torch.dtype) -> None:
@@ -62,7 +62,7 @@ class Decoder:
         self._rotary: nn.Module = body.rotary_emb
 
     def start(self, prefilled: Cache, attention: Tensor, *, copies: int, steps: int) -> None:
-        """Take over the prompts' cache, with `copies` rows for each prompt and room for `steps`.
+        """Copy the prompts' cache: `copies` rows for each prompt, with space for `steps` tokens.
 
         `attention` (G, P) is 1 on the prompts' tokens.
         """
@@ -78,7 +78,7 @@ class Decoder:
             states[0, :, :, : self._width] = layer.keys.repeat_interleave(copies, dim=0)
             states[1, :, :, : self._width] = layer.values.repeat_interleave(copies, dim=0)
             self._cache.append(states)
-        # Added to the scores: nothing may look at the padding before a prompt.
+        # Added to the attention scores, to mask the padding before a prompt.
         bias = self._norm.new_zeros(rows, 1, 1, self._width + steps, dtype=self._dtype)
         hidden = attention.repeat_interleave(copies, dim=0) == 0
         bias[:, 0, 0, : self._width].masked_fill_(hidden, -torch.inf)
@@ -88,12 +88,14 @@ class Decoder:
         cos, sin = self._rotary(self._norm.float(), positions)
         half = cos.shape[-1] // 2
         sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
-        self._turns = torch.stack([cos, sin]).unsqueeze(3).to(self._dtype)  # (2, B, steps, 1, d)
+        self._rotations = (
+            torch.stack([cos, sin]).unsqueeze(3).to(self._dtype)
+        )  # (2, B, steps, 1, d)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) behind the next token (B,) of each row."""
+        """Return the logits (B, V) that follow the next token (B,) of each row."""
         hidden = embedding(tokens, self._embedding).float()  # (B, H), not rounded between layers
-        cos, sin = self._turns[:, :, self._used - self._width]
+        cos, sin = self._rotations[:, :, self._used - self._width]
         self._used += 1
         for layer, cache in zip(self._layers, self._cache, strict=True):
             normed = self._normalise(hidden, layer.input_norm)
@@ -106,31 +108,31 @@ class Decoder:
         return _project(self._normalise(hidden, self._norm), self._head)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows only (a tensor of indices)."""
+        """Continue with these rows only (a tensor of indices)."""
         self._cache = [cache[:, rows] for cache in self._cache]
-        self._turns = self._turns[:, rows]
+        self._rotations = self._rotations[:, rows]
         self._bias = None if self._bias is None else self._bias[rows]
 
-    def forget(self) -> None:
-        """Give the cache's memory back; `start` begins anew."""
+    def free_cache(self) -> None:
+        """Free the memory of the cache; `start` allocates a new one."""
         self._cache, self._bias = [], None
 
     def _attend(
         self, heads: Tensor, layer: Layer, cache: Tensor, cos: Tensor, sin: Tensor
     ) -> Tensor:
-        """Return what each head gathers (B, heads * d) from the cache and the new token."""
+        """Return the attention output (B, heads * d) over the cache and the new token."""
         shared = self._shared_heads
         heads = heads.view(len(heads), self._heads + 2 * shared, -1)  # (B, h, d)
-        turned, values = heads[:, :-shared], heads[:, -shared:]
+        rotated, values = heads[:, :-shared], heads[:, -shared:]
         if layer.query_norm is not None and layer.key_norm is not None:
-            queries = self._normalise(turned[:, : self._heads], layer.query_norm)
-            keys = self._normalise(turned[:, self._heads :], layer.key_norm)
-            turned = torch.cat([queries, keys], dim=1)
-        turned = torch.addcmul(turned * cos, turned.roll(turned.shape[2] // 2, dims=2), sin)
-        cache[0, :, :, self._used - 1] = turned[:, self._heads :]
+            queries = self._normalise(rotated[:, : self._heads], layer.query_norm)
+            keys = self._normalise(rotated[:, self._heads :], layer.key_norm)
+            rotated = torch.cat([queries, keys], dim=1)
+        rotated = torch.addcmul(rotated * cos, rotated.roll(rotated.shape[2] // 2, dims=2), sin)
+        cache[0, :, :, self._used - 1] = rotated[:, self._heads :]
         cache[1, :, :, self._used - 1] = values
-        # Heads that share keys stand where a longer query would: (B, shared, heads / shared, d).
-        queries = turned[:, : self._heads].reshape(len(heads), shared, -1, heads.shape[2])
+        # Heads that share keys take the place of a longer query: (B, shared, heads / shared, d).
+        queries = rotated[:, : self._heads].reshape(len(heads), shared, -1, heads.shape[2])
         keys, values = cache[..., : self._used, :]
         bias = None if self._bias is None else self._bias[..., : self._used]
         gathered = scaled_dot_product_attention(queries, keys, values, bias)
@@ -141,17 +143,17 @@ class Decoder:
 
 
 @contextmanager
-def forgetting(decoder: Decoder) -> Iterator[None]:
-    """Let a decoder forget its cache at the end, which may be that memory ran out."""
+def freeing_cache(decoder: Decoder) -> Iterator[None]:
+    """Free a decoder's cache at the end of the block, also if memory ran out in it."""
     try:
         yield
     finally:
-        decoder.forget()
+        decoder.free_cache()
 
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder of this model gives the model's own logits, on a small batch."""
+    """Tell whether a Decoder of this model gives the model's own logits on a small batch."""
     if not _is_of_family(model):
         return False
     tokens = [place % model.config.vocab_size for place in range(3, 20)]
@@ -179,7 +181,7 @@ def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
 
 
 def _is_of_family(model: PreTrainedModel) -> bool:
-    """Tell whether a model has the layers that are decoded here, all with full attention."""
+    """Tell whether a model has the supported layers, all with full attention."""
     config = model.config
     kinds = getattr(config, "layer_types", None) or ["full_attention"]
     window = getattr(config, "sliding_window", None) if config.model_type == "mistral" else None
@@ -188,7 +190,7 @@ def _is_of_family(model: PreTrainedModel) -> bool:
         and config.hidden_act == "silu"
         and set(kinds) == {"full_attention"}
         and window is None
-        # Adapters stand where linear layers were, with more than a weight.
+        # Adapters replace linear layers, and have more than a weight.
         and all(
             type(module) is nn.Linear
             for name, module in model.named_modules()
@@ -216,7 +218,7 @@ def _gather(layer: Any, dtype: torch.dtype, *, join: bool) -> Layer:
 
 
 def _project_with(parts: Sequence[nn.Linear], dtype: torch.dtype, *, join: bool) -> Projection:
-    """Return the weights of linear layers, as one if they are to be joined."""
+    """Return the weights of linear layers, as one matrix if they are to be joined."""
     pairs = [
         (part.weight.to(dtype), None if part.bias is None else part.bias.to(dtype))
         for part in parts

@@ -1,24 +1,42 @@
-"""Where a model can compute on this machine."""
+"""The device that a model computes on, and the precision."""
 
 import torch
 
 from node_client.errors import SettingsError
+from node_client.settings.choices import Precision
+
+# Below this, casting back and forth costs as much as the faster multiplication saves.
+WORTH_CASTING = 50_000_000
 
 
-def choose_device(asked: str) -> torch.device:
-    """Return the device of this name; `auto` is the fastest there is.
+def choose_device(name: str) -> torch.device:
+    """Return the device of this name; `auto` is the fastest available.
 
-    Raises SettingsError for one that is not there.
+    Raises SettingsError for a device that is not available.
     """
-    if asked == "auto":
+    if name == "auto":
         return torch.device(_fastest())
     try:
-        device = torch.device(asked)
+        device = torch.device(name)
     except RuntimeError:
-        raise _missing(asked, "is the name of no device") from None
-    if not _is_there(device):
-        raise _missing(asked, "is not there")
+        raise _unavailable(name, "does not exist") from None
+    if not _is_available(device):
+        raise _unavailable(name, "is not available")
     return device
+
+
+def choose_autocast(
+    precision: Precision, *, device: torch.device, parameters: int
+) -> torch.dtype | None:
+    """Return the type to multiply in, or None for the weights' own.
+
+    `auto` is bfloat16 where the hardware multiplies in it and the model is large enough to gain.
+    Two runs on one machine get the same answer.
+    """
+    if precision == "auto":
+        fast = parameters >= WORTH_CASTING and _has_fast_bf16(device)
+        precision = "bf16" if fast else "fp32"
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
 
 
 def _fastest() -> str:
@@ -27,7 +45,7 @@ def _fastest() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _is_there(device: torch.device) -> bool:
+def _is_available(device: torch.device) -> bool:
     if device.type == "cpu":
         return True
     if device.type == "mps":
@@ -39,13 +57,19 @@ def _is_there(device: torch.device) -> bool:
         return False
 
 
-def _missing(asked: str, what: str) -> SettingsError:
+def _unavailable(name: str, what: str) -> SettingsError:
     found = ["cpu"]
     if torch.backends.mps.is_available():
         found.append("mps")
     found += [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     return SettingsError(
-        f"The device {asked} {what}; this machine has {', '.join(found)}.",
+        f"The device {name} {what}; this machine has {', '.join(found)}.",
         fix="Leave out --device to use the fastest, or name one of these. A GPU that is missing "
-        "wants its driver and a torch built for it: pytorch.org.",
+        "needs its driver and a torch built for it: pytorch.org.",
     )
+
+
+def _has_fast_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())

@@ -1,13 +1,13 @@
-"""Float32 weights as two halves of 16 bits: one to multiply with, and what it lacks.
+"""Float32 weights stored as two halves of 16 bits: a bfloat16 weight and its remainder.
 
 Mixed-precision training keeps float32 weights and casts them to bfloat16 for every pass. Here the
-rounded weights are what is kept, each with a remainder, and both together are the float32 number to
-the bit: nothing is cast, and nothing is held twice. apex and Megatron-LM know the idea as
+rounded weights are stored, each with a remainder, and the two together are exactly the float32
+number: nothing is cast, and nothing is stored twice. apex and Megatron-LM call this
 `store_param_remainders`.
 
-Only what autocast multiplies in bfloat16 anyway is kept so, which is linear layers, and with them
-the input embedding, often the head's own weights. Its rows come out in float32, so that the sums
-between the layers are not rounded.
+This applies to what autocast multiplies in bfloat16 anyway: linear layers, and the input embedding,
+which often shares the head's weights. Its rows are returned in float32, so that the sums between
+the layers are not rounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 from transformers import PreTrainedModel
 
-# What each halved parameter lacks: int16, of the parameter's shape.
+# The remainder of each halved parameter: int16, of the parameter's shape.
 Remainders = Mapping[nn.Parameter, Tensor]
 
 _HALF_STEP = 1 << 15
@@ -28,8 +28,8 @@ _HALF_STEP = 1 << 15
 def split(whole: Tensor, *, half: Tensor, remainder: Tensor) -> None:
     """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
 
-    All of one shape. `whole` is contiguous and used up. Its bits are those of `half`, with 16 zeros
-    behind, plus `remainder`.
+    All have one shape. `whole` is contiguous and is overwritten. Its bits are those of `half`,
+    followed by 16 zeros, plus `remainder`.
     """
     bits = whole.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
@@ -37,7 +37,7 @@ def split(whole: Tensor, *, half: Tensor, remainder: Tensor) -> None:
 
 
 def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
-    """Write into `out` the float32 numbers that `split` was given, and return it."""
+    """Write the float32 numbers of both halves into `out` and return it: undoes `split`."""
     bits = out.view(torch.int32)
     bits.copy_(half.view(torch.int16)).bitwise_left_shift_(16).add_(remainder)
     return out
@@ -50,9 +50,9 @@ def can_halve(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def halve_weights(model: PreTrainedModel) -> Remainders:
-    """Keep the weights of linear layers and the embedding in bfloat16; return the remainders.
+    """Store the weights of linear layers and the embedding in bfloat16; return the remainders.
 
-    The parameters stay the same objects. From here on the model needs autocast to run.
+    The parameters stay the same objects. Afterwards the model needs autocast to run.
     """
     rows = cast(nn.Embedding, model.get_input_embeddings())
     model.set_input_embeddings(WideEmbedding(rows, tied=_is_tied(model)))
@@ -69,14 +69,14 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
                 parameter.data, remainders[parameter] = half, remainder
     for parameter in model.parameters():
         if parameter not in remainders:
-            # Loaded weights may be views of one mapped file, which stays as long as one of them.
+            # Loaded weights may be views of one mapped file, which any one of them keeps open.
             parameter.data = parameter.data.clone()
     return remainders
 
 
 @contextmanager
-def made_whole(remainders: Remainders) -> Iterator[None]:
-    """Let parameters be float32 for a moment, in which nothing may change them."""
+def full_precision(remainders: Remainders) -> Iterator[None]:
+    """Make parameters float32 inside the block, which must not change them."""
     halves = {parameter: parameter.data for parameter in remainders}
     try:
         for parameter, remainder in remainders.items():
@@ -91,8 +91,8 @@ def made_whole(remainders: Remainders) -> Iterator[None]:
 class WideEmbedding(nn.Embedding):
     """Looks rows up in bfloat16 and returns them in float32; sums their gradients in float32.
 
-    Where the head has the same weights, it makes their gradient, and what the rows add to it is
-    added in place: no second gradient of the whole vocabulary is made for that.
+    If the head shares the weights, the gradients of the rows are added to the head's gradient in
+    place: no second gradient of the whole vocabulary is allocated.
     """
 
     def __init__(self, rows: nn.Embedding, *, tied: bool) -> None:
@@ -100,25 +100,25 @@ class WideEmbedding(nn.Embedding):
             rows.num_embeddings, rows.embedding_dim, rows.padding_idx, _weight=rows.weight.data
         )
         self.weight = rows.weight
-        self._late: list[tuple[Tensor, Tensor]] | None = None
+        self._pending: list[tuple[Tensor, Tensor]] | None = None
         if tied:
-            self._late = []
-            self.weight.register_hook(self._add_late)  # type: ignore[no-untyped-call]
+            self._pending = []
+            self.weight.register_hook(self._add_pending)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return rows (…, H) of the tokens (…)."""
-        if self._late:
-            self._late.clear()  # of a backward pass that memory ran out in
-        rows = _LookUp.apply(self.weight, ids, self.padding_idx, self._late)  # type: ignore[no-untyped-call]
+        if self._pending:
+            self._pending.clear()  # left by a backward pass in which memory ran out
+        rows = _LookUp.apply(self.weight, ids, self.padding_idx, self._pending)  # type: ignore[no-untyped-call]
         return cast(Tensor, rows)
 
-    def _add_late(self, gradient: Tensor) -> None:
-        """Add to the head's gradient, before it is kept, what lookups left."""
-        assert self._late is not None
-        for used, rows in self._late:
+    def _add_pending(self, gradient: Tensor) -> None:
+        """Add the gradients of the looked-up rows to the head's, before it is accumulated."""
+        assert self._pending is not None
+        for used, rows in self._pending:
             whole = gradient.index_select(0, used).float() + rows
             gradient.index_copy_(0, used, whole.to(gradient.dtype))
-        self._late.clear()
+        self._pending.clear()
 
 
 class _LookUp(torch.autograd.Function):
@@ -128,10 +128,10 @@ class _LookUp(torch.autograd.Function):
         weight: Tensor,
         ids: Tensor,
         padding_idx: int | None,
-        late: list[tuple[Tensor, Tensor]] | None,
+        pending: list[tuple[Tensor, Tensor]] | None,
     ) -> Tensor:
         ctx.save_for_backward(ids)
-        ctx.shape, ctx.padding_idx, ctx.late = weight.shape, padding_idx, late
+        ctx.shape, ctx.padding_idx, ctx.pending = weight.shape, padding_idx, pending
         return embedding(ids, weight).float()
 
     @staticmethod
@@ -142,8 +142,8 @@ class _LookUp(torch.autograd.Function):
         rows.index_add_(0, places, gradient.flatten(0, -2))
         if ctx.padding_idx is not None:
             rows[used == ctx.padding_idx] = 0
-        if ctx.late is not None:
-            ctx.late.append((used, rows))
+        if ctx.pending is not None:
+            ctx.pending.append((used, rows))
             return None, None, None, None
         return rows.new_zeros(ctx.shape).index_copy_(0, used, rows), None, None, None
 

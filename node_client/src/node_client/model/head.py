@@ -1,8 +1,9 @@
-"""Log-probs of tokens from hidden states, without all logits at once.
+"""Log-probs of tokens from hidden states, without all logits in memory at once.
 
-A vocabulary of 152k makes the logits of 4096 tokens 2.5 GB, their gradient as much. Here they are
-made for some of the vocabulary at once, forgotten, and made again in the backward pass, where each
-piece gives its rows of the head's gradient (as in Cut Cross-Entropy, arXiv 2411.09009).
+With a vocabulary of 152k the logits of 4096 tokens take 2.5 GB, and their gradient as much. Here
+they are computed for one piece of the vocabulary at a time, discarded, and computed again in the
+backward pass, which fills the head's gradient piece by piece (as Cut Cross-Entropy,
+arXiv 2411.09009).
 """
 
 from collections.abc import Iterator
@@ -12,16 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-# Logits that are held at once.
+# Logits in memory at once.
 PIECE = 2**22
 
 
 def token_logprobs(
     head: nn.Linear, states: Tensor, tokens: Tensor, *, temperature: float
 ) -> Tensor:
-    """Return the log-prob (N,) of each token (N,) behind hidden states (N, H), in float32.
+    """Return the log-prob (N,) of each token (N,) after hidden states (N, H), in float32.
 
-    Products are made in autocast's type where it is on.
+    Products are computed in autocast's type if it is enabled.
     """
     dtype = head.weight.dtype
     if torch.is_autocast_enabled(states.device.type):
@@ -63,7 +64,7 @@ class _TokenLogprobs(torch.autograd.Function):
         bias_gradient = torch.empty_like(bias) if ctx.needs_input_grad[2] else None
         states_gradient = torch.zeros_like(states, dtype=torch.float32)
         scaled = (gradient / ctx.temperature).unsqueeze(1)  # (N, 1)
-        halved = states.to(ctx.dtype)
+        cast_states = states.to(ctx.dtype)
         for piece in _pieces(len(tokens), len(weight)):
             logits = _logits(
                 states, weight, bias, piece, temperature=ctx.temperature, dtype=ctx.dtype
@@ -76,7 +77,7 @@ class _TokenLogprobs(torch.autograd.Function):
             pull = pull.to(ctx.dtype)
             states_gradient += pull @ weight[piece].to(ctx.dtype)
             if weight_gradient is not None:
-                weight_gradient[piece] = pull.t() @ halved
+                weight_gradient[piece] = pull.t() @ cast_states
         return states_gradient.to(states.dtype), weight_gradient, bias_gradient, None, None, None
 
 
@@ -94,13 +95,13 @@ def _logits(
     temperature: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Return the logits (N, v) of a piece of the vocabulary, in float32, over the temperature."""
+    """Return the logits (N, v) of a piece of the vocabulary, in float32, at the temperature."""
     part = None if bias is None else bias[piece].to(dtype)
     logits = linear(states.to(dtype), weight[piece].to(dtype), part)
     return logits.float() / temperature
 
 
 def _places(tokens: Tensor, piece: slice) -> tuple[Tensor, Tensor]:
-    """Return which tokens (N,) are in the piece, and a place (N,) in it for each: theirs if so."""
+    """Return which tokens (N,) are in the piece, and their index in it (N,), 0 for the others."""
     here = (tokens >= piece.start) & (tokens < piece.stop)
     return here, torch.where(here, tokens - piece.start, 0)

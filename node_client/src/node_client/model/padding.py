@@ -1,4 +1,4 @@
-"""Rows of tokens of unequal length as one tensor, with masks and positions."""
+"""Rows of tokens of different lengths as one tensor, with masks and positions."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from torch import Tensor
 def pad_left(
     rows: Sequence[Sequence[int]], *, pad: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return rows as (B, longest) with padding in front, and a mask that is 1 on tokens."""
+    """Return rows as (B, longest), padded on the left, and a mask that is 1 on tokens."""
     width = max(map(len, rows))
     ids = [[pad] * (width - len(row)) + list(row) for row in rows]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -19,7 +19,7 @@ def pad_left(
 def pad_right(
     rows: Sequence[Sequence[int]], *, pad: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return rows as (B, longest) with padding behind, and a mask that is 1 on tokens."""
+    """Return rows as (B, longest), padded on the right, and a mask that is 1 on tokens."""
     width = max(map(len, rows))
     ids = [list(row) + [pad] * (width - len(row)) for row in rows]
     mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
@@ -27,5 +27,5 @@ def pad_right(
 
 
 def positions_of(attention: Tensor) -> Tensor:
-    """Return each token's position in its row, counted without padding (B, T)."""
+    """Return each token's position in its row (B, T), not counting padding."""
     return (attention.cumsum(dim=1) - 1).clamp(min=0)

@@ -1,4 +1,4 @@
-"""How a question is put to a model: with the season's system prompt, in the model's own form."""
+"""The prompt of a question: the season's system prompt in the model's own chat format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,42 +9,44 @@ from transformers import PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What one side of a conversation said."""
+class ChatMessage:
+    """One message of a conversation."""
 
     role: Literal["user", "assistant"]
     content: str
 
 
 def write_prompt(tokenizer: PreTrainedTokenizerBase, question: str, *, system_prompt: str) -> str:
-    """Return the text that a completion of a single question follows."""
-    return write_conversation(tokenizer, [Turn("user", question)], system_prompt=system_prompt)
+    """Return the prompt of a single question."""
+    return write_conversation(
+        tokenizer, [ChatMessage("user", question)], system_prompt=system_prompt
+    )
 
 
 def write_conversation(
-    tokenizer: PreTrainedTokenizerBase, turns: Sequence[Turn], *, system_prompt: str
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[ChatMessage], *, system_prompt: str
 ) -> str:
-    """Return the text that the next answer follows; the last turn is the user's.
+    """Return the prompt for the next answer; the last message is the user's.
 
-    With the tokenizer's chat template if it has one; a template without a system role gets the
-    system prompt in the first question. An empty system prompt leaves the questions alone.
+    It uses the tokenizer's chat template if there is one. A template without a system role gets
+    the system prompt in the first question. An empty system prompt changes nothing.
     """
-    first, *later = turns
-    whole = f"{system_prompt}\n\n{first.content}" if system_prompt else first.content
+    first, *later = messages
+    with_system = f"{system_prompt}\n\n{first.content}" if system_prompt else first.content
     if not tokenizer.chat_template:
-        return "\n\n".join(_pair_up([whole, *(turn.content for turn in later)])) + "\n"
-    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
+        return "\n\n".join(_pair_up([with_system, *(each.content for each in later)])) + "\n"
+    chat = [{"role": each.role, "content": each.content} for each in messages]
     if system_prompt:
         try:
-            told = {"role": "system", "content": system_prompt}
-            return _apply_template(tokenizer, [told, *messages])
-        except TemplateError:  # some templates, such as Gemma's, know no system role
-            messages[0]["content"] = whole
-    return _apply_template(tokenizer, messages)
+            system = {"role": "system", "content": system_prompt}
+            return _apply_template(tokenizer, [system, *chat])
+        except TemplateError:  # some templates, such as Gemma's, have no system role
+            chat[0]["content"] = with_system
+    return _apply_template(tokenizer, chat)
 
 
 def _pair_up(texts: Sequence[str]) -> list[str]:
-    """Join each question with its answer, line by line; the last one has none yet."""
+    """Join each question with its answer by a line break; the last one has no answer yet."""
     return ["\n".join(texts[start : start + 2]) for start in range(0, len(texts), 2)]
 
 

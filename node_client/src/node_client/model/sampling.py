@@ -1,23 +1,30 @@
-"""Sampling completions from a causal language model, each prompt run once for all of them."""
+"""Sampling completions: each prompt runs once for all of them, in batches that fit into memory."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
 from node_client.model.decoder import Decoder
+from node_client.model.memory.budget import MemoryBudget, release_memory
 from node_client.model.padding import pad_left, positions_of
+from swarm_protocol.messages import FinishReason
 
-# Rows that have ended run along until there are so many of them: to drop them copies the cache.
+# Tokens, prompts included, that are generated at once: bounds the memory of the key-value cache.
+GENERATION_TOKENS = 32_768
+# Finished rows are dropped once they are more than this share: dropping them copies the cache.
 WORTH_DROPPING = 0.25
+
+AnswerT = TypeVar("AnswerT")
+Prompt = Sequence[int]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: temperature 0 is greedy, and `top_p` 1 takes every token into account."""
+    """How to sample: temperature 0 is greedy, and `top_p` 1 considers every token."""
 
     completions: int
     max_new_tokens: int
@@ -26,18 +33,90 @@ class Sampling:
     generator: torch.Generator | None = None
 
 
+@dataclass(frozen=True)
+class Generated:
+    """One sampled completion; `token_ids` end with EOS after a `stop`.
+
+    `logprobs` has one value for each token, from the distribution that it was drawn from.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    token_ids: list[int]
+    logprobs: list[float]
+
+
+def sample_in_batches(
+    prompts: Sequence[Prompt],
+    *,
+    sample: Callable[[Sequence[Prompt], Sampling], list[list[AnswerT]]],
+    sampling: Sampling,
+    budget: MemoryBudget,
+    device: torch.device,
+) -> list[list[AnswerT]]:
+    """Return each prompt's answers, in order; `sample` returns those of one batch.
+
+    When memory runs out, batches are halved, down to one completion at a time. Raises
+    MemoryExhaustedError when that does not fit either.
+    """
+    answers: list[list[AnswerT]] = [[] for _ in prompts]
+    place = 0
+    while place < len(prompts):
+        missing = sampling.completions - len(answers[place])
+        batch, copies = next_batch(
+            prompts[place:], missing=missing, sampling=sampling, budget=budget
+        )
+        try:
+            sampled = sample(batch, replace(sampling, completions=copies))
+        except (RuntimeError, MemoryError) as error:
+            longest = max(map(len, batch)) + sampling.max_new_tokens
+            budget.shrink(error, tried=len(batch) * copies * longest / GENERATION_TOKENS)
+            if len(batch) == copies == 1:
+                budget.lower(0.0)
+        else:
+            for known, new in zip(answers[place:], sampled, strict=False):
+                known += new
+            while place < len(prompts) and len(answers[place]) == sampling.completions:
+                place += 1
+            continue
+        budget.check()
+        release_memory(device)
+    return answers
+
+
+def next_batch(
+    prompts: Sequence[Prompt], *, missing: int, sampling: Sampling, budget: MemoryBudget
+) -> tuple[Sequence[Prompt], int]:
+    """Return as many of the first prompts as fit, and the number of completions of each.
+
+    `missing` is the number of completions that the first prompt lacks. Completions of one prompt
+    are sampled together unless memory ran out, because they share its prefill.
+    """
+    limit = budget.fit(GENERATION_TOKENS)
+    fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))
+    if (budget.ran_out and fitting < missing) or missing < sampling.completions:
+        return prompts[:1], min(fitting, missing)
+    count, longest = 1, len(prompts[0])
+    for prompt in prompts[1:]:
+        longest = max(longest, len(prompt))
+        if (count + 1) * sampling.completions * (longest + sampling.max_new_tokens) > limit:
+            break
+        count += 1
+    return prompts[:count], sampling.completions
+
+
 class Steps(Protocol):
-    """Runs some rows on, each by one token at once."""
+    """Runs some rows, each one token further at a time."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) behind the next token (B,) of each row."""
+        """Return the logits (B, V) that follow the next token (B,) of each row."""
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows only (a tensor of indices)."""
+        """Continue with these rows only (a tensor of indices)."""
 
 
 class ModelSteps:
-    """Steps of any causal language model, with the cache that its prompts left."""
+    """Steps of any causal language model, from the cache of its prompts."""
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
         self._model = model
@@ -47,7 +126,7 @@ class ModelSteps:
         self._position = self._attention.sum(dim=1, keepdim=True) - 1
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) behind the next token (B,) of each row."""
+        """Return the logits (B, V) that follow the next token (B,) of each row."""
         self._attention = torch.cat([self._attention, tokens.new_ones(len(tokens), 1)], dim=1)
         self._position = self._position + 1
         output = self._model(
@@ -60,7 +139,7 @@ class ModelSteps:
         return cast(Tensor, output.logits[:, -1])
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows only (a tensor of indices)."""
+        """Continue with these rows only (a tensor of indices)."""
         self._cache.batch_select_indices(rows)
         self._attention = self._attention[rows]
         self._position = self._position[rows]
@@ -68,7 +147,7 @@ class ModelSteps:
 
 def sample_completions(
     model: nn.Module,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[Prompt],
     *,
     sampling: Sampling,
     eos_ids: Tensor,
@@ -77,9 +156,9 @@ def sample_completions(
 ) -> tuple[Tensor, Tensor]:
     """Return sampled tokens (prompts * completions, at most max_new_tokens), padded after EOS.
 
-    With them come the log-probs that they were drawn with, of the same shape and 0 after EOS. Each
-    prompt runs through the model once; its key-value cache is then repeated. A decoder of the
-    model, if there is one, does the rest.
+    The second tensor has the log-probs that they were drawn with, of the same shape and 0 after
+    EOS. Each prompt runs through the model once; its key-value cache is then repeated. If there is
+    a decoder of the model, it generates the completions.
     """
     copies, most = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
@@ -104,24 +183,24 @@ def sample_completions(
 def _draw(
     steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Return tokens and log-probs (B, T), from the first logits (B, V) on."""
+    """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
     most = sampling.max_new_tokens
     tokens = torch.full((len(logits), most), pad_id, device=logits.device)
     logprobs = torch.zeros(len(logits), most, device=logits.device)
-    carried = torch.arange(len(logits), device=logits.device)  # the rows that still run
-    finished = torch.zeros_like(carried, dtype=torch.bool)  # among these
+    running = torch.arange(len(logits), device=logits.device)  # the rows that are still computed
+    finished = torch.zeros_like(running, dtype=torch.bool)  # among these
     for place in range(most):
         token, logprob = sample_tokens(logits, sampling=sampling)  # (B,), (B,)
-        tokens[carried, place] = token.masked_fill(finished, pad_id)
-        logprobs[carried, place] = logprob.masked_fill(finished, 0.0)
+        tokens[running, place] = token.masked_fill(finished, pad_id)
+        logprobs[running, place] = logprob.masked_fill(finished, 0.0)
         finished |= torch.isin(token, eos_ids)
         done = int(finished.sum())
-        if done == len(carried) or place + 1 == most:
+        if done == len(running) or place + 1 == most:
             break
-        if done > len(carried) * WORTH_DROPPING:
-            going = (~finished).nonzero().squeeze(1)
-            steps.keep(going)
-            carried, token, finished = carried[going], token[going], finished[going]
+        if done > len(running) * WORTH_DROPPING:
+            kept = (~finished).nonzero().squeeze(1)
+            steps.keep(kept)
+            running, token, finished = running[kept], token[kept], finished[kept]
         logits = steps.step(token)
     return tokens[:, : place + 1], logprobs[:, : place + 1]
 
@@ -129,9 +208,9 @@ def _draw(
 def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor]:
     """Return one token (B,) for each row of logits (B, V), and its log-prob (B,).
 
-    `top_p` keeps the smallest set of tokens that holds this much probability (nucleus sampling,
+    `top_p` keeps the smallest set of tokens with this much probability (nucleus sampling,
     arXiv 1904.09751). The log-prob is that of the distribution drawn from: at this temperature,
-    within the nucleus, and 0 (certain) where it is greedy.
+    within the nucleus, and 0 (certain) for greedy sampling.
     """
     if sampling.temperature == 0:
         token = logits.argmax(dim=1)
@@ -139,12 +218,14 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     probabilities = softmax(logits.float() / sampling.temperature, dim=1)
     if sampling.top_p < 1:
         ordered, order = probabilities.sort(dim=1, descending=True)
-        # A token stays while the ones before it hold less than top_p: the first always stays.
+        # A token is kept while those before it hold less than top_p: the first is always kept.
         ordered[ordered.cumsum(dim=1) - ordered >= sampling.top_p] = 0
         ordered /= ordered.sum(dim=1, keepdim=True)
         probabilities = torch.zeros_like(probabilities).scatter(1, order, ordered)
-    # By the inverse of the distribution function: torch.multinomial draws a number for each token.
-    summed = probabilities.cumsum(dim=1, dtype=_finest(logits.device))
+    # Inverse transform sampling: torch.multinomial would draw a number for each token.
+    # Apple's GPUs have no float64.
+    dtype = torch.float32 if logits.device.type == "mps" else torch.float64
+    summed = probabilities.cumsum(dim=1, dtype=dtype)
     chance = torch.rand(
         len(summed), 1, dtype=summed.dtype, device=summed.device, generator=sampling.generator
     )
@@ -153,8 +234,3 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     # Rounding may reach the very end, behind the last token that has any probability.
     drawn = torch.minimum(drawn, torch.searchsorted(summed, total))
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()
-
-
-def _finest(device: torch.device) -> torch.dtype:
-    """Return the type to add probabilities up in; Apple's GPUs have no float64."""
-    return torch.float32 if device.type == "mps" else torch.float64

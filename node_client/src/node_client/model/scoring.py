@@ -1,8 +1,8 @@
-"""Log-probs of completions, each prompt run once for all completions behind it.
+"""Log-probs of completions, each prompt run once for all completions that follow it.
 
-A rollout's completions share their prompt, so running it once for each of them repeats the same
-work (verl's prefix grouper does the same sharing). Whether a model allows it, and whether its head
-can be applied apart from its body, is found out by trying.
+A rollout's completions share their prompt, so running it once for each of them would repeat the
+same work (verl's prefix grouper shares it too). A trial shows whether a model allows this, and
+whether its head can be applied separately from its body.
 """
 
 import logging
@@ -21,9 +21,9 @@ from transformers.cache_utils import DynamicLayer
 from node_client.model.head import token_logprobs
 from node_client.model.padding import pad_left, pad_right, positions_of
 
-# Logits that are held at once: more are made in portions, and made again in the backward pass.
+# Logits in memory at once: more are computed in portions, and again in the backward pass.
 LOGITS_AT_ONCE = 2**24
-# What a model of unknown kind may raise when it is called in a way that it does not know.
+# What a model may raise when it is called with arguments that it does not support.
 _REFUSALS = (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError)
 _TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-4}
 _HALF_TOLERANCE = 0.1
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Way:
+class ScoringMode:
     """How log-probs are computed.
 
-    `shared_prompts`: equal prompts run once, with gradient, and their completions run against their
+    `shared_prompts`: equal prompts run once, with gradient, and their completions attend to their
     keys and values. `separate_head`: logits only where a token is predicted, in portions.
     """
 
@@ -43,17 +43,17 @@ class Way:
     separate_head: bool
 
 
-PLAIN = Way(shared_prompts=False, separate_head=False)
-# From the best to the one that every causal language model knows.
-WAYS = (Way(True, True), Way(True, False), Way(False, True), PLAIN)
+PLAIN = ScoringMode(shared_prompts=False, separate_head=False)
+# From the fastest to the one that every causal language model supports.
+MODES = (ScoringMode(True, True), ScoringMode(True, False), ScoringMode(False, True), PLAIN)
 
 
 @dataclass(frozen=True)
-class Batch:
+class ScoringBatch:
     """Rows of prompt and completion as tensors, on the model's device.
 
-    `prompts` (G, P) are padded on the left and differ if shared; `owners` (B,) tells which of them
-    each completion (B, T), padded on the right, stands behind. Masks are 1 on tokens.
+    `prompts` (G, P) are padded on the left, and unique if shared; `owners` (B,) is the index of
+    each completion's prompt. `completions` (B, T) are padded on the right. Masks are 1 on tokens.
     """
 
     prompts: Tensor
@@ -63,17 +63,17 @@ class Batch:
     mask: Tensor
 
 
-def make_batch(
+def make_scoring_batch(
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     *,
     pad_id: int,
     device: torch.device,
-    way: Way,
-) -> Batch:
-    """Return rows as tensors, with equal prompts taken together where the way shares them."""
+    mode: ScoringMode,
+) -> ScoringBatch:
+    """Return rows as tensors, with equal prompts merged if the mode shares them."""
     unique = list(dict.fromkeys(map(tuple, prompts)))
-    if way.shared_prompts:
+    if mode.shared_prompts:
         places = {prompt: place for place, prompt in enumerate(unique)}
         owners = [places[tuple(prompt)] for prompt in prompts]
         prompts = unique
@@ -81,62 +81,68 @@ def make_batch(
         owners = list(range(len(prompts)))
     prompt_ids, prompt_mask = pad_left(prompts, pad=pad_id, device=device)
     completion_ids, mask = pad_right(completions, pad=pad_id, device=device)
-    return Batch(prompt_ids, prompt_mask, torch.tensor(owners, device=device), completion_ids, mask)
+    return ScoringBatch(
+        prompt_ids, prompt_mask, torch.tensor(owners, device=device), completion_ids, mask
+    )
 
 
-def score(model: PreTrainedModel, batch: Batch, *, temperature: float, way: Way) -> Tensor:
+def score(
+    model: PreTrainedModel, batch: ScoringBatch, *, temperature: float, mode: ScoringMode
+) -> Tensor:
     """Return the log-probs (B, T) of the completions' tokens, 0 on padding."""
     real = batch.mask.bool()
     places = real.flatten().nonzero().squeeze(1)  # (N,)
-    if way.shared_prompts:
-        outputs = _run_shared(model, batch, way)
+    if mode.shared_prompts:
+        outputs = _run_shared(model, batch, mode)
     else:
-        outputs = _run_plain(model, batch, way)
+        outputs = _run_plain(model, batch, mode)
     chosen = _token_logprobs(
         model,
         outputs.flatten(0, 1).index_select(0, places),
         batch.completions.flatten().index_select(0, places),
         temperature=temperature,
-        way=way,
+        mode=mode,
     )
     return torch.zeros(real.shape, device=chosen.device).masked_scatter(real, chosen)
 
 
-def find_way(model: PreTrainedModel, *, pad_id: int) -> Way:
-    """Return the best way whose log-probs on a small batch equal the plain ones.
+def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
+    """Return the fastest mode whose log-probs on a small batch equal the plain ones.
 
-    Sliding windows, linear attention, capped logits and the like show here, so no list of
-    architectures is needed. Says in the log what the model does not allow.
+    Sliding windows, linear attention, capped logits and the like fail this test, so no list of
+    architectures is needed. Logs what the model does not support.
     """
     tokens = [place % model.config.get_text_config().vocab_size for place in range(3, 24)]
     prompts = [tokens[:7], tokens[:7], tokens[7:12], tokens[7:12]]
     completions = [tokens[12:16], tokens[16:17], tokens[13:15], tokens[17:21]]
 
     @torch.no_grad()
-    def scores_of(way: Way) -> Tensor:
-        batch = make_batch(prompts, completions, pad_id=pad_id, device=model.device, way=way)
-        return score(model, batch, temperature=1.0, way=way)
+    def scores_of(mode: ScoringMode) -> Tensor:
+        batch = make_scoring_batch(
+            prompts, completions, pad_id=pad_id, device=model.device, mode=mode
+        )
+        return score(model, batch, temperature=1.0, mode=mode)
 
     expected = scores_of(PLAIN)
-    for way in WAYS[:-1]:
+    for mode in MODES[:-1]:
         try:
-            difference = (scores_of(way) - expected).abs().max().item()
+            difference = (scores_of(mode) - expected).abs().max().item()
         except _REFUSALS as refusal:
-            log.info("%s cannot be run with %s: %s", model.config.model_type, way, refusal)
+            log.info("%s cannot be run with %s: %s", model.config.model_type, mode, refusal)
             continue
         if difference <= _TOLERANCES.get(model.dtype, _HALF_TOLERANCE):
-            return way
-        log.info("%s with %s is off by %.1g", model.config.model_type, way, difference)
+            return mode
+        log.info("%s with %s is off by %.1g", model.config.model_type, mode, difference)
     return PLAIN
 
 
-def _run_plain(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
-    """Return what predicts each completion token (B, T, H or V), every row run by itself."""
+def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
+    """Return the states or logits that predict each completion token (B, T, H or V), row by row."""
     attention = torch.cat([batch.prompt_mask, batch.mask], dim=1)  # (B, P + T)
     length = batch.completions.shape[1]
     outputs, _ = _run(
         model,
-        way,
+        mode,
         last=length + 1,
         input_ids=torch.cat([batch.prompts, batch.completions], dim=1),
         attention_mask=attention,
@@ -146,11 +152,11 @@ def _run_plain(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
     return outputs[:, -length - 1 : -1]
 
 
-def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
-    """Return what predicts each completion token (B, T, H or V), each prompt run once."""
+def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
+    """Return the states or logits that predict each completion token; each prompt runs once."""
     first, cache = _run(
         model,
-        way,
+        mode,
         last=1,
         input_ids=batch.prompts,
         attention_mask=batch.prompt_mask,
@@ -165,7 +171,7 @@ def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
     attention = torch.cat([batch.prompt_mask[batch.owners], batch.mask[:, :-1]], dim=1)
     rest, _ = _run(
         model,
-        way,
+        mode,
         last=length - 1,
         input_ids=batch.completions[:, :-1],
         attention_mask=attention,
@@ -177,10 +183,10 @@ def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
 
 
 def _select_rows(cache: Cache, rows: Tensor) -> None:
-    """Put keys and values into these rows, in a way whose gradients are summed in a fixed order.
+    """Select rows of keys and values so that their gradients are summed in a fixed order.
 
-    The cache's own `batch_select_indices` sums them in the order in which threads come by, so that
-    a resumed run would not be the same. Raises TypeError for layers without keys and values.
+    The cache's own `batch_select_indices` sums them in the order of the threads, so a resumed run
+    would differ. Raises TypeError for layers without keys and values.
     """
     for layer in cache.layers:
         if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
@@ -189,9 +195,11 @@ def _select_rows(cache: Cache, rows: Tensor) -> None:
         layer.values = layer.values.index_select(0, rows)
 
 
-def _run(model: PreTrainedModel, way: Way, *, last: int, **inputs: Any) -> tuple[Tensor, Any]:
+def _run(
+    model: PreTrainedModel, mode: ScoringMode, *, last: int, **inputs: Any
+) -> tuple[Tensor, Any]:
     """Return hidden states or logits, of the last positions at least, and the cache."""
-    if way.separate_head:
+    if mode.separate_head:
         output = model.base_model(**inputs)
         return output.last_hidden_state, output.get("past_key_values")
     known = signature(model.forward).parameters
@@ -204,14 +212,19 @@ def _run(model: PreTrainedModel, way: Way, *, last: int, **inputs: Any) -> tuple
 
 
 def _token_logprobs(
-    model: PreTrainedModel, outputs: Tensor, tokens: Tensor, *, temperature: float, way: Way
+    model: PreTrainedModel,
+    outputs: Tensor,
+    tokens: Tensor,
+    *,
+    temperature: float,
+    mode: ScoringMode,
 ) -> Tensor:
     """Return the log-prob (N,) of each token (N,) from hidden states (N, H) or logits (N, V)."""
 
     def from_logits(logits: Tensor, tokens: Tensor) -> Tensor:
         return -cross_entropy(logits.float() / temperature, tokens, reduction="none")
 
-    if not way.separate_head:
+    if not mode.separate_head:
         return from_logits(outputs, tokens)
     head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     portion = max(1, LOGITS_AT_ONCE // model.config.get_text_config().vocab_size)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.worker import ModelWorker

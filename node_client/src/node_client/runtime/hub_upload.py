@@ -21,7 +21,7 @@ import msgspec
 
 from node_client.display.view import NodeView
 from node_client.errors import NodeError
-from node_client.model.pretrained import merge_adapters
+from node_client.model.loading.pretrained import merge_adapters
 from node_client.settings.config import Settings
 from node_client.storage.export import ADAPTER_CONFIG, CARD
 from node_client.storage.manifest import Merit

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Protocol
 
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.report import StepReport
 from node_client.runtime.trackers import open_tracker
 from node_client.settings.config import Settings

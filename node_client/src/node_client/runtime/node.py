@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
+from node_client.learning.external.sharing import explain_unshared
 from node_client.learning.report import StepReport
-from node_client.learning.sharing import explain_unshared
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport, TrainingTotals
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.outbox import Outbox
 from swarm_protocol.errors import RefusedError
@@ -41,7 +41,7 @@ class Reporter:
             rest_s=every_s,
         )
 
-    def put(self, report: StepReport, totals: Totals) -> None:
+    def put(self, report: StepReport, totals: TrainingTotals) -> None:
         """Queue the report of a step. Must be called on the event loop."""
         self._used.extend(report.used)
         self.outbox.put([_describe(report, totals)])
@@ -52,7 +52,7 @@ class Reporter:
         self._used = deque((name for name in self._used if name not in sent), maxlen=MAX_USED)
 
 
-def _describe(report: StepReport, totals: Totals) -> ReportTraining:
+def _describe(report: StepReport, totals: TrainingTotals) -> ReportTraining:
     return ReportTraining(
         id=new_id(),
         step=report.step,

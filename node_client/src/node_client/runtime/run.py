@@ -20,10 +20,10 @@ from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import NodeView
 from node_client.errors import INTERRUPTED, CoordinatorRefusedError, MemoryExhaustedError, NodeError
-from node_client.learning.crew import Dismiss, follow
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
-from node_client.model.memory_limit import limit_memory
+from node_client.learning.team_messages import Dismiss, follow
+from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import OfflineNode
 from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
@@ -68,15 +68,15 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 def leading(team: Team) -> Iterator[None]:
     """Dismiss the followers at the end, also after an error.
 
-    Followers that wait for this process in the middle of an order receive nothing: the launcher
-    ends them when this process ends.
+    Followers that wait for this process while a message is carried out receive nothing: the
+    launcher ends them when this process ends.
     """
     try:
         yield
     finally:
-        if isinstance(team, LaunchedTeam) and team.at_rest:
+        if isinstance(team, LaunchedTeam) and team.is_idle:
             with suppress(NodeError):  # a follower that has ended needs no message
-                team.announce(Dismiss())
+                team.send(Dismiss())
             torch.distributed.destroy_process_group()
 
 
@@ -110,7 +110,9 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         with show_loading(settings.model, console=console) as show:
             device = device_of(settings, team)
             limit_memory(device, settings.gpu_fraction)
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=show)
+            policy = await asyncio.to_thread(
+                Policy.load, settings.model, device=device, on_progress=show
+            )
             # Also for arm base: base and trained nodes must differ by training only.
             policy.set_precision(settings.training.precision)
         if settings.arm != "base":

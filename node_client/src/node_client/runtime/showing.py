@@ -19,7 +19,7 @@ from node_client.display.figures import describe_bytes
 from node_client.display.panel import render
 from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
-from node_client.model.progress import Progress, Tell
+from node_client.model.loading.progress import LoadingProgress, OnProgress
 
 REFRESH_S = 0.5
 RESTART_S = 1.0
@@ -40,7 +40,7 @@ class Runnable(Protocol):
 
 
 @contextmanager
-def show_loading(model: str, *, console: Console) -> Iterator[Tell]:
+def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
     """Show the progress of loading a model; yields the callback that receives it.
 
     A terminal shows a spinner with the figures. Without one, downloads are logged at once and
@@ -51,7 +51,7 @@ def show_loading(model: str, *, console: Console) -> Iterator[Tell]:
 
     with console.status(Text(title)) as status:
 
-        def show(progress: Progress) -> None:
+        def show(progress: LoadingProgress) -> None:
             figures = describe_progress(progress)
             if console.is_terminal:
                 status.update(Text(f"{title}. {figures}"))
@@ -62,7 +62,7 @@ def show_loading(model: str, *, console: Console) -> Iterator[Tell]:
         yield show
 
 
-def describe_progress(progress: Progress) -> str:
+def describe_progress(progress: LoadingProgress) -> str:
     """Return the progress of an operation as text."""
     if progress.unit == "bytes":
         done, total = describe_bytes(progress.done), describe_bytes(progress.total)

@@ -15,9 +15,9 @@ from node_client.display.view import CURVE_STEPS, NodeView
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
-from node_client.learning.trainer import Exchange, Trainer
+from node_client.learning.trainer import RolloutExchange, Trainer
+from node_client.model.memory.budget import release_memory
 from node_client.model.policy import Policy
-from node_client.model.room import release_memory
 from node_client.runtime.evaluating import Evaluator
 from node_client.runtime.hardware import measure_memory
 from node_client.runtime.isolation import warn_of_missing
@@ -92,7 +92,7 @@ class Training:
         *,
         settings: Settings,
         equipment: Equipment,
-        exchange: Exchange,
+        exchange: RolloutExchange,
         pauses: Pauses | None = None,
         away: Away | None = None,
         before_step: Callable[[Trainer], None] = lambda trainer: None,

@@ -73,7 +73,7 @@ SamplingName = Annotated[
         description=f"{', '.join(SAMPLINGS)}, some joined by +, or package.module:Class",
     ),
 ]
-"""How external rollouts are chosen (`learning.external_sampling`)."""
+"""How external rollouts are chosen (`learning.external.sampling`)."""
 
 REWARDS = ("binary", "partial", "format", "generative")
 
@@ -89,4 +89,4 @@ RewardName = Annotated[
 PolicyLossName = Annotated[
     str, Meta(pattern=rf"^(clipped|{_OWN})$", description="clipped, or package.module:Class")
 ]
-"""The loss (`learning.losses`)."""
+"""The loss (`learning.update.losses`)."""

@@ -17,7 +17,7 @@ from transformers import (
 
 from node_client.commands.init.machine import Machine, choose_model, fit_models
 from node_client.commands.init.table import CANDIDATES, Candidate
-from node_client.model.preflight import (
+from node_client.model.memory.estimates import (
     Shape,
     lasting_bytes,
     needed_bytes,
@@ -70,8 +70,8 @@ def test_parameters_are_the_published_ones(name: str) -> None:
 def test_what_is_needed_is_what_training_then_finds_enough() -> None:
     shape = Shape(layers=24, hidden=896, intermediate=4864, parameters=494 * 10**6, trainable=0)
     shape = replace(shape, trainable=shape.parameters)
-    needed = needed_bytes(shape, tokens=1024, state_bytes=8, halved=True)
-    per_token = token_bytes(shape, checkpointed=False, halved=True)
+    needed = needed_bytes(shape, tokens=1024, state_bytes=8, half_precision=True)
+    per_token = token_bytes(shape, checkpointed=False, half_precision=True)
     lasting = lasting_bytes(shape, state_bytes=8, copied=False)
     for spare, share in ((10**6, 1.0), (-(10**8), 0.5)):
         free = needed - 4 * shape.parameters + spare

@@ -9,8 +9,8 @@ import psutil
 import torch
 
 from node_client.commands.init.table import CANDIDATES, Candidate
-from node_client.model.precision import choose_autocast
-from node_client.model.preflight import Shape, free_bytes, needed_bytes
+from node_client.model.devices import choose_autocast
+from node_client.model.memory.estimates import Shape, free_bytes, needed_bytes
 
 # A prompt and a long answer: the minimum number of tokens in one forward pass.
 TOKENS_AT_ONCE = 1024
@@ -96,7 +96,7 @@ def _fit(candidate: Candidate, machine: Machine, *, free: int) -> Fit:
     device = torch.device(machine.device)
     dtype = choose_autocast("auto", device=device, parameters=parameters)
     needed = needed_bytes(
-        shape, tokens=TOKENS_AT_ONCE, state_bytes=STATE_BYTES, halved=dtype is not None
+        shape, tokens=TOKENS_AT_ONCE, state_bytes=STATE_BYTES, half_precision=dtype is not None
     )
     disk = (DOWNLOAD_BYTES + CHECKPOINTS * CHECKPOINT_BYTES) * parameters
     if needed > free:

@@ -1,0 +1,290 @@
+"""Rollouts of other nodes: checked, scored again, and used only if they are informative.
+
+Completions of others are hostile input, and no claim of a peer about its rollout is believed: the
+question and the rewards are computed again here, from the task spec alone.
+"""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from node_client.learning.rewards import Reward
+from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
+from node_client.model.policy import Policy
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.logprobs import decode_logprobs
+from swarm_protocol.messages import (
+    Completion,
+    ExternalRollout,
+    FinishReason,
+    Rollout,
+    RolloutName,
+    SeasonInfo,
+)
+from swarm_tasks.allowlist import check_training_spec
+from swarm_tasks.answers import known_rules
+from swarm_tasks.keyspace import Part, question_part
+from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.verifier import Verdict, Verifier
+
+DropReason = Literal[
+    "own",  # this node made it
+    "duplicate",  # it was offered before
+    "foreign",  # its spec, or its number of completions, is not of this season
+    "not_decodable",  # this tokenizer cannot represent one of its completions
+    "too_long",  # one of its completions is longer than this node trains on
+    "unscorable",  # the verifier failed or hung on it
+    "not_informative",  # its rewards are all equal, so its advantages are all zero
+    "not_drawn",  # usable, but others were chosen (`external_sampling`)
+]
+
+# The number of offered rollouts that are remembered, so that none is trained on twice.
+REMEMBERED = 4096
+# After this many tasks that cannot be made, a node's rollouts are ignored: it cannot have answered
+# such tasks, and one on which the generator hangs costs seconds.
+MOST_UNMADE = 2
+
+
+@dataclass(frozen=True)
+class CheckedExternals:
+    """Groups to train on, and the number of dropped rollouts by reason."""
+
+    groups: list[TrainingGroup]
+    dropped: Counter[DropReason]
+
+
+class _DroppedError(Exception):
+    """A rollout cannot be used, for this reason."""
+
+    def __init__(self, reason: DropReason) -> None:
+        super().__init__(reason)
+        self.reason: DropReason = reason
+
+
+class _Scored(NamedTuple):
+    """A rollout with its question, which was generated again, and a verdict per completion."""
+
+    external: ExternalRollout
+    question: str
+    verdicts: list[Verdict]
+
+
+class ExternalChecker:
+    """Turns rollouts of other nodes into training groups."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        verifier: Verifier,
+        season: SeasonInfo,
+        node: str,
+        max_completion_length: int,
+        reward: Reward,
+        keep_uninformative: bool = False,
+    ) -> None:
+        self._policy = policy
+        self._verifier = verifier
+        self._season = season
+        self._node = node
+        self._max_completion_length = max_completion_length
+        self._reward = reward
+        self._keep_uninformative = keep_uninformative
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._unmade: Counter[str] = Counter()
+
+    @property
+    def seen(self) -> list[str]:
+        """The latest rollouts that were checked, each as `node/id`, for a checkpoint."""
+        return list(self._seen)
+
+    def remember(self, names: Sequence[str]) -> None:
+        """Treat these rollouts as seen, such as those of a run that is resumed.
+
+        A name without a node, as in older checkpoints, applies to every node.
+        """
+        for name in names:
+            self._note_seen(name)
+
+    def _note_seen(self, name: str) -> None:
+        self._seen[name] = None
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
+        """Return up to `wanted` usable groups, and why the rollouts before them were dropped.
+
+        The pool offers rollouts in random order, or those declared informative first if this node
+        prefers them. So the first usable ones are a uniform sample of all usable, or of all
+        declared ones. Later rollouts are not checked.
+        """
+        groups: list[TrainingGroup] = []
+        dropped: Counter[DropReason] = Counter()
+        left = deque(offered)
+        while left and len(groups) < wanted:
+            # No more than are still wanted: later ones may not have to be checked at all.
+            batch = self._admit(left, most=wanted - len(groups), dropped=dropped)
+            for scored in self._score(self._pose(batch, dropped), dropped):
+                try:
+                    groups.append(self._make_group(scored))
+                except _DroppedError as drop:
+                    dropped[drop.reason] += 1
+        return CheckedExternals(groups=groups, dropped=+dropped)
+
+    def _admit(
+        self, left: deque[ExternalRollout], *, most: int, dropped: Counter[DropReason]
+    ) -> list[ExternalRollout]:
+        """Take up to `most` rollouts off `left` that pass the cheap checks."""
+        admitted: list[ExternalRollout] = []
+        while left and len(admitted) < most:
+            external = left.popleft()
+            try:
+                self._check_origin(external)
+            except _DroppedError as drop:
+                dropped[drop.reason] += 1
+            else:
+                admitted.append(external)
+        return admitted
+
+    def _check_origin(self, external: ExternalRollout) -> None:
+        """Check everything that needs no verifier. Raises _DroppedError."""
+        rollout = external.rollout
+        if external.node == self._node:
+            raise _DroppedError("own")
+        # A node may give its rollouts any ids, also those of another node's.
+        name = f"{external.node}/{rollout.id}"
+        if name in self._seen or rollout.id in self._seen:
+            raise _DroppedError("duplicate")
+        # Before it is remembered: a rollout of the next season may arrive before its rules.
+        if len(rollout.completions) > self._season.completions:
+            raise _DroppedError("foreign")
+        try:
+            check_training_spec(rollout.task, seed=self._season.seed, tasks=self._season.tasks)
+        except RefusedError:
+            raise _DroppedError("foreign") from None
+        self._note_seen(name)
+
+    def _pose(
+        self, batch: list[ExternalRollout], dropped: Counter[DropReason]
+    ) -> list[tuple[ExternalRollout, str]]:
+        """Generate all questions in one request; return those of the training part.
+
+        A rollout whose question cannot be made is dropped, and the others are requested again.
+        """
+        while batch := self._without_unmade(batch, dropped):
+            try:
+                questions = self._verifier.questions([each.rollout.task for each in batch])
+            except UnposedError as problem:
+                culprit = batch.pop(problem.place)
+                dropped[self._explain(problem.refusal, culprit)] += 1
+            except RefusedError:
+                dropped["unscorable"] += len(batch)
+                break
+            else:
+                # A training index may still give a question of the judge's or the held-out set.
+                posed = zip(batch, questions, strict=True)
+                kept = [pair for pair in posed if question_part(pair[1]) is Part.TRAINING]
+                dropped["foreign"] += len(batch) - len(kept)
+                return kept
+        return []
+
+    def _without_unmade(
+        self, batch: list[ExternalRollout], dropped: Counter[DropReason]
+    ) -> list[ExternalRollout]:
+        """Drop the rollouts of nodes that sent too many tasks that could not be made."""
+        kept = [each for each in batch if self._unmade[each.node] < MOST_UNMADE]
+        dropped["unscorable"] += len(batch) - len(kept)
+        return kept
+
+    def _explain(self, refusal: RefusedError, external: ExternalRollout) -> DropReason:
+        if isinstance(refusal, UnmadeError):
+            self._unmade[external.node] += 1
+        return "unscorable" if refusal.code is ErrorCode.VERIFIER_FAILED else "foreign"
+
+    def _score(
+        self, posed: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
+    ) -> list[_Scored]:
+        """Score all completions in one request, or one by one if a task fails now."""
+        batch = [(external.rollout.task, _texts_of(external)) for external, _ in posed]
+        rules = known_rules(self._season.answers)
+        try:
+            verdicts = self._verifier.score_many(batch, rules=rules)
+        except RefusedError as refusal:
+            if len(posed) > 1:
+                return [scored for each in posed for scored in self._score([each], dropped)]
+            dropped[self._explain(refusal, posed[0][0])] += 1
+            return []
+        return [_Scored(*pair, given) for pair, given in zip(posed, verdicts, strict=True)]
+
+    def _make_group(self, scored: _Scored) -> TrainingGroup:
+        """Return the group to train on. Raises _DroppedError."""
+        external, rollout = scored.external, scored.external.rollout
+        rewards = self._reward_all(scored)
+        completions = self._encode(rollout)
+        same_tokenizer = rollout.tokenizer == self._policy.tokenizer_fingerprint
+        return TrainingGroup(
+            prompt=self._policy.prompt_ids(
+                scored.question, system_prompt=self._season.system_prompt
+            ),
+            completions=completions,
+            rewards=rewards,
+            truncated=[answer.finish_reason == "length" for answer in rollout.completions],
+            dataset=rollout.task.dataset,
+            external=True,
+            source=RolloutName(external.node, rollout.id),
+            age_s=external.age_s,
+            sender_logprobs=[
+                read_sender_logprobs(
+                    completion, token_count=len(ids), same_tokenizer=same_tokenizer
+                )
+                for completion, ids in zip(rollout.completions, completions, strict=True)
+            ],
+        )
+
+    def _reward_all(self, scored: _Scored) -> list[float]:
+        """Return every completion's reward. Raises _DroppedError if they are not informative."""
+        if any(verdict.failed for verdict in scored.verdicts):
+            raise _DroppedError("unscorable")
+        texts = _texts_of(scored.external)
+        rewards = self._reward.rewards(scored.question, texts, scored.verdicts)
+        if min(rewards) == max(rewards) and not self._keep_uninformative:
+            raise _DroppedError("not_informative")
+        return rewards
+
+    def _encode(self, rollout: Rollout) -> list[list[int]]:
+        # Small models often give the same answer twice.
+        known: dict[tuple[str, FinishReason], list[int]] = {}
+        for completion in rollout.completions:
+            key = completion.text, completion.finish_reason
+            if key not in known:
+                known[key] = self._encode_one(*key)
+        return [known[each.text, each.finish_reason] for each in rollout.completions]
+
+    def _encode_one(self, text: str, finish_reason: FinishReason) -> list[int]:
+        ids = self._policy.completion_ids(text, finish_reason)
+        if ids is None:
+            raise _DroppedError("not_decodable")
+        if len(ids) > self._max_completion_length:
+            raise _DroppedError("too_long")
+        return ids
+
+
+def read_sender_logprobs(
+    completion: Completion, *, token_count: int, same_tokenizer: bool
+) -> SenderLogprobs | None:
+    """Return the log-probs that came with a completion; None if there are none that are readable.
+
+    Log-probs by token need the same tokenizer and the same number of tokens: a model may sample
+    tokens that the tokenizer would not choose for the text. Otherwise only their sum is used.
+    """
+    tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
+    if not tokens:
+        return None if completion.logprob is None else SenderLogprobs(completion.logprob)
+    if same_tokenizer and len(tokens) == token_count:
+        return SenderLogprobs(sum(tokens), tokens)
+    return SenderLogprobs(sum(tokens))
+
+
+def _texts_of(external: ExternalRollout) -> list[str]:
+    return [completion.text for completion in external.rollout.completions]

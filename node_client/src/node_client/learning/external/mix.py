@@ -1,0 +1,181 @@
+"""How many own and how many external rollouts a training set has.
+
+A fixed mix is the default. The automatic mix moves one place at a time to the side where rollouts
+teach more. It compares the value of a place on either side:
+
+- an own place: the share of this node's rollouts that are informative;
+- an external place: the probability that its rollout has a larger share of right completions than
+  this node's own informative ones in the same dataset, minus that of a smaller share. External
+  rollouts are informative, so they are compared with informative ones: among equal nodes the two
+  cancel out, however seldom the nodes are right. Such a node finds by itself, and closer to its own
+  policy, what it would get from others. An empty place counts as neither.
+
+Both values are moving averages. SAPO (arXiv 2509.08721) found its best mix by experiments; which
+one is best depends on how seldom a node is right by itself, and changes while it learns. Why this
+is no bandit rewarded by the rise of the training reward: docs/decisions/0011-ladder-and-mix.md.
+
+At least one place stays external, so that its value is still measured, and at least a quarter stays
+local, because SAPO's 2/6 alternately learned and forgot. The size never changes. Pure and
+deterministic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from node_client.learning.rollouts import TrainingGroup
+from node_client.settings.train_config import StepPlan, TrainConfig
+
+# The number of latest own informative rollouts of each dataset that external ones are compared to.
+COMPARED = 64
+# Steps between two moves, the weight of the newest step in the averages (over about ten steps), and
+# the least difference in value for a move.
+PERIOD = 10
+NEWEST = 0.1
+MARGIN = 0.1
+
+
+@dataclass(frozen=True)
+class Places:
+    """I own and J external rollouts in a training set."""
+
+    local: int
+    external: int
+
+
+class RolloutMix:
+    """Decides how the next training set is divided. This one never changes."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    @property
+    def places(self) -> Places:
+        """The I and J of the next step."""
+        return self._places
+
+    def note(
+        self,
+        *,
+        own: Sequence[TrainingGroup],
+        comparable: Sequence[TrainingGroup],
+        external: Sequence[TrainingGroup],
+    ) -> None:
+        """Learn from a step's own rollouts and from its usable external ones.
+
+        `comparable` are the own ones of the season's difficulty, which all external ones have; a
+        ladder also asks at other difficulties.
+        """
+
+    def figures(self) -> dict[str, float]:
+        """Return the values that decide, for the step's report."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load` needs, as plain values."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from a saved `state`."""
+
+
+@dataclass
+class _MixState:
+    """The state of the automatic mix. By dataset: the average share of right completions
+    (`solved`), and the share in each of the latest informative rollouts (`informative`).
+    """
+
+    external: int
+    steps: int = 0
+    own_place: float | None = None
+    external_place: float | None = None
+    solved: dict[str, float] = field(default_factory=dict)
+    # Older checkpoints lack this key.
+    informative: dict[str, list[float]] = field(default_factory=dict)
+
+    def follow(self, own: Sequence[TrainingGroup]) -> None:
+        """Learn from the own rollouts of a step."""
+        for dataset in {group.dataset for group in own}:
+            groups = [group for group in own if group.dataset == dataset]
+            newest = fmean(fmean(group.rewards) for group in groups)
+            self.solved[dataset] = _average(self.solved.get(dataset), newest)
+            shares = [fmean(group.rewards) for group in groups if group.informative]
+            latest = self.informative.get(dataset, []) + shares
+            self.informative[dataset] = latest[-COMPARED:]
+
+    def advantage_of(self, group: TrainingGroup) -> float:
+        """Return the share of own rollouts that an external one beats, minus those that beat it.
+
+        An uninformative one, which only fills a place (`keep_uninformative`), has no advantage. For
+        a node without informative rollouts the average is used: it shows whether it solves
+        everything or nothing.
+        """
+        if not group.informative:
+            return 0.0
+        theirs = fmean(group.rewards)
+        ours = self.informative.get(group.dataset) or [self.solved.get(group.dataset, 0.0)]
+        return fmean((theirs > share) - (theirs < share) for share in ours)
+
+
+class AutoMix(RolloutMix):
+    """Moves one place every PERIOD steps to the side where places have the higher value."""
+
+    def __init__(self, start: Places, *, batch: int) -> None:
+        self._size = start.local + start.external
+        # No more own rollouts can be trained on than are generated.
+        self._least = min(max(1, self._size - batch), self._size - 1)
+        self._most = max(self._least, self._size - max(1, self._size // 4))
+        self._state = _MixState(external=min(max(start.external, self._least), self._most))
+
+    @property
+    def places(self) -> Places:
+        return Places(local=self._size - self._state.external, external=self._state.external)
+
+    def note(
+        self,
+        *,
+        own: Sequence[TrainingGroup],
+        comparable: Sequence[TrainingGroup],
+        external: Sequence[TrainingGroup],
+    ) -> None:
+        """Update the values of the places, and move one if it is time to."""
+        mix = self._state
+        mix.follow(comparable)
+        advantage = sum(mix.advantage_of(group) for group in external)
+        mix.own_place = _average(mix.own_place, fmean(group.informative for group in own))
+        mix.external_place = _average(mix.external_place, advantage / mix.external)
+        mix.steps += 1
+        if mix.steps % PERIOD == 0:
+            gain = mix.external_place - mix.own_place
+            move = (gain > MARGIN) - (gain < -MARGIN)
+            mix.external = min(max(mix.external + move, self._least), self._most)
+
+    def figures(self) -> dict[str, float]:
+        mix = self._state
+        return {
+            "local": self.places.local,
+            "external": self.places.external,
+            "own_place": mix.own_place or 0.0,
+            "external_place": mix.external_place or 0.0,
+        }
+
+    def state(self) -> dict[str, Any]:
+        return asdict(self._state)
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from a saved `state`, within the bounds of this run."""
+        self._state = _MixState(**state)
+        self._state.external = min(max(self._state.external, self._least), self._most)
+
+
+def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
+    """Return the mix that the settings name; fixed for a node alone or with a single place."""
+    places = Places(plan.local, plan.external)
+    if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
+        return AutoMix(places, batch=plan.batch)
+    return RolloutMix(places)
+
+
+def _average(before: float | None, newest: float) -> float:
+    return newest if before is None else before + NEWEST * (newest - before)

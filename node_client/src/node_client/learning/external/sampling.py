@@ -1,0 +1,254 @@
+"""Which of the usable external rollouts fill the external places of a training set.
+
+A strategy gives each candidate a weight; the places are drawn without replacement, each in
+proportion to the weights of the remaining candidates. `uniform` is SAPO's (arXiv 2509.08721,
+section 4). Names can be combined: `advantage+by-task` multiplies two weights.
+`package.module:Class` names a custom strategy; `docs/lab.md` shows how to write and test one.
+
+Pure, except for the import of such a class.
+"""
+
+import math
+import random
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from node_client.learning.plugins import make_part
+from node_client.learning.rewards import confidences
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.update.losses import group_advantages
+from node_client.model.policy import Policy
+
+# The number of right completions that `novel` remembers.
+REMEMBERED_TEXTS = 4096
+# The weight of the newest rollout in a moving average over about 30 rollouts.
+NEWEST = 0.03
+
+
+class SamplingStrategy(ABC):
+    """Decides how likely each candidate is to be used. Override `weigh`, and what it needs."""
+
+    def begin(self, policy: Policy) -> None:  # noqa: B027
+        """Receive the policy that is trained."""
+
+    @abstractmethod
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return a weight of at least 0 for each candidate; those of 0 come last."""
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
+        """Learn from a step's own rollouts and from the external ones that were trained on."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load` needs after a restart, as plain values."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """Continue from a saved `state`."""
+
+
+class Uniform(SamplingStrategy):
+    """All candidates with equal weights."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        return [1.0] * len(groups)
+
+
+class Advantage(SamplingStrategy):
+    """In proportion to the largest advantage: the rarer the right completions, the likelier.
+
+    With rewards of 0 and 1 and a share p of right completions this is sqrt((1 - p) / p), up to a
+    constant.
+    """
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        advantages = group_advantages([group.rewards for group in groups], scale_rewards="group")
+        return [max(0.0, *of_group) for of_group in advantages]
+
+
+class RewardGuided(SamplingStrategy):
+    """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        return [fmean(group.rewards) for group in groups]
+
+
+class ByNode(SamplingStrategy):
+    """Equal weights in sum for each sender, however many rollouts it shared."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        return _balance([None if group.source is None else group.source.node for group in groups])
+
+
+class ByTask(SamplingStrategy):
+    """Equal weights in sum for each dataset, however many rollouts it has."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        return _balance([group.dataset for group in groups])
+
+
+class Fresh(SamplingStrategy):
+    """Preferably the youngest: each has half the weight of the next younger one."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        ages = sorted({group.age_s for group in groups})
+        return [0.5 ** min(ages.index(group.age_s), 1000) for group in groups]
+
+
+class Variance(SamplingStrategy):
+    """In proportion to p (1 - p), with p this node's own share of right answers in the dataset.
+
+    It bounds the gain of a policy-gradient step from below (arXiv 2504.03380).
+    """
+
+    def __init__(self) -> None:
+        self._solved: dict[str, float] = {}
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
+        return [chance * (1 - chance) for chance in chances]
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        for group in own:
+            before = self._solved.get(group.dataset, 0.0)
+            self._solved[group.dataset] = before + NEWEST * (fmean(group.rewards) - before)
+
+    def state(self) -> dict[str, Any]:
+        return {"solved": dict(self._solved)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._solved = dict(state.get("solved", {}))
+
+
+class Novel(SamplingStrategy):
+    """Preferably rollouts with right completions that are new to this node."""
+
+    def __init__(self) -> None:
+        self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        known = set(self._known)
+        shares = []
+        for group in groups:
+            right = _right_completions(group)
+            new = sum(completion not in known for completion in right)
+            shares.append(max(new / len(right), 0.001) if right else 0.001)
+        return shares
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        for group in (*own, *used):
+            self._known.extend(_right_completions(group))
+
+    def state(self) -> dict[str, Any]:
+        return {"known": list(self._known)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._known.extend(state.get("known", []))
+
+
+class Confidence(SamplingStrategy):
+    """In proportion to the policy's confidence that the right completions are right.
+
+    A generative verifier's confidence as the sampling signal (SAPO's future work).
+    """
+
+    def begin(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        return [
+            fmean(confidences(self._policy, group.prompt, _best_completions(group)))
+            for group in groups
+        ]
+
+
+class Combined(SamplingStrategy):
+    """The product of several strategies' weights."""
+
+    def __init__(self, parts: dict[str, SamplingStrategy]) -> None:
+        self._parts = parts
+
+    def begin(self, policy: Policy) -> None:
+        for part in self._parts.values():
+            part.begin(policy)
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        weights = [part.weigh(groups) for part in self._parts.values()]
+        return [math.prod(of_group) for of_group in zip(*weights, strict=True)]
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        for part in self._parts.values():
+            part.note(own, used)
+
+    def state(self) -> dict[str, Any]:
+        return {name: part.state() for name, part in self._parts.items()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        for name, part in self._parts.items():
+            if name in state:
+                part.load(state[name])
+
+
+STRATEGIES: dict[str, type[SamplingStrategy]] = {
+    "uniform": Uniform,
+    "advantage": Advantage,
+    "reward": RewardGuided,
+    "by-node": ByNode,
+    "by-task": ByTask,
+    "fresh": Fresh,
+    "variance": Variance,
+    "novel": Novel,
+    "confidence": Confidence,
+}
+
+
+def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
+    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
+    return Combined(
+        {
+            part: make_part(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
+            for part in name.split("+")
+        }
+    )
+
+
+def draw(
+    groups: Sequence[TrainingGroup],
+    *,
+    strategy: SamplingStrategy,
+    wanted: int,
+    chance: random.Random,
+) -> list[TrainingGroup]:
+    """Draw up to `wanted` groups without replacement, each in proportion to its weight.
+
+    By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
+    """
+    keys = [
+        math.log(1 - chance.random()) / weight if weight > 0 else -math.inf
+        for weight in strategy.weigh(groups)
+    ]
+    order = sorted(range(len(groups)), key=keys.__getitem__, reverse=True)
+    return [groups[place] for place in order[:wanted]]
+
+
+def _balance(owners: Sequence[str | None]) -> list[float]:
+    counts = Counter(owners)
+    return [1 / counts[owner] for owner in owners]
+
+
+def _best_completions(group: TrainingGroup) -> list[list[int]]:
+    best = max(group.rewards)
+    return [
+        completion
+        for completion, reward in zip(group.completions, group.rewards, strict=True)
+        if reward == best
+    ]
+
+
+def _right_completions(group: TrainingGroup) -> list[str]:
+    """Return the best completions as text for a checkpoint, unless their reward is 0."""
+    if max(group.rewards) <= 0:
+        return []
+    return [" ".join(map(str, completion)) for completion in _best_completions(group)]

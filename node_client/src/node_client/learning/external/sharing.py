@@ -1,0 +1,122 @@
+"""Own rollouts in the format of the wire."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from node_client.learning.rollouts import LocalRollout
+from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.logprobs import encode_logprobs
+from swarm_protocol.messages import (
+    MAX_COMPLETION_CHARS,
+    MAX_LOGPROBS_CHARS,
+    MAX_ROLLOUT_BYTES,
+    Completion,
+    Rollout,
+    SeasonInfo,
+)
+
+
+def shareable_rollouts(
+    rollouts: Sequence[LocalRollout],
+    *,
+    policy: Policy,
+    season: SeasonInfo,
+    node: str,
+    step: int,
+    with_logprobs: bool = True,
+) -> list[Rollout]:
+    """Return the rollouts in the format of the wire: specs, texts and log-probs, no rewards.
+
+    Left out are rollouts with a text that the protocol refuses, and those that are larger than the
+    season allows, because other nodes would drop them.
+    """
+    return [
+        _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
+        for rollout in rollouts
+        if len(rollout.answers) <= season.completions
+        and all(len(answer.token_ids) <= season.max_new_tokens for answer in rollout.answers)
+        and all(_is_sendable(answer, policy=policy) for answer in rollout.answers)
+    ]
+
+
+def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
+    """Explain which settings keep rollouts from being shared in this season, and what helps."""
+    if (config.num_generations or 0) > season.completions:
+        yield (
+            f"No rollout is shared: num_generations is {config.num_generations}, and others in the"
+            f" season {season.name} train on at most {season.completions} completions of a"
+            " question. Leave num_generations out to take part."
+        )
+    if (config.max_completion_length or 0) > season.max_new_tokens:
+        yield (
+            "Rollouts with a long completion are not shared: max_completion_length is"
+            f" {config.max_completion_length}, and others in the season {season.name} train on at"
+            f" most {season.max_new_tokens} tokens. Leave max_completion_length out to share all."
+        )
+
+
+def _as_rollout(
+    rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
+) -> Rollout:
+    """Return a rollout with log-probs by token, or with their sums if it would be too large."""
+    bare = Rollout(
+        id=_rollout_id(rollout, node=node, step=step),
+        task=rollout.task.spec,
+        completions=[
+            Completion(text=answer.text, finish_reason=answer.finish_reason)
+            for answer in rollout.answers
+        ],
+        model=policy.name,
+        step=step,
+        tokenizer=policy.tokenizer_fingerprint,
+    )
+    if not with_logprobs:
+        return bare
+    packed = [encode_logprobs(answer.logprobs) for answer in rollout.answers]
+    full = _with(bare, [{"logprobs": text} for text in packed])
+    too_long = max(map(len, packed)) > MAX_LOGPROBS_CHARS
+    if too_long or len(msgspec.json.encode(full)) > MAX_ROLLOUT_BYTES:
+        return _with(bare, [{"logprob": _total(answer)} for answer in rollout.answers])
+    return full
+
+
+def _with(rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]) -> Rollout:
+    completions = [
+        msgspec.structs.replace(completion, **change)
+        for completion, change in zip(rollout.completions, changes, strict=True)
+    ]
+    return msgspec.structs.replace(rollout, completions=completions)
+
+
+def _total(answer: Generated) -> float:
+    """Return the answer's log-prob, at most 0: rounding may raise that of a certain token."""
+    return min(0.0, sum(answer.logprobs))
+
+
+def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
+    """Return an id that identifies a rollout, and stays the same after a restart.
+
+    A run that starts afresh asks the questions of the earlier run at the same steps: the answers
+    distinguish them.
+    """
+    texts = [answer.text for answer in rollout.answers]
+    content = msgspec.json.encode((node, step, rollout.task.spec, texts), order="deterministic")
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
+    """Whether the wire accepts the text (no NUL, no lone surrogate, not too long) and it is exactly
+    what was sampled: invalid UTF-8 is decoded to U+FFFD, which others would learn to write.
+    """
+    text = answer.text
+    if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:
+        return False
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return False
+    return "\ufffd" not in text or (
+        policy.completion_ids(text, answer.finish_reason) == answer.token_ids
+    )

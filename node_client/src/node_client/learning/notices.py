@@ -1,0 +1,90 @@
+"""What the owner of a node should know of a step: low memory, skipped updates, a resumed run."""
+
+from collections.abc import Iterator
+from math import isfinite
+
+from node_client.learning.update.updater import UpdateReport
+from node_client.model.policy import Policy
+from node_client.model.sampling import GENERATION_TOKENS
+from node_client.settings.train_config import TrainConfig
+
+# float16 scales the loss up as far as the gradients allow, so an occasional overflow is normal.
+# This many in a row, each at half the scale of the one before, are not.
+PATIENCE_FP16 = 8
+
+
+class Notices:
+    """Collects what the owner should know, from one step to the next."""
+
+    def __init__(self, policy: Policy, config: TrainConfig) -> None:
+        self._policy = policy
+        self._micro_batch_tokens = config.micro_batch_tokens
+        self._patience = PATIENCE_FP16 if config.precision == "fp16" else 1
+        self._skipped_in_a_row = 0
+        self._pending: str | None = None
+        self._between_steps: list[str] = []
+        self._reported = self._at_start = self._times_lowered()
+
+    def add(self, notice: str | None) -> None:
+        """Report this with the next step, once."""
+        self._pending = notice
+
+    def begin_step(self) -> None:
+        """Note what happened between two steps, in an exam or an evaluation."""
+        self._between_steps = list(self._describe_memory(since=self._reported))
+        self._at_start = self._times_lowered()
+
+    def end_step(self, update: UpdateReport) -> str | None:
+        """Return what the owner should know of the step that `begin_step` began."""
+        notices = [
+            self._pending,
+            *self._between_steps,
+            *self._describe_memory(since=self._at_start),
+            self._describe_skipped(update),
+        ]
+        self._pending, self._reported = None, self._times_lowered()
+        return " ".join(filter(None, notices)) or None
+
+    def _times_lowered(self) -> tuple[int, int]:
+        return self._policy.sampling_room.times_lowered, self._policy.room.times_lowered
+
+    def _describe_memory(self, *, since: tuple[int, int]) -> Iterator[str]:
+        sampling, update = self._times_lowered()
+        if sampling > since[0]:
+            fitting = self._policy.sampling_room.fit(GENERATION_TOKENS)
+            yield describe_smaller_samples(fitting, wanted=GENERATION_TOKENS)
+        if update > since[1]:
+            fitting = self._policy.room.fit(self._micro_batch_tokens)
+            yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
+
+    def _describe_skipped(self, update: UpdateReport) -> str | None:
+        """Explain an update that was skipped because of numbers that are not finite."""
+        self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
+        if not isfinite(update.loss):
+            cause = "loss was not a finite number"
+        elif self._skipped_in_a_row >= self._patience:
+            cause = "gradient was not finite"
+        else:
+            return None
+        return (
+            f"The {cause}, so the step changed nothing. If this continues, lower the "
+            "learning rate or set precision to fp32."
+        )
+
+
+def describe_smaller_updates(fitting: int, *, wanted: int) -> str:
+    """Say that updates run fewer tokens at once, because memory ran out."""
+    return (
+        f"Memory ran out, so updates now run {fitting} tokens at once instead of {wanted}, also "
+        "when this run is resumed. If there is more memory by then, change micro_batch_tokens: "
+        "what fits is then estimated again."
+    )
+
+
+def describe_smaller_samples(fitting: int, *, wanted: int) -> str:
+    """Say that fewer tokens are sampled at once, because memory ran out."""
+    return (
+        f"Memory ran out while completions were sampled, so {fitting} tokens are sampled at once "
+        f"instead of {wanted}, which takes longer. Shorter completions (max_completion_length), "
+        "fewer (num_generations) or a smaller model leave more room."
+    )

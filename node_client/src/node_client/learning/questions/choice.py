@@ -1,0 +1,166 @@
+"""The next training questions of a node: new ones of its stream, or old ones again."""
+
+import random
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from node_client.learning.questions.curriculum import (
+    AnsweredQuestion,
+    Curriculum,
+    SeasonMix,
+    StepOutcome,
+)
+from node_client.learning.questions.history import QuestionHistory
+from node_client.learning.questions.ladder import Ladder
+from node_client.learning.questions.stages import Stages
+from node_client.learning.rollouts import LocalRollout
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_tasks.allowlist import is_training_spec
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+
+
+class TaskStream:
+    """Draws a node's training tasks. Each depends on the key, a counter and the curriculum.
+
+    To resume a stream, create a new one with the saved `counter`.
+    """
+
+    def __init__(
+        self,
+        *,
+        verifier: Verifier,
+        season: SeasonInfo,
+        curriculum: Curriculum,
+        key: bytes,
+        counter: int = 0,
+    ) -> None:
+        self._verifier = verifier
+        self._season = season
+        self._curriculum = curriculum
+        self._key = key
+        self.counter = counter
+
+    def draw(self, count: int) -> list[DrawnTask]:
+        """Return the next tasks, as the curriculum chooses them. Raises RefusedError."""
+        places = [self._choose(counter) for counter in range(self.counter, self.counter + count)]
+        # Counted before the draw: a task that the verifier cannot make must not come again.
+        self.counter += count
+        return self._verifier.draw_many(
+            places, key=self._key, part=Part.TRAINING, seed=self._season.seed
+        )
+
+    def _choose(self, counter: int) -> StreamPlace:
+        chance = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, chance=chance)
+        return StreamPlace(choice.dataset, choice.config, counter)
+
+
+class Questions:
+    """The training questions of a node, as its settings choose them."""
+
+    def __init__(
+        self, *, verifier: Verifier, season: SeasonInfo, config: TrainConfig, key: bytes
+    ) -> None:
+        # A season with none of the configured datasets is asked as a whole.
+        tasks = [task for task in season.tasks if task.dataset in config.datasets] or season.tasks
+        season = msgspec.structs.replace(season, tasks=tasks)
+        self._verifier = verifier
+        self._season = season
+        self._parts = make_curriculum(season, config)
+        self._curriculum = [*self._parts.values()][-1]
+        self._stream = TaskStream(
+            verifier=verifier, season=season, curriculum=self._curriculum, key=key
+        )
+        self._history = (
+            QuestionHistory(epoch_size=config.history_epoch, key=key)
+            if config.resampling == "history"
+            else None
+        )
+
+    def draw(self, count: int) -> list[DrawnTask]:
+        """Return the next questions. Raises RefusedError when the verifier fails.
+
+        If the batch fails, here or later, its old questions come again, except one that is dropped
+        by `give_up`.
+        """
+        if self._history is None:
+            return self._stream.draw(count)
+        return [self._ask(place) for place in self._history.next_places(count)]
+
+    def give_up(self, spec: TaskSpec) -> None:
+        """Never ask a question again that makes the verifier fail."""
+        if self._history is not None:
+            self._history.give_up(spec)
+
+    def is_shared(self, rollout: LocalRollout) -> bool:
+        """Whether other nodes of the season can train on a rollout."""
+        return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
+
+    def note(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
+        """Learn from the own rollouts of a step what to ask next."""
+        answered = [
+            AnsweredQuestion(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
+            for rollout in rollouts
+        ]
+        reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
+        stage = self._curriculum.stage
+        self._curriculum.note(StepOutcome(answered, reward, judge_round))
+        if self._history is not None:
+            for question in answered:
+                self._history.note(question.spec, question.solved)
+            stage_ended = self._curriculum.stage > stage
+            self._history.forget(lambda spec: stage_ended or self._curriculum.is_past(spec))
+
+    def figures(self) -> dict[str, float]:
+        """Return the state of the curriculum for the step's report."""
+        return self._curriculum.figures()
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load` needs, as plain values."""
+        return {
+            "counter": self._stream.counter,
+            "history": None if self._history is None else self._history.state(),
+            "curriculum": {name: part.state() for name, part in self._parts.items()},
+        }
+
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
+        """Continue from a saved `state`, as far as this run has the same settings."""
+        self._stream.counter = state["counter"]
+        if same_season and self._history is not None and state["history"] is not None:
+            self._history.load(state["history"])
+        for name, part in self._parts.items():
+            if name in state["curriculum"]:
+                part.load(state["curriculum"][name], same_season=same_season)
+
+    def _ask(self, spec: TaskSpec | None) -> DrawnTask:
+        """Return an old question, generated again, or a new one."""
+        if spec is None:
+            (new,) = self._stream.draw(1)
+            return new
+        try:
+            return DrawnTask(spec, self._verifier.question(spec))
+        except RefusedError:
+            self.give_up(spec)
+            raise
+
+
+def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
+    """Return the parts of the curriculum that the settings name, by name.
+
+    The last one chooses the questions, and passes what it learns on to the one before it.
+    """
+    if config.curriculum == "season":
+        return {"season": SeasonMix(season)}
+    parts: dict[str, Curriculum] = {}
+    if config.curriculum in ("staged", "staged+ladder"):
+        switch, rounds = config.stage_switch, config.stage_rounds
+        parts["staged"] = Stages(season, switch=switch, rounds=rounds)
+    if config.curriculum in ("ladder", "staged+ladder"):
+        parts["ladder"] = Ladder(season, parts.get("staged"))
+    return parts

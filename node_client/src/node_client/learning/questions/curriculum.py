@@ -1,0 +1,78 @@
+"""Curricula choose the dataset and the difficulty of a node's next new question."""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question, and which of its completions were right."""
+
+    spec: TaskSpec
+    solved: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """The own answers of a step, their mean reward, and the latest judge round, if any.
+
+    `difficulty_changed` means that rewards before and after this step cannot be compared.
+    """
+
+    answered: Sequence[AnsweredQuestion]
+    training_reward: float
+    judge_round: int | None
+    difficulty_changed: bool = False
+
+
+class Curriculum(ABC):
+    """Chooses what to ask, and learns from the answers. By default it has no state.
+
+    `stage` is the number of the current stage, starting at 1. A new stage asks new questions: no
+    question of the previous one comes again.
+    """
+
+    stage = 1
+
+    @abstractmethod
+    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+        """Return the task from which the `counter`-th question of the stream is drawn."""
+
+    def note(self, outcome: StepOutcome) -> None:  # noqa: B027
+        """Learn from a step."""
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Whether an earlier question would no longer be asked."""
+        return False
+
+    def figures(self) -> dict[str, float]:
+        """Return the state of the curriculum for the step's report."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load` needs, as plain values."""
+        return {}
+
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:  # noqa: B027
+        """Continue from a saved `state`."""
+
+
+class SeasonMix(Curriculum):
+    """The default: the season's own mix of tasks."""
+
+    def __init__(self, season: SeasonInfo) -> None:
+        self._tasks = season.tasks
+
+    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+        """Return a task of the season by its weight."""
+        return choose_by_weight(self._tasks, chance=chance)
+
+
+def choose_by_weight(tasks: Sequence[TaskChoice], *, chance: random.Random) -> TaskChoice:
+    """Return one of the tasks, with a probability in proportion to its weight."""
+    return chance.choices(tasks, weights=[task.weight for task in tasks])[0]

@@ -1,0 +1,190 @@
+"""How good a policy is on questions that no node of the season trains on.
+
+The set is fixed: a public key selects questions from the held-out part of the season's tasks
+(`swarm_tasks.keyspace`), the same for every node, arm and run. It is evaluated as the judge does:
+one answer to each question, at the season's temperature and length, scored as macro pass@1.
+Alternatively several answers are sampled, and a question counts by the share of right ones, as SRPO
+reports pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend on the question set
+alone, so two evaluations differ only by the policy.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pvariance
+
+import torch
+
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.messages import SeasonInfo
+from swarm_tasks.answers import known_rules
+from swarm_tasks.keyspace import Part
+from swarm_tasks.quiz import Stream, draw_different, share_questions
+from swarm_tasks.verifier import DrawnTask, Verifier
+
+# The normal distribution's quantile of a two-sided interval at 95 %.
+_Z = 1.959964
+# Few enough that an exam, which may run between two batches, waits no longer than for a step; and
+# the same for every node, because sampled answers depend on it.
+QUESTIONS_AT_ONCE = 32
+ANSWERS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Macro pass@1 in [0, 1] over `n` questions, with its 95 % interval.
+
+    `n` counts questions, not their answers.
+    """
+
+    score: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        """Return the score in one line."""
+        return f"pass@1 {self.score:.3f} [{self.low:.3f}, {self.high:.3f}], n = {self.n}"
+
+
+class HeldOutSet:
+    """A season's held-out questions. They are drawn at the first evaluation.
+
+    With `samples` above 1, that many answers to each are sampled at `temperature`.
+    """
+
+    def __init__(
+        self,
+        *,
+        verifier: Verifier,
+        season: SeasonInfo,
+        size: int,
+        samples: int = 1,
+        temperature: float = 1.0,
+    ) -> None:
+        self.samples = samples
+        self.temperature = season.temperature if samples == 1 else temperature
+        self._verifier = verifier
+        self._season = season
+        self._size = max(size, len(season.tasks))
+        self._tasks: list[DrawnTask] = []
+
+    @classmethod
+    def of(cls, config: TrainConfig, *, verifier: Verifier, season: SeasonInfo) -> "HeldOutSet":
+        """Return the set that a node's settings describe."""
+        return cls(
+            verifier=verifier,
+            season=season,
+            size=config.eval_tasks,
+            samples=config.eval_samples,
+            temperature=config.eval_temperature,
+        )
+
+    def begin(self, policy: Policy) -> "Evaluation":
+        """Start an evaluation of the policy."""
+        return Evaluation(self, policy=policy, verifier=self._verifier, season=self._season)
+
+    def draw(self) -> list[DrawnTask]:
+        """Return the questions: each dataset's share by weight, without repeats if possible.
+
+        Raises RefusedError.
+        """
+        if not self._tasks:
+            season = self._season
+            asked: set[str] = set()
+            # Stored only when complete: a partial set, after the verifier failed, is another set.
+            drawn: list[DrawnTask] = []
+            for task, share in zip(
+                season.tasks, share_questions(season.tasks, self._size), strict=True
+            ):
+                stream = Stream(
+                    task,
+                    key=b"held-out questions",
+                    part=Part.HELD_OUT,
+                    seed=season.seed,
+                    verifier=self._verifier,
+                )
+                drawn += draw_different(stream, share, asked)
+            self._tasks = drawn
+        return self._tasks
+
+
+class Evaluation:
+    """One evaluation, batch by batch; the policy must not change in between."""
+
+    def __init__(
+        self, questions: HeldOutSet, *, policy: Policy, verifier: Verifier, season: SeasonInfo
+    ) -> None:
+        self._questions = questions
+        self._policy = policy
+        self._verifier = verifier
+        self._season = season
+        self._chance = torch.Generator(policy.device).manual_seed(season.seed)
+        self._asked = 0
+        self._shares: dict[str, list[float]] = {}
+
+    def ask(self) -> HeldOutScore | None:
+        """Ask the next batch; with the last one, return the score. Raises RefusedError."""
+        tasks, samples = self._questions.draw(), self._questions.samples
+        at_once = min(QUESTIONS_AT_ONCE, max(ANSWERS_AT_ONCE // samples, 1))
+        self._ask(tasks[self._asked : self._asked + at_once])
+        if self._asked < len(tasks):
+            return None
+        return score_shares(self._shares, samples=samples)
+
+    def _ask(self, tasks: Sequence[DrawnTask]) -> None:
+        season = self._season
+        answers = self._policy.generate(
+            [task.question for task in tasks],
+            completions=self._questions.samples,
+            max_new_tokens=season.max_new_tokens,
+            temperature=self._questions.temperature,
+            generator=self._chance,
+            system_prompt=season.system_prompt,
+        )
+        verdicts = self._verifier.score_many(
+            [
+                (task.spec, [answer.text for answer in given])
+                for task, given in zip(tasks, answers, strict=True)
+            ],
+            rules=known_rules(season.answers),
+        )
+        for task, judged in zip(tasks, verdicts, strict=True):
+            share = fmean(verdict.solved for verdict in judged)
+            self._shares.setdefault(task.spec.dataset, []).append(share)
+        self._asked += len(tasks)
+
+
+def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
+    """Return the score from each question's share of right answers, by dataset.
+
+    The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
+    the number of questions if every dataset has equally many. The judge uses Jeffreys', which needs
+    a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions on.
+
+    Answers to one question are correlated, so the unit is the question, a cluster of `samples`
+    answers: n is divided by Kish's design effect, the variance of the questions' shares over that
+    of single answers. It ranges from 1 / samples, if all questions are equally hard for the policy,
+    to 1, if it always or never solves one: more samples never count as more questions.
+    """
+    score = fmean(map(fmean, shares.values()))
+    effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
+    effect = min(max(_design_effect(shares), 1 / samples), 1.0)
+    low, high = wilson_interval(score, effective / effect)
+    return HeldOutScore(score=score, low=low, high=high, n=sum(map(len, shares.values())))
+
+
+def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
+    """Return the share of the variance of single answers that is between questions."""
+    answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
+    questions = sum(pvariance(each) / len(each) for each in shares.values())
+    return questions / answers if answers else 1.0
+
+
+def wilson_interval(share: float, n: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share in [0, 1] that was observed among n > 0 answers."""
+    spread = _Z**2 / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return max(centre - half, 0.0), min(centre + half, 1.0)

@@ -1,0 +1,91 @@
+"""History resampling: questions that a node has mastered are dropped, the others come again.
+
+SRPO (arXiv 2504.14286, section on history resampling) records the rewards of all completions of an
+epoch. At its end, prompts that all completions solved are dropped, because they no longer give an
+advantage. Those with mixed results, and those that no completion solved, are asked again in the
+next epoch.
+
+Differences from the paper, and why: a season has no end of questions, so an epoch is a number of
+questions, and new ones replace those that were dropped. The rule applies to each question by
+itself. When a curriculum leaves a stage, as the paper does between its two sets of data, or changes
+the difficulty, its old questions are dropped.
+
+Pure: no verifier, no model.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swarm_protocol.messages import TaskSpec
+
+
+class _SavedHistory(Struct):
+    """The part of a checkpoint that is the history."""
+
+    epoch: int
+    places: list[TaskSpec | None]
+    kept: list[TaskSpec]
+
+
+class QuestionHistory:
+    """Decides which of the next questions are old ones. Keeps at most two epochs of specs."""
+
+    def __init__(self, *, epoch_size: int, key: bytes) -> None:
+        self._epoch_size = epoch_size
+        self._key = key
+        self.epoch = 0
+        self._places: list[TaskSpec | None] = [None] * epoch_size
+        self._kept: list[TaskSpec] = []
+        self._pending: list[TaskSpec] = []
+
+    def next_places(self, count: int) -> list[TaskSpec | None]:
+        """Return the next questions: the spec of an old one, or None for a new one.
+
+        An epoch ends between batches, so that all its results are known. A batch that exceeds the
+        epoch is filled with new questions. Old questions that were returned before without a result
+        come first: their batch failed.
+        """
+        self._places, self._pending = [*self._pending, *self._places], []
+        if not self._places:
+            self._begin_epoch()
+        places, self._places = self._places[:count], self._places[count:]
+        self._pending = [spec for spec in places if spec is not None]
+        return places + [None] * (count - len(places))
+
+    def give_up(self, spec: TaskSpec) -> None:
+        """Never return this question again: its batch failed because of it."""
+        if spec in self._pending:
+            self._pending.remove(spec)
+
+    def note(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
+        """Record which completions of a question were right."""
+        self.give_up(spec)
+        if not all(solved):
+            self._kept.append(spec)
+
+    def forget(self, is_past: Callable[[TaskSpec], bool]) -> None:
+        """Drop old questions that would no longer be asked; new ones replace them."""
+        self._kept = [spec for spec in self._kept if not is_past(spec)]
+        self._places = [spec if spec and not is_past(spec) else None for spec in self._places]
+
+    def state(self) -> Any:
+        """Return what `load` needs, as plain values."""
+        return msgspec.to_builtins(
+            _SavedHistory(self.epoch, [*self._pending, *self._places], self._kept)
+        )
+
+    def load(self, state: Any) -> None:
+        """Continue from a saved `state`. Raises msgspec.ValidationError."""
+        saved = msgspec.convert(state, _SavedHistory)
+        self.epoch, self._places, self._kept = saved.epoch, saved.places, saved.kept
+        self._pending = []
+
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        kept, self._kept = self._kept[: self._epoch_size], []
+        self._places = [*kept, *[None] * (self._epoch_size - len(kept))]
+        random.Random(f"{self._key.hex()}:epoch:{self.epoch}").shuffle(self._places)

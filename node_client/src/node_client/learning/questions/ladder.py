@@ -1,0 +1,136 @@
+"""A ladder of difficulty: easier questions if too few are solved, harder ones if nearly all are.
+
+Each dataset of the season has rungs: reasoning-gym's own levels below and above the season's
+difficulty (`swarm_tasks.levels`). A node is on one rung of each, and starts on the season's.
+
+Other nodes drop rollouts that are not of the season's difficulty, because nobody could tell them
+from rollouts that were made to be easy. So questions from other rungs are trained on here but not
+published, and every HOME_EVERY-th new question has the season's difficulty: the node continues to
+share rollouts, and to train on what the judge asks.
+
+The training reward covers all own rollouts, so it falls when the node climbs. The held-out curve
+uses the season's difficulty only.
+"""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from node_client.learning.questions.curriculum import (
+    AnsweredQuestion,
+    Curriculum,
+    SeasonMix,
+    StepOutcome,
+)
+from swarm_protocol.messages import Config, SeasonInfo, TaskChoice, TaskSpec
+from swarm_tasks.levels import Rungs, rungs_around
+
+HOME_EVERY = 4
+# Rollouts on a rung before the share of right completions may move the node. Below 0.1 or above 0.9
+# half of all groups of 8 have equal rewards and are not informative.
+WINDOW = 16
+LOWER_BELOW = 0.1
+RAISE_ABOVE = 0.9
+
+
+@dataclass
+class _Climb:
+    """The rung of a node in one task, and its latest results on that rung."""
+
+    task: TaskChoice
+    rungs: Rungs
+    rung: int
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the rung."""
+        return self.rungs.configs[self.rung]
+
+    def note(self, answered: AnsweredQuestion) -> None:
+        """Count an answered question of this rung, and move after enough of them."""
+        if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
+            return
+        self.recent.append(fmean(answered.solved))
+        if len(self.recent) == WINDOW:
+            self._move(fmean(self.recent))
+
+    def _move(self, solved: float) -> None:
+        up = (solved > RAISE_ABOVE) - (solved < LOWER_BELOW)
+        rung = min(max(self.rung + up, 0), len(self.rungs.configs) - 1)
+        if rung != self.rung:
+            self.rung = rung
+            self.recent.clear()
+
+
+class Ladder(Curriculum):
+    """Raises and lowers the difficulty of each of the season's tasks.
+
+    `mix` chooses the task, whatever its difficulty; the default is the season's mix.
+    """
+
+    def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
+        self._mix = mix or SeasonMix(season)
+        rungs = [rungs_around(task) for task in season.tasks]
+        self._climbs = [
+            _Climb(task=task, rungs=around, rung=around.home)
+            for task, around in zip(season.tasks, rungs, strict=True)
+        ]
+
+    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+        """Return a task of the mix, at the difficulty of the node's rung."""
+        task = self._mix.choose(counter, chance=chance)
+        if counter % HOME_EVERY == 0:
+            return task
+        config = next(climb.config for climb in self._climbs if climb.task == task)
+        return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
+
+    def note(self, outcome: StepOutcome) -> None:
+        """Move to other rungs if the latest answers require it."""
+        before = self._rungs
+        for answered in outcome.answered:
+            for climb in self._climbs:
+                climb.note(answered)
+        self._mix.note(replace(outcome, difficulty_changed=self._rungs != before))
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Whether a question is not of the node's present rung."""
+        asked = [(climb.task.dataset, climb.config) for climb in self._climbs]
+        return (spec.dataset, spec.config) not in asked
+
+    @property
+    def stage(self) -> int:  # type: ignore[override]
+        """The stage of the mix."""
+        return self._mix.stage
+
+    def figures(self) -> dict[str, float]:
+        """Return the mix's figures, and for each dataset the rungs above the season's."""
+        above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
+        return {**self._mix.figures(), **above}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rungs": self._rungs,
+            "recent": [list(climb.recent) for climb in self._climbs],
+        }
+
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
+        """Continue from a saved `state`, unless the season, and so the rungs, are others.
+
+        Another version of the client may have fewer rungs. If the saved one is missing, the node
+        takes the nearest one, with no results on it.
+        """
+        rungs: Sequence[int] = state["rungs"]
+        if not same_season or len(rungs) != len(self._climbs):
+            return
+        for climb, rung, recent in zip(self._climbs, rungs, state["recent"], strict=True):
+            climb.rung = min(max(rung, 0), len(climb.rungs.configs) - 1)
+            if climb.rung == rung:
+                climb.recent.extend(recent)
+
+    @property
+    def _rungs(self) -> list[int]:
+        return [climb.rung for climb in self._climbs]

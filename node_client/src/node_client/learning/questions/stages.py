@@ -1,0 +1,128 @@
+"""A curriculum in two stages: mathematics first, then code as well (SRPO, arXiv 2504.14286).
+
+In the first stage questions come from those datasets of the season that are like mathematics
+(`questions.subjects`), in the second from all. Weights are the season's in both. A season with
+datasets of one kind only has one stage. All questions are of the season, so all rollouts are
+shared.
+"""
+
+import random
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from node_client.learning.questions.curriculum import Curriculum, StepOutcome, choose_by_weight
+from node_client.learning.questions.subjects import MATHEMATICS
+from node_client.settings.choices import StageSwitch
+from swarm_protocol.messages import SeasonInfo, TaskChoice
+
+# The built-in season of a node that trains alone. It is no season of the swarm, so it neither ends
+# a stage nor passes its own state on to later seasons.
+PRACTICE = "practice"
+
+WINDOW = 25
+PATIENCE = 2
+LEAST_GAIN = 0.01
+
+
+@dataclass
+class Plateau:
+    """Detects when a reward stops rising, by the means of windows that do not overlap.
+
+    A plateau is reached when PATIENCE consecutive windows of WINDOW steps have a mean that is less
+    than LEAST_GAIN above the best mean before them. One window would not do: its mean over a small
+    node's few rollouts is uncertain by more than the gain. Once reached, it stays reached.
+    """
+
+    best: float | None = None
+    waited: int = 0
+    window: list[float] = field(default_factory=list)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the reward has stopped rising."""
+        return self.waited >= PATIENCE
+
+    def note(self, reward: float) -> None:
+        """Add the next step's reward."""
+        if self.reached:
+            return
+        self.window.append(reward)
+        if len(self.window) < WINDOW:
+            return
+        mean = fmean(self.window)
+        self.window.clear()
+        if self.best is None or mean >= self.best + LEAST_GAIN:
+            self.best, self.waited = mean, 0
+        else:
+            self.waited += 1
+
+
+class Stages(Curriculum):
+    """Knows the current stage of a node, and when the second one begins.
+
+    `switch` ends the first stage: a `plateau` of the training reward, the judge `round` that comes
+    `rounds` after the first one seen, or the next `season`. The first stage never returns. When the
+    difficulty changes, the search for a plateau starts over.
+    """
+
+    def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
+        self._season = season.name
+        # While practising: the state that the latest season of the swarm left.
+        self._left: dict[str, Any] | None = None
+        self._tasks = season.tasks
+        first = [task for task in season.tasks if task.dataset in MATHEMATICS]
+        self._first_tasks = first or season.tasks
+        self._switch: StageSwitch = switch
+        self._rounds = rounds
+        self._first_round: int | None = None
+        self._plateau = Plateau()
+
+    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+        """Return a task of this stage by its weight."""
+        tasks = self._first_tasks if self.stage == 1 else self._tasks
+        return choose_by_weight(tasks, chance=chance)
+
+    def note(self, outcome: StepOutcome) -> None:
+        """Begin the second stage if this step ends the first."""
+        self._plateau.note(outcome.training_reward)
+        if outcome.difficulty_changed and not self._plateau.reached:
+            self._plateau = Plateau()
+        if self._first_round is None:
+            self._first_round = outcome.judge_round
+        if self._switch == "plateau" and self._plateau.reached:
+            self.stage = 2
+        if self._switch == "round" and self._is_round_due(outcome.judge_round):
+            self.stage = 2
+
+    def figures(self) -> dict[str, float]:
+        return {"stage": self.stage}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "season": self._season,
+            "left": self._left,
+            "stage": self.stage,
+            "first_round": self._first_round,
+            "plateau": asdict(self._plateau),
+        }
+
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
+        """Continue from a saved `state`; a new season may end the first stage."""
+        was_practice = state["season"] == PRACTICE
+        if self._season == PRACTICE:
+            self._left = state["left"] if was_practice else state
+        elif was_practice:
+            if state["left"] is None:
+                return
+            state = state["left"]
+        self.stage = state["stage"]
+        self._first_round = state["first_round"]
+        self._plateau = Plateau(**state["plateau"])
+        if self._switch == "season" and self._season not in (state["season"], PRACTICE):
+            self.stage = 2
+
+    def _is_round_due(self, current: int | None) -> bool:
+        if current is None or self._first_round is None:
+            return False
+        return current >= self._first_round + self._rounds

@@ -1,0 +1,140 @@
+"""How the processes of a node work together: the leader sends messages, and all carry them out."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from node_client.errors import MemoryExhaustedError
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.team import ALONE, LaunchedTeam, Team
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.updater import Updater, UpdateReport
+from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
+from node_client.settings.train_config import TrainConfig
+
+
+@dataclass(frozen=True)
+class BeginTraining:
+    """Train with these settings, starting from the leader's weights and optimizer state."""
+
+    config: TrainConfig
+
+
+@dataclass(frozen=True)
+class GenerateAnswers:
+    """Answer each question `completions` times; each process samples with a seed of its own."""
+
+    questions: Sequence[str]
+    completions: int
+    max_new_tokens: int
+    temperature: float
+    top_p: float
+    system_prompt: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class UpdatePolicy:
+    """Update the policy on these groups."""
+
+    groups: Sequence[TrainingGroup]
+    max_completion_length: int
+
+
+@dataclass(frozen=True)
+class Dismiss:
+    """Stop, because the leader has stopped."""
+
+
+class TeamLeader:
+    """Generates answers and updates the policy with all processes of a node.
+
+    The trainer uses it as if there were one process. Alone, it leads no other process.
+    """
+
+    def __init__(self, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> None:
+        self._policy = policy
+        self._team = team
+        self._updater = Updater.begin(policy, config, team=team)
+        self._is_aligned = False
+
+    def generate(self, message: GenerateAnswers) -> list[list[Generated]]:
+        """Return the answers to each question. Raises MemoryExhaustedError."""
+        self._align()
+        with self._team.sending(message):
+            return generate_together(message, policy=self._policy, team=self._team)
+
+    def update(
+        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, watch: StepTimer
+    ) -> UpdateReport:
+        """Update the policy on the groups. Raises MemoryExhaustedError."""
+        self._align()
+        with self._team.sending(UpdatePolicy(groups, max_completion_length)):
+            return self._updater.update(
+                groups, max_completion_length=max_completion_length, watch=watch
+            )
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load_state` needs; the policy's weights are saved separately."""
+        return self._updater.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> str | None:
+        """Continue from a saved `state`; return what the owner should know about it."""
+        self._is_aligned = False
+        return self._updater.load_state(state)
+
+    def _align(self) -> None:
+        """Give all processes the leader's weights and optimizer state before the first step."""
+        if not self._is_aligned:
+            with self._team.sending(BeginTraining(self._updater.config)):
+                self._team.align(self._policy, self._updater.optimizer, self._updater.scaler)
+            self._is_aligned = True
+
+
+def follow(team: LaunchedTeam, policy: Policy) -> None:
+    """Carry out the leader's messages until it dismisses this process. Raises NodeError."""
+    updater: Updater | None = None
+    while not isinstance(message := team.receive(), Dismiss):
+        match message:
+            case BeginTraining(config):
+                updater = Updater.begin(policy, config, team=team)
+                team.align(policy, updater.optimizer, updater.scaler)
+            case GenerateAnswers():
+                generate_together(message, policy=policy, team=team)
+            case UpdatePolicy(groups, max_completion_length):
+                assert updater is not None
+                updater.update(
+                    groups,
+                    max_completion_length=max_completion_length,
+                    watch=StepTimer(time.perf_counter),
+                )
+
+
+def generate_together(
+    message: GenerateAnswers, *, policy: Policy, team: Team
+) -> list[list[Generated]]:
+    """Generate this process's share, and return all processes' answers in the questions' order.
+
+    All continue with the smallest memory budget. Raises MemoryExhaustedError in every process if
+    one of them could not answer at all.
+    """
+    own: list[list[Generated]] = []
+    with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below
+        own = policy.generate(
+            team.share(message.questions),
+            completions=message.completions,
+            max_new_tokens=message.max_new_tokens,
+            temperature=message.temperature,
+            top_p=message.top_p,
+            generator=torch.Generator(policy.device).manual_seed(message.seed + team.rank),
+            system_prompt=message.system_prompt,
+        )
+    policy.sampling_room.lower(team.least(policy.sampling_room.share))
+    policy.sampling_room.check()
+    shares = team.gather(own)
+    return [shares[i % team.size][i // team.size] for i in range(len(message.questions))]

@@ -1,0 +1,41 @@
+"""Measures how long each part of a step takes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Return a clock that first waits until an accelerator has finished its queued work.
+
+    Otherwise a part would only take the time of queueing its work, and the next part that needs a
+    result would seem to take the rest.
+    """
+    if device.type == "cpu":
+        return time.perf_counter
+
+    def read() -> float:
+        torch.accelerator.synchronize(device)
+        return time.perf_counter()
+
+    return read
+
+
+class StepTimer:
+    """Seconds by part; `clock` returns the seconds since any fixed moment."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        """Add the time that the block takes to the part."""
+        begin = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[part] += self._clock() - begin

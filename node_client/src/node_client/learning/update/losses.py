@@ -1,0 +1,204 @@
+"""GRPO's advantages and losses on tensors, by trl's names: pure, no model, no I/O.
+
+Shapes: B rows (completions), T tokens. The weight of a row is the factor of each of its tokens in
+the loss (`update.rows`), so every loss type is one weighted sum, and the losses of micro-batches
+add up to that of the whole training set.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from node_client.learning.plugins import make_part
+from node_client.settings.choices import ImportanceSamplingLevel, ScaleRewards
+
+# As in trl: keeps the division finite, and makes the advantages of nearly equal rewards small.
+STD_FLOOR = 1e-4
+# LUFFY's gamma: a token of this probability is learned fastest.
+SHAPING = 0.1
+
+
+def group_advantages(
+    rewards: Sequence[Sequence[float]], *, scale_rewards: ScaleRewards
+) -> list[list[float]]:
+    """Return each reward's difference from the mean of its own group, for all groups of a set.
+
+    `group` divides it by the group's standard deviation (GRPO, arXiv 2402.03300), `batch` by that
+    of the whole set (arXiv 2508.08221), both Bessel-corrected as in trl; `none` does not divide
+    (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
+    """
+    groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
+    whole = torch.tensor([*chain(*rewards)], dtype=torch.float64)
+    advantages = []
+    for group in groups:
+        # Equal rewards give exactly zero: their mean may differ from them in the last bit.
+        centred = group - (group.mean() if group.max() > group.min() else group[0])
+        if scale_rewards != "none":
+            deviation = (whole if scale_rewards == "batch" else group).std()
+            centred = centred / (deviation + STD_FLOOR)
+        advantages.append(centred.tolist())
+    return advantages
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How a loss uses a ratio; the names and meanings are those of `TrainConfig`."""
+
+    epsilon: float = 0.2
+    epsilon_high: float = 0.28
+    delta: float | None = None
+    beta: float = 0.0
+    level: ImportanceSamplingLevel = "token"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """Corrections for rows of other policies, each (B,).
+
+    `cap` bounds the row's ratio (infinity: no bound), `weight` multiplies its loss, and if `shaped`
+    is true the row's loss uses `shaped_probability` instead of its ratio.
+    """
+
+    cap: Tensor
+    weight: Tensor
+    shaped: Tensor
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of some rows: everything that a loss depends on.
+
+    `logprobs`, `old_logprobs` (the ratio's denominator), `mask` (1 on tokens) and
+    `reference_logprobs` (for the KL term) are (B, T); `advantages` and `weights` are (B,).
+    """
+
+    logprobs: Tensor
+    old_logprobs: Tensor
+    mask: Tensor
+    advantages: Tensor
+    weights: Tensor
+    reference_logprobs: Tensor | None = None
+    correction: Correction | None = None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of some rows, with statistics of their tokens.
+
+    `clip_low` and `clip_high` are the numbers of tokens whose gradient was clipped below and above,
+    and `kl` is a sum over tokens, so that callers can add them up over micro-batches.
+    """
+
+    value: Tensor
+    clip_low: float
+    clip_high: float
+    kl: float = 0.0
+
+
+class PolicyLoss(ABC):
+    """Computes the loss of rows. Stateless. A custom one: `policy_loss = package.module:Class`.
+
+    It must be a sum over rows, multiplied by their weights: the losses of micro-batches are added.
+    """
+
+    @abstractmethod
+    def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
+        """Return the loss of the rows; its value has a gradient."""
+
+
+class ClippedLoss(PolicyLoss):
+    """The clipped policy gradient of GRPO and its variants."""
+
+    def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
+        return policy_loss(tokens, objective=objective)
+
+
+def make_policy_loss(name: str) -> PolicyLoss:
+    """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
+    return make_part(
+        name,
+        known={"clipped": ClippedLoss},
+        base=PolicyLoss,  # type: ignore[type-abstract]
+        setting="policy_loss",
+    )
+
+
+def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
+    """Return the clipped policy-gradient loss of some rows (PPO, arXiv 1707.06347, equation 7).
+
+    The baseline is the group's mean, so no value is learned (GRPO, arXiv 2402.03300). The ratio may
+    leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where that
+    lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
+    """
+    ratio = importance_ratio(tokens, level=objective.level)
+    correction = tokens.correction
+    advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
+    clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
+    bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
+    losses = -torch.minimum(bounded * advantages, clipped * advantages)  # (B, T) or (B, 1)
+    if correction is not None:
+        shaped = -shaped_probability(tokens) * advantages  # (B, T)
+        losses = torch.where(correction.shaped.unsqueeze(1), shaped, losses)
+        losses = losses * correction.weight.unsqueeze(1)
+    kl = torch.zeros_like(tokens.logprobs)
+    if tokens.reference_logprobs is not None:
+        kl = kl_to_reference(tokens, reference=tokens.reference_logprobs) * ratio
+        losses = losses + objective.beta * kl
+    with torch.no_grad():
+        low = (ratio < 1 - objective.epsilon) & (advantages < 0)
+        high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
+        if objective.delta is not None:
+            high = high | ((ratio > objective.delta) & (advantages < 0))
+        if correction is not None:
+            low, high = (side & ~correction.shaped.unsqueeze(1) for side in (low, high))
+    return Loss(
+        value=(losses * tokens.mask * tokens.weights.unsqueeze(1)).sum(),
+        clip_low=(low * tokens.mask).sum().item(),
+        clip_high=(high * tokens.mask).sum().item(),
+        kl=(kl.detach() * tokens.mask).sum().item(),
+    )
+
+
+def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tensor:
+    """Return the ratio of new to old probability: (B, T) by token, or (B, 1) by row.
+
+    A row's ratio is the geometric mean of its tokens' (GSPO, arXiv 2507.18071, equation 7).
+
+    A correction's cap bounds a ratio's value but keeps its gradient: a wrong token that is far
+    likelier here than at its sender is still unlearned, with the weight of the cap, as in truncated
+    importance sampling.
+    """
+    # Padding is zeroed before exp, so that it can give neither inf nor NaN.
+    log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)
+    if level == "sequence":
+        lengths = tokens.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        log_ratio = log_ratio.sum(dim=1, keepdim=True) / lengths  # (B, 1)
+    if tokens.correction is not None:
+        excess = log_ratio.detach() - tokens.correction.cap.log().unsqueeze(1)
+        log_ratio = log_ratio - excess.clamp(min=0)
+    return log_ratio.exp()
+
+
+def shaped_probability(tokens: Tokens) -> Tensor:
+    """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
+
+    It replaces the ratio if the sampler's probability is unknown and taken as 1. Its gradient
+    vanishes for p near 0, so text that the policy would never write hardly changes it.
+    """
+    probability = (tokens.logprobs * tokens.mask).exp()
+    return probability / (probability + SHAPING)
+
+
+def kl_to_reference(tokens: Tokens, *, reference: Tensor) -> Tensor:
+    """Return an estimate (B, T), never negative, of each token's KL divergence from a reference.
+
+    It is k3 of http://joschu.net/blog/kl-approx.html. The caller multiplies it by the ratio, which
+    makes it unbiased for samples of another policy (DeepSeek-V3.2, arXiv 2512.02556; trl's
+    default).
+    """
+    difference = (reference - tokens.logprobs) * tokens.mask
+    return difference.exp() - difference - 1

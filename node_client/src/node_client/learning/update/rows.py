@@ -1,0 +1,159 @@
+"""Rows: the completions of a training set with their advantages and weights in the loss.
+
+Also how rows are grouped into micro-batches, and how those of other policies are corrected.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
+from node_client.learning.update.losses import Correction, group_advantages
+from node_client.settings.choices import LossType
+from node_client.settings.train_config import TrainConfig
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """One completion to train on: its advantage, and the weight of each of its tokens in the loss.
+
+    `sender` has the log-probs that came with an external completion.
+    """
+
+    prompt: list[int]
+    completion: list[int]
+    advantage: float
+    weight: float
+    external: bool = False
+    sender: SenderLogprobs | None = None
+
+
+def make_rows(
+    groups: Sequence[TrainingGroup], *, config: TrainConfig, max_completion_length: int
+) -> list[TrainingRow]:
+    """Return every completion whose tokens count in the loss, weighted by `loss_type`.
+
+    With `mask_truncated_completions` the truncated ones are left out. As in trl they still count in
+    the group's mean and in the number of rows, but not in the number of tokens.
+    """
+    advantages = group_advantages(
+        [group.rewards for group in groups], scale_rewards=config.scale_rewards
+    )
+    counted = [
+        (group, place, advantage)
+        for group, of_group in zip(groups, advantages, strict=True)
+        for place, advantage in enumerate(of_group)
+        if not (group.truncated[place] and config.mask_truncated_completions)
+    ]
+    rows = sum(len(group.completions) for group in groups)
+    tokens = sum(len(group.completions[place]) for group, place, _ in counted)
+    return [
+        TrainingRow(
+            group.prompt,
+            group.completions[place],
+            advantage,
+            weight=1
+            / divisor(
+                config.loss_type,
+                rows=rows,
+                tokens=tokens,
+                length=len(group.completions[place]),
+                max_completion_length=max_completion_length,
+            ),
+            external=group.external,
+            sender=group.sender_logprobs[place] if group.sender_logprobs else None,
+        )
+        for group, place, advantage in counted
+    ]
+
+
+def divisor(
+    loss_type: LossType, *, rows: int, tokens: int, length: int, max_completion_length: int
+) -> int:
+    """Return the divisor of a token's loss in a set of `rows` with `tokens` in total.
+
+    - `grpo`: a mean over each row's `length` tokens, then over rows (arXiv 2402.03300).
+    - `dapo`: a mean over all tokens (arXiv 2503.14476). So is `bnpo`, which in trl is a mean over
+      the tokens of each micro-batch: here micro-batches never change a loss.
+    - `dr_grpo`: over rows of a constant length, so that long rows count more (arXiv 2503.20783).
+    """
+    if loss_type == "grpo":
+        return rows * length
+    if loss_type == "dr_grpo":
+        return rows * max_completion_length
+    return tokens
+
+
+def split_rows(
+    rows: Sequence[TrainingRow], *, limit: int, shared_prompts: bool = False
+) -> Iterator[list[TrainingRow]]:
+    """Split rows into batches of at most `limit` tokens with padding (or one row), longest first.
+
+    Rows with the same prompt stay together, and rows of similar length, to minimise padding and
+    repeated prompts. With `shared_prompts` a prompt counts once in each batch.
+    """
+    batch: list[TrainingRow] = []
+    prompts = completion_width = 0
+    for row in sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, -len(row.completion))):
+        is_new = not (shared_prompts and batch and row.prompt == batch[-1].prompt)
+        width = max(completion_width, len(row.completion))
+        prompt_width = len(batch[0].prompt if batch else row.prompt)
+        tokens = (prompts + is_new) * prompt_width + (len(batch) + 1) * width
+        if batch and tokens > limit:
+            yield batch
+            batch, prompts, is_new, width = [], 0, True, len(row.completion)
+        batch.append(row)
+        prompts += is_new
+        completion_width = width
+    if batch:
+        yield batch
+
+
+def denominators(
+    rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
+) -> tuple[Tensor, Correction | None]:
+    """Return the old log-probs (B, T) of the ratio, and the correction of external rows.
+
+    They are `before` (B, T), this node's own log-probs before the update, without gradient. With
+    importance `sender`, a row with its sender's log-probs by token uses those. A ratio to a
+    sender's value is bounded, because nobody can check it.
+    """
+    if not any(row.external for row in rows):
+        return before, None
+    old = before.clone()
+    correction = Correction(
+        cap=before.new_full((len(rows),), torch.inf),
+        weight=before.new_ones(len(rows)),
+        shaped=torch.zeros(len(rows), dtype=torch.bool, device=before.device),
+    )
+    for place, row in enumerate(rows):
+        sender = row.sender if config.importance == "sender" else None
+        if sender is None:
+            correction.shaped[place] = row.external and config.external_shaping == "luffy"
+        elif sender.tokens is not None:
+            old[place, : len(sender.tokens)] = before.new_tensor(sender.tokens)
+            correction.cap[place] = config.importance_cap
+        else:
+            own = before[place, : len(row.completion)]
+            correction.weight[place] = sequence_weight(
+                own.sum() - sender.total, length=len(row.completion), config=config
+            )
+    return old, correction
+
+
+def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> Tensor:
+    """Return the factor of a row's loss, from the log-ratio of its likelihood here to the sender's.
+
+    It is importance sampling, truncated at the cap, or masked outside of 1 / cap to cap, as trl
+    does against vLLM (`vllm_importance_sampling_mode`). With ratios by sequence it is the geometric
+    mean over the row's `length` tokens (GSPO, arXiv 2507.18071, equation 7).
+    """
+    if config.importance_sampling_level == "sequence":
+        log_ratio = log_ratio / length
+    weight = log_ratio.exp()
+    if config.sequence_importance == "truncate":
+        return weight.clamp(max=config.importance_cap)
+    outside = (weight > config.importance_cap) | (weight < 1 / config.importance_cap)
+    return weight.masked_fill(outside, 0.0)

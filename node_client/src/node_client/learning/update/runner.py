@@ -1,0 +1,83 @@
+"""Runs an update in all processes of a node, with smaller micro-batches after memory ran out.
+
+So the update itself (`update.updater`) reads as if there were one process with enough memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from node_client.errors import MemoryExhaustedError
+from node_client.learning.team import Team
+from node_client.learning.update.rows import TrainingRow
+from node_client.model.policy import Policy
+
+
+class UpdateRunner:
+    """Runs the parts of an update. All processes must call the same methods in the same order."""
+
+    def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer, *, team: Team) -> None:
+        self._policy = policy
+        self._optimizer = optimizer
+        self._team = team
+        self._budget = policy.room
+        self._share_before = self._budget.share
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes share the rows."""
+        return self._team.size > 1
+
+    def share(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
+        """Return the rows of this process: whole prompts, dealt out in turn."""
+        prompts = [tuple(row.prompt) for row in rows]
+        places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
+        return [
+            row
+            for row, prompt in zip(rows, prompts, strict=True)
+            if places[prompt] % self._team.size == self._team.rank
+        ]
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """End the block if memory runs out in it; call `ran_out` after it."""
+        self._share_before = self._budget.share
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            self._budget.shrink(error)
+
+    def ran_out(self) -> bool:
+        """Return whether memory ran out in the attempt in any process; drop the gradients if so.
+
+        All continue with the smallest memory budget. Raises MemoryExhaustedError if one has nothing
+        left.
+        """
+        self._budget.lower(self._team.least(self._budget.share))
+        self._budget.check()
+        if self._budget.share == self._share_before:
+            return False
+        self._optimizer.zero_grad(set_to_none=True)
+        return True
+
+    def check_copies(self) -> None:
+        """Check, after an optimizer step that ran out of memory, that the policies cannot differ.
+
+        Raises MemoryExhaustedError if there are several processes: others may have made their step.
+        """
+        if self.is_shared:
+            raise MemoryExhaustedError(
+                "Memory ran out in the optimizer of one of this node's processes, and the others "
+                "may have made their step.",
+                fix="Resume with the optimizer adamw_8bit, or start over (--fresh) with adapters "
+                "instead of all weights (lora_r = 16) or with a smaller model.",
+            )
+
+    def add_up_gradients(self) -> None:
+        """Replace every gradient by its sum over all processes."""
+        self._team.add_up_gradients(self._policy.trainable())
+
+    def add_up(self, values: Sequence[float]) -> list[float]:
+        """Return the sum of each value over all processes."""
+        return self._team.add_up(values)

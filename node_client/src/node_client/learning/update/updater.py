@@ -1,0 +1,284 @@
+"""One update of the policy on one training set: advantages, loss, gradient, optimizer step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from node_client.learning.optimizer import (
+    HalvesAdamW,
+    begin_training,
+    dropping_partial_states,
+    make_scaler,
+    resume_optimizer,
+)
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.team import ALONE, Team
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.losses import Loss, Objective, Tokens, make_policy_loss
+from node_client.learning.update.rows import TrainingRow, denominators, make_rows, split_rows
+from node_client.learning.update.runner import UpdateRunner
+from node_client.model.memory.budget import release_memory
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """The result of an update; `clip_ratio` is the share of tokens whose gradient was clipped.
+
+    `kl` is the mean divergence of the trained tokens from the reference, 0 without one.
+    """
+
+    loss: float
+    grad_norm: float
+    clip_ratio: float
+    kl: float = 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether loss and gradient are finite; otherwise no step was made."""
+        return isfinite(self.loss) and isfinite(self.grad_norm)
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Rows that go through the model together, with their log-probs from before the update.
+
+    `old_logprobs` (B, T) are None for a single pass: its own values, detached, are the same at half
+    the cost. `reference_logprobs` (B, T) are None without a KL term.
+    """
+
+    rows: list[TrainingRow]
+    old_logprobs: Tensor | None
+    reference_logprobs: Tensor | None
+
+
+class Updater:
+    """Updates one policy. Holds the optimizer and the loss scale."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        config: TrainConfig,
+        *,
+        optimizer: torch.optim.Optimizer,
+        scaler: torch.amp.GradScaler,
+        team: Team = ALONE,
+    ) -> None:
+        self.policy = policy
+        self.config = config
+        self.optimizer = optimizer
+        self.scaler = scaler
+        self._runner = UpdateRunner(policy, optimizer, team=team)
+
+    @classmethod
+    def begin(cls, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> "Updater":
+        """Set the policy up as configured, and return its updater."""
+        optimizer = begin_training(policy, config)
+        return cls(
+            policy, config, optimizer=optimizer, scaler=make_scaler(policy, config), team=team
+        )
+
+    def update(
+        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, watch: StepTimer
+    ) -> UpdateReport:
+        """Make `num_iterations` optimizer steps on the groups and report on the last one.
+
+        Rows without advantage count in the loss's mean, but without a KL term they have no gradient
+        and are not run. If no row has any, the policy does not change.
+
+        When memory runs out, also at the optimizer's first allocation, micro-batches are halved and
+        the update starts over. Raises MemoryExhaustedError if that does not help.
+        """
+        rows = make_rows(groups, config=self.config, max_completion_length=max_completion_length)
+        token_count = sum(len(row.completion) for row in rows)
+        moving = [row for row in rows if row.advantage or self.config.beta]
+        if not moving:
+            return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
+        mine = self._runner.share(moving)
+        while (made := self._make_steps(mine, watch=watch)) is None:
+            release_memory(self.policy.device)
+        losses, norm = made
+        loss, clipped, kl = self._runner.add_up(
+            [
+                sum(loss.value.item() for loss in losses),
+                sum(loss.clip_low + loss.clip_high for loss in losses),
+                sum(loss.kl for loss in losses),
+            ]
+        )
+        return UpdateReport(
+            loss=loss, grad_norm=norm, clip_ratio=clipped / token_count, kl=kl / token_count
+        )
+
+    def _make_steps(
+        self, rows: Sequence[TrainingRow], *, watch: StepTimer
+    ) -> tuple[list[Loss], float] | None:
+        """Make the optimizer steps; return the losses and the gradient norm of the last one.
+
+        Return None if memory ran out in the first pass, so that the update can start over. If it
+        runs out later, the remaining passes are skipped: the earlier ones have changed the policy
+        and must not be repeated.
+        """
+        policy, config, scaler, runner = self.policy, self.config, self.scaler, self._runner
+        with runner.attempt():
+            batches = self._prepare_all(rows, watch=watch)
+        if runner.ran_out():
+            return None
+        choose_gradients(policy.trainable(), summed=len(batches) > 1 or runner.is_shared)
+        made: tuple[list[Loss], float] | None = None
+        for _ in range(config.num_iterations):
+            with runner.attempt():
+                losses = [
+                    accumulate(batch, policy=policy, scaler=scaler, config=config, watch=watch)
+                    for batch in batches
+                ]
+            if runner.ran_out():
+                break
+            with watch.measure("optimizer"):
+                runner.add_up_gradients()
+                with runner.attempt():
+                    norm = descend(policy, self.optimizer, scaler, max_norm=config.max_grad_norm)
+            if runner.ran_out():
+                runner.check_copies()
+                break
+            made = losses, norm
+        return made
+
+    def _prepare_all(self, rows: Sequence[TrainingRow], *, watch: StepTimer) -> list[MicroBatch]:
+        """Split rows into micro-batches that fit into memory, and prepare each."""
+        split = split_rows(
+            rows,
+            limit=self.policy.room.fit(self.config.micro_batch_tokens),
+            shared_prompts=self.policy.shares_prompts,
+        )
+        return [
+            prepare(batch, policy=self.policy, config=self.config, watch=watch) for batch in split
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load_state` needs; the policy's weights are saved separately."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "optimizer_kind": self.config.optimizer,
+            "loss_scale": self.scaler.state_dict(),
+            "rooms": {
+                "micro_batch_tokens": self.config.micro_batch_tokens,
+                "update": self.policy.room.state(),
+                "sampling": self.policy.sampling_room.state(),
+            },
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> str | None:
+        """Continue from a saved `state`; return what the owner should know about it.
+
+        Memory budgets start no larger than the saved ones, because batch sizes affect rounding.
+        With another `micro_batch_tokens`, or an older checkpoint, memory is estimated again.
+        """
+        notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
+        if state.get("loss_scale"):
+            self.scaler.load_state_dict(state["loss_scale"])
+        saved = state.get("rooms")
+        if saved and saved["micro_batch_tokens"] == self.config.micro_batch_tokens:
+            self.policy.room.resume(saved["update"])
+            self.policy.sampling_room.resume(saved["sampling"])
+        return notice
+
+
+@torch.no_grad()
+def prepare(
+    rows: list[TrainingRow], *, policy: Policy, config: TrainConfig, watch: StepTimer
+) -> MicroBatch:
+    """Compute the log-probs that are needed from before the update, and of the reference."""
+    old = reference = None
+    prompts, completions = [row.prompt for row in rows], [row.completion for row in rows]
+    with watch.measure("forward"):
+        if config.num_iterations > 1:
+            old, _ = policy.logprobs(prompts, completions, temperature=config.temperature)
+        if config.beta:
+            reference = policy.reference_logprobs(
+                prompts, completions, temperature=config.temperature
+            )
+    return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
+
+
+def accumulate(
+    batch: MicroBatch,
+    *,
+    policy: Policy,
+    scaler: torch.amp.GradScaler,
+    config: TrainConfig,
+    watch: StepTimer,
+) -> Loss:
+    """Add the gradient of one micro-batch to the parameters' gradients."""
+    rows = batch.rows
+    with watch.measure("forward"):
+        logprobs, mask = policy.logprobs(
+            [row.prompt for row in rows],
+            [row.completion for row in rows],
+            temperature=config.temperature,  # of the distribution that was sampled from
+        )
+        before = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
+        old, correction = denominators(rows, before=before, config=config)
+        tokens = Tokens(
+            logprobs=logprobs,
+            old_logprobs=old,
+            mask=mask,
+            advantages=logprobs.new_tensor([row.advantage for row in rows]),
+            weights=logprobs.new_tensor([row.weight for row in rows]),
+            reference_logprobs=batch.reference_logprobs,
+            correction=correction,
+        )
+        loss = make_policy_loss(config.policy_loss).compute(tokens, objective=objective_of(config))
+    with watch.measure("backward"):
+        scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
+    return loss
+
+
+def objective_of(config: TrainConfig) -> Objective:
+    """Return the settings of the loss."""
+    return Objective(
+        epsilon=config.epsilon,
+        epsilon_high=config.epsilon_high,
+        delta=config.delta,
+        beta=config.beta,
+        level=config.importance_sampling_level,
+    )
+
+
+def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
+    """Make gradients that are summed float32, and others of their weights' type.
+
+    In bfloat16 the sum of many micro-batches would lose the small ones.
+    """
+    for parameter in parameters:
+        parameter.grad_dtype = torch.float32 if summed else parameter.dtype
+
+
+def descend(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    *,
+    max_norm: float,
+) -> float:
+    """Make one optimizer step with clipped gradients, and return their norm before clipping.
+
+    If the norm is not finite no step is made: a single such gradient would ruin every weight.
+    """
+    scaler.unscale_(optimizer)
+    try:
+        if isinstance(optimizer, HalvesAdamW):
+            norm = optimizer.clip(max_norm)
+        else:
+            norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
+        if norm.isfinite():
+            with dropping_partial_states(optimizer):
+                scaler.step(optimizer)
+    finally:
+        scaler.update()  # also when memory ran out: the scaler must know that this step is over
+    optimizer.zero_grad(set_to_none=True)
+    return norm.item()

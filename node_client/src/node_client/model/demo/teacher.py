@@ -1,0 +1,109 @@
+"""Right answers to the starter tasks, and worked solutions to sums that contain slips.
+
+The verifier tells whether an answer is right but not what the right answer is, so the warm-up of
+the demo bases calculates it here.
+
+A sum is worked out from left to right by its partial sums: `12 + 30 = 42, 42 + 7 = 49`. Some steps
+go wrong. Most of these are then corrected, after a hesitation ("wait") or a check ("check again");
+the others are used as they are. Right steps are seldom doubted too, and a sum of three terms is
+sometimes computed again in another order. So the phrases of `learning.reflection` appear where
+they help, and a model can learn when to write them.
+"""
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+def _add(question: str) -> str:
+    first, sign, second = re.search(r"(\d+) ([+-]) (\d+) =", question).groups()  # type: ignore[union-attr]
+    return str(int(first) + int(sign + second))
+
+
+def _multiply(question: str) -> str:
+    return str(math.prod(_numbers(question)))
+
+
+def _find_gcd(question: str) -> str:
+    return str(math.gcd(*_numbers(question)))
+
+
+def _spell_backward(question: str) -> str:
+    return question.rsplit(": ", 1)[1][::-1]
+
+
+def _numbers(question: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", question)]
+
+
+TEACHERS: Mapping[str, Callable[[str], str]] = {
+    "chain_sum": _add,
+    "products": _multiply,
+    "gcd": _find_gcd,
+    "spell_backward": _spell_backward,
+}
+
+
+def work_out(dataset: str, question: str) -> str:
+    """Return the right answer. Raises KeyError for a dataset without a teacher."""
+    return TEACHERS[dataset](question)
+
+
+@dataclass(frozen=True)
+class WritingHabits:
+    """The share of sums or steps to which each habit applies.
+
+    `worked` sums have a worked solution, the others only an answer. Of all steps `slips` go wrong;
+    of these `noticed` are corrected at once. Of the right ones `doubted` are repeated. Of worked
+    sums of three terms `another_way` are also computed in another order.
+    """
+
+    worked: float = 0.7
+    slips: float = 0.08
+    noticed: float = 0.8
+    doubted: float = 0.04
+    another_way: float = 0.05
+
+
+def work_through(question: str, habits: WritingHabits, *, chance: random.Random) -> tuple[str, int]:
+    """Return the worked solution of a sum, empty or ending in `, `, and its answer.
+
+    Raises ValueError for a question without a sum.
+    """
+    terms = read_terms(question)
+    if chance.random() >= habits.worked:
+        return "", sum(terms)
+    written, result = _write_steps(terms, habits, chance)
+    if len(terms) == 3 and chance.random() < habits.another_way:
+        again, result = _write_steps([terms[2], *terms[:2]], habits, chance)
+        written += ["another way: " + again[0], *again[1:]]
+    return "".join(f"{step}, " for step in written), result
+
+
+def read_terms(question: str) -> list[int]:
+    """Return the terms of a sum, negative if they are subtracted. Raises ValueError."""
+    found = re.search(r"-?\d+(?: [+-] \d+)+(?= =)", question)
+    if found is None:
+        raise ValueError(f"no sum in {question!r}")
+    return [int(sign + digits) for sign, digits in re.findall(r"([+-]?) ?(\d+)", found[0])]
+
+
+def _write_steps(
+    terms: Sequence[int], habits: WritingHabits, chance: random.Random
+) -> tuple[list[str], int]:
+    """Return the written steps that add the terms up, and the result."""
+    written: list[str] = []
+    result = terms[0]
+    for value in terms[1:]:
+        start = f"{result} {'-' if value < 0 else '+'} {abs(value)} = "
+        right = result + value
+        slipped = chance.random() < habits.slips
+        result = right + chance.choice((-10, -2, -1, 1, 2, 10)) if slipped else right
+        written.append(f"{start}{result}")
+        if chance.random() < (habits.noticed if slipped else habits.doubted):
+            word = chance.choice(("wait, ", "check again: "))
+            written.append(f"{word}{start}{right}")
+            result = right
+    return written, result

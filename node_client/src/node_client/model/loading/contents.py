@@ -1,0 +1,114 @@
+"""Checks, before a model is loaded, that its folder holds a language model.
+
+Reads headers only, so that a damaged or far too large model is found at once.
+"""
+
+import json
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from node_client.errors import ModelUnavailableError
+
+_INDEX = "model.safetensors.index.json"
+_LENGTH_BYTES = 8
+_LONGEST_HEADER_BYTES = 100_000_000  # as safetensors itself allows
+_OTHER_WEIGHTS = ("pytorch_model*.bin",)
+
+
+def count_parameters(folder: Path, *, name: str) -> int | None:
+    """Check a model's folder and return the number of its parameters, None without headers.
+
+    `name` is the name or path that the user gave. Raises ModelUnavailableError.
+    """
+    if not folder.is_dir():
+        raise unusable(name, "it is a file, and a model is a folder")
+    _check_config(folder, name=name)
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        if any(any(folder.glob(pattern)) for pattern in _OTHER_WEIGHTS):
+            return None
+        raise _without_weights(folder, name=name)
+    _check_shards(folder, name=name)
+    tensors = (tensor for file in files for tensor in _read_tensors(file, name=name))
+    parameters: int = sum(prod(tensor["shape"]) for tensor in tensors)
+    return parameters
+
+
+def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
+    """Return the error that a model cannot be used, with the reason and a remedy."""
+    return ModelUnavailableError(
+        f"The model {name} cannot be used: {reason}.",
+        fix=fix
+        or "Give --model a causal language model for transformers; `--model tiny` is the demo's.",
+    )
+
+
+def _check_config(folder: Path, *, name: str) -> None:
+    file = folder / "config.json"
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        kind = str(config["model_type"])
+    except FileNotFoundError:
+        if any(folder.glob("*.gguf")):
+            raise _without_weights(folder, name=name) from None
+        raise unusable(name, "its folder has no config.json") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise unusable(name, f"{file} cannot be read or names no model_type") from None
+    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        raise unusable(
+            name, f"a {kind} is not a language model that transformers can generate text with"
+        )
+
+
+def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
+    if any(folder.glob("*.gguf")):
+        return unusable(
+            name,
+            "its weights are in GGUF, which cannot be trained",
+            fix="Take the model that the GGUF was made from; it has *.safetensors files.",
+        )
+    return unusable(
+        name,
+        "its folder has no weights (*.safetensors)",
+        fix="Download or copy all of its files; large ones are often left out by git.",
+    )
+
+
+def _check_shards(folder: Path, *, name: str) -> None:
+    """Check that every file exists that the index of a model in several files names."""
+    index = folder / _INDEX
+    if not index.is_file():
+        return
+    try:
+        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError):
+        raise _damaged(name, f"{index} cannot be read") from None
+    for shard in sorted(shards):
+        if not (folder / shard).is_file():
+            raise _damaged(name, f"{shard} is missing")
+
+
+def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the header's entry for each tensor of a safetensors file. Format: its README."""
+    size = file.stat().st_size
+    with file.open("rb") as raw:
+        length = int.from_bytes(raw.read(_LENGTH_BYTES), "little")
+        if not 0 < length <= min(_LONGEST_HEADER_BYTES, size):
+            raise _damaged(name, f"{file.name} is cut short or damaged")
+        try:
+            header = json.loads(raw.read(length))
+            tensors = [part for key, part in header.items() if key != "__metadata__"]
+            whole = _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise _damaged(name, f"{file.name} is damaged") from None
+    if size < whole:
+        raise _damaged(name, f"{file.name} is cut short: {size:,} of {whole:,} bytes are there")
+    yield from tensors
+
+
+def _damaged(name: str, reason: str) -> ModelUnavailableError:
+    return unusable(name, reason, fix="Download or copy its files again.")

@@ -1,0 +1,122 @@
+"""Models on the Hugging Face Hub: looked up within seconds, then downloaded."""
+
+import logging
+import shutil
+from pathlib import Path
+
+from huggingface_hub import HfApi, constants, get_token, snapshot_download
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is httpx's
+    GatedRepoError,
+    HFValidationError,
+    HTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.hf_api import ModelInfo
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+from node_client.errors import ModelUnavailableError
+from node_client.model.loading.contents import unusable
+from node_client.model.loading.progress import OnProgress, counting_bar
+
+LOOK_UP_S = 10.0
+# What transformers reads, without the copies in other formats that many repositories hold.
+_WANTED = ["*.json", "*.txt", "*.model", "*.jinja"]
+_SAFE, _OLD = "*.safetensors", "pytorch_model*.bin"
+_UNWANTED = ["*/*", "*.gguf"]
+
+log = logging.getLogger(__name__)
+
+
+def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
+    """Return the folder of a model on the hub, downloaded unless it is in the cache.
+
+    If the hub cannot be reached, the cache is used. Raises ModelUnavailableError.
+    """
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise _not_found(name) from None
+    if constants.HF_HUB_OFFLINE:
+        return _use_cache(name, "HF_HUB_OFFLINE keeps this client from the hub")
+    try:
+        info = HfApi().model_info(name, timeout=LOOK_UP_S, files_metadata=True)
+        return _download(name, info, on_progress=on_progress)
+    except GatedRepoError:
+        raise unusable(
+            name,
+            "its authors ask for consent to their terms",
+            fix=f"Accept them on {constants.ENDPOINT}/{name}, then run `hf auth login`.",
+        ) from None
+    except RepositoryNotFoundError:
+        raise _not_found(name) from None
+    except (HTTPError, OSError) as problem:
+        return _use_cache(name, f"the hub does not answer ({_first_line(problem)})")
+
+
+def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
+    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+    weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
+    if not _find_cached_folder(name):
+        _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
+    folder = snapshot_download(
+        name,
+        allow_patterns=[*_WANTED, weights],
+        ignore_patterns=_UNWANTED,
+        tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
+    )
+    return Path(folder)
+
+
+def _use_cache(name: str, trouble: str) -> Path:
+    """Return the folder of a model in the cache. Raises ModelUnavailableError."""
+    folder = _find_cached_folder(name)
+    if folder is None:
+        raise ModelUnavailableError(
+            f"There is no folder {name}, and {trouble}, so the model cannot be looked for there.",
+            fix="Check the spelling and the network, or give --model a folder. `--model tiny` "
+            "works without a download.",
+        )
+    log.info("%s; the model %s was downloaded before", trouble, name)
+    return folder
+
+
+def _find_cached_folder(name: str) -> Path | None:
+    try:
+        return Path(
+            snapshot_download(
+                name,
+                allow_patterns=[*_WANTED, _SAFE],
+                ignore_patterns=_UNWANTED,
+                local_files_only=True,
+            )
+        )
+    except LocalEntryNotFoundError:
+        return None
+
+
+def _check_disk(name: str, size: int) -> None:
+    """Check that a download fits on the disk. Raises ModelUnavailableError."""
+    cache = Path(constants.HF_HUB_CACHE)
+    existing = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free:
+        raise unusable(
+            name,
+            f"its download takes up to {size / 1e9:.1f} GB, and {cache} has {free / 1e9:.1f} GB",
+            fix="Free some space, or set HF_HOME to a folder on a larger disk.",
+        )
+
+
+def _not_found(name: str) -> ModelUnavailableError:
+    private = "" if get_token() else " A private one needs `hf auth login` first."
+    return ModelUnavailableError(
+        f"There is no folder {name} and no such model on the hub.",
+        fix=f"Check the spelling on {constants.ENDPOINT}.{private} `--model tiny` works without a "
+        "download.",
+    )
+
+
+def _first_line(problem: Exception) -> str:
+    lines = str(problem).splitlines()
+    return lines[0] if lines else type(problem).__name__

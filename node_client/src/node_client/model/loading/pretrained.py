@@ -1,0 +1,146 @@
+"""Models by name or path: loaded, saved as folders, and their weights restored."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from node_client.errors import ModelUnavailableError
+from node_client.model.adapters import (
+    base_model_of,
+    check_adapters,
+    has_adapters,
+    holds_adapters,
+    load_adapters,
+    merge_into,
+)
+from node_client.model.devices import choose_device
+from node_client.model.halves import Remainders, full_precision, split
+from node_client.model.loading.contents import count_parameters
+from node_client.model.loading.hub import fetch_model
+from node_client.model.loading.progress import OnProgress, ignore_progress, reporting_tensors
+from node_client.model.memory.estimates import check_memory
+from node_client.model.policy_tokenizer import PolicyTokenizer
+
+BASE_MODELS = Path(__file__).parents[1] / "base_models"
+DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
+
+
+def load_pretrained(
+    name_or_path: str, *, device: str, dtype: str, on_progress: OnProgress = ignore_progress
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
+
+    `auto` is the fastest available device, and float32, because half precision loses small
+    updates. A folder of adapters is loaded together with their base model, merged. Raises
+    ModelUnavailableError, or SettingsError if the device, or peft for adapters, is missing.
+    """
+    target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
+    if holds_adapters(source):
+        base, tokenizer = load_pretrained(
+            base_model_of(source), device=device, dtype=dtype, on_progress=on_progress
+        )
+        return merge_into(base, source), tokenizer
+    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
+    parameters = count_parameters(source, name=name_or_path)
+    if parameters is not None:
+        check_memory(name_or_path, parameters * precision.itemsize, device=target)
+    # A bar that redraws itself garbles the panel and every log.
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        with reporting_tensors(on_progress):
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
+            model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+                source, dtype=precision, local_files_only=True
+            )
+        torch.nn.Module.to(model, target)
+    # transformers, safetensors and torch raise all of these for problems that the user can fix.
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as problem:
+        raise _unavailable(name_or_path, problem) from problem
+    if tokenizer.eos_token_id is None:
+        raise ModelUnavailableError(
+            f"The tokenizer of {name_or_path} has no end-of-sequence token.",
+            fix="Choose a model whose tokenizer names one, such as an instruction-tuned model.",
+        )
+    return model, tokenizer
+
+
+def merge_adapters(folder: Path, out: Path) -> None:
+    """Write the model of a folder of adapters as an ordinary one, with the adapters merged.
+
+    Raises what `load_pretrained` does, and OSError when it cannot be written.
+    """
+    model, tokenizer = load_pretrained(str(folder), device="cpu", dtype="float32")
+    try:
+        model.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+    except SafetensorError as problem:  # safetensors' error for a full disk
+        raise OSError(str(problem)) from problem
+
+
+def save_model(
+    model: PreTrainedModel, tokenizer: PolicyTokenizer, folder: Path, *, remainders: Remainders
+) -> None:
+    """Write model and tokenizer as a folder that transformers can read, halves as float32."""
+    with _no_progress_bars(), full_precision(remainders):
+        model.save_pretrained(folder)
+        tokenizer.save(folder)
+
+
+def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
+    """Load the weights that `save_model` wrote into the model's existing parameters.
+
+    `remainders` are those of a model whose weights are stored in halves; the file has float32.
+
+    Raises CheckpointError if only one of the folder and the model has adapters.
+    """
+    check_adapters(model, folder)
+    if has_adapters(model):
+        load_adapters(model, folder)
+        return
+    dtype = torch.float32 if remainders else model.dtype
+    with _no_progress_bars():
+        saved = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).state_dict()
+    model.load_state_dict(saved)
+    for name, parameter in model.named_parameters():
+        if parameter in remainders:
+            split(saved[name].clone(), half=parameter.detach(), remainder=remainders[parameter])
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing bars for work on local files over the client's panel."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
+    """Return the folder of a model, downloaded if necessary. Raises ModelUnavailableError."""
+    if name_or_path in DEMO_BASES:
+        return BASE_MODELS / name_or_path
+    folder = Path(name_or_path)
+    return folder if folder.exists() else fetch_model(name_or_path, on_progress=on_progress)
+
+
+def _unavailable(name: str, problem: Exception) -> ModelUnavailableError:
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    reason = lines[0] if lines else type(problem).__name__
+    return ModelUnavailableError(
+        f"The model {name} could not be loaded: {reason}",
+        fix="Check the name on huggingface.co or the path, the network, and free memory and disk; "
+        "`--model tiny` works without a download.",
+    )

@@ -1,0 +1,83 @@
+"""How many tokens go through the model at once, and fewer of them after memory ran out."""
+
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from node_client.errors import MemoryExhaustedError
+
+_LEAST_SHARE = 1 / 8192
+# Parts of the messages of out-of-memory errors: accelerators raise OutOfMemoryError, the CPU
+# allocator a RuntimeError.
+_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+class MemoryBudget:
+    """The share of the desired tokens that fits into memory at once; it never grows.
+
+    `work` names what runs, such as "an update". A share of 0 means that nothing fits. `ran_out` is
+    true once memory really ran out, and `times_lowered` counts how often that lowered the share.
+    """
+
+    def __init__(self, work: str) -> None:
+        self.work = work
+        self.share = 1.0
+        self.ran_out = False
+        self.times_lowered = 0
+
+    def fit(self, tokens: int) -> int:
+        """Return how many of `tokens` to run at once, at least 1."""
+        return max(1, int(tokens * self.share))
+
+    def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
+        """Halve the share, or `tried` if that is smaller, after an out-of-memory error.
+
+        Raises any other error again.
+        """
+        if not is_out_of_memory(error):
+            raise error
+        share = min(self.share, tried) / 2
+        self.lower(share if share >= _LEAST_SHARE else 0.0)
+
+    def lower(self, share: float) -> None:
+        """Use this share from now on if it is smaller, because memory ran out."""
+        if share < self.share:
+            self.share = share
+            self.ran_out = True
+            self.times_lowered += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return what `resume` needs, as plain values."""
+        return {"share": self.share, "ran_out": self.ran_out}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Start with at most the share that fitted when `state` was saved."""
+        if 0 < state["share"] <= self.share:
+            self.share = state["share"]
+            self.ran_out = self.ran_out or state["ran_out"]
+
+    def check(self) -> None:
+        """Raise MemoryExhaustedError when nothing fits."""
+        if not self.share:
+            raise MemoryExhaustedError(
+                f"Memory runs out in {self.work}, however little goes through the model at once.",
+                fix="Ask for shorter completions (max_completion_length) or fewer "
+                "(num_generations), or start over (--fresh) with adapters instead of all weights "
+                "(lora_r = 16) or with a smaller model.",
+            )
+
+
+def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Tell whether an error means that memory ran out."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return any(message in str(error) for message in _MESSAGES)
+
+
+def release_memory(device: torch.device) -> None:
+    """Free what a failed attempt left. Call it outside the `except`, which keeps it alive."""
+    gc.collect()
+    if device.type != "cpu":
+        torch.accelerator.empty_cache()

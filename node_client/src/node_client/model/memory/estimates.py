@@ -1,0 +1,141 @@
+"""Estimates of the memory that training takes, and of the tokens that fit into the free memory.
+
+Training starts with what the estimate says; `MemoryBudget` lowers it if memory runs out anyway.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import psutil
+import torch
+from transformers import PreTrainedModel
+
+from node_client.errors import MemoryExhaustedError
+from node_client.model.memory.limits import free_in_container, free_within_limit
+from node_client.model.scoring import LOGITS_AT_ONCE
+
+# The rest of the free memory is left to other programs, fragmentation and the estimate's error.
+_USABLE = 0.8
+_FLOAT_BYTES = 4
+# Logits, their gradient, and a copy while both are made, of one portion.
+_LOGIT_BYTES = 3 * _FLOAT_BYTES * LOGITS_AT_ONCE
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a model that decide how much memory its training takes."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    parameters: int
+    trainable: int
+
+
+def share_at_start(
+    model: PreTrainedModel,
+    *,
+    tokens: int,
+    state_bytes: int,
+    checkpointed: bool,
+    half_precision: bool,
+    copied: bool,
+) -> float:
+    """Return the share of `tokens` to start with, and log it unless it is all of them.
+
+    With `half_precision` products are made in 16 bits; `copied` means with a copy of the weights.
+    """
+    shape, free = shape_of(model), free_bytes(model.device)
+    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=copied)
+    per_token = token_bytes(shape, checkpointed=checkpointed, half_precision=half_precision)
+    share = share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
+    if lasting > free:
+        log.warning(
+            "Training takes about %.1f GB besides the model, and %.1f GB are free. If it fails: "
+            "close other programs, or start over (--fresh) with adapters (lora_r = 16) or with a "
+            "smaller model.",
+            *(lasting / 1e9, free / 1e9),
+        )
+    elif share < 1:
+        log.info("%d tokens are trained on at once, by free memory", max(1, int(share * tokens)))
+    return share
+
+
+def check_memory(name: str, weights: int, *, device: torch.device) -> None:
+    """Check that the weights of a model, in bytes, fit. Raises MemoryExhaustedError."""
+    free = free_bytes(device)
+    if weights > free:
+        raise MemoryExhaustedError(
+            f"The model {name} is too large: its weights take {weights / 1e9:.1f} GB on {device}, "
+            f"where {free / 1e9:.1f} GB are free.",
+            fix="Choose a smaller --model, close other programs, or use another --device. "
+            "Training takes more besides the weights.",
+        )
+
+
+def shape_of(model: PreTrainedModel) -> Shape:
+    """Read the shape of a model; an intermediate size that is not configured is taken as usual."""
+    config = model.config.get_text_config()
+    hidden: int = config.hidden_size
+    return Shape(
+        layers=config.num_hidden_layers,
+        hidden=hidden,
+        intermediate=getattr(config, "intermediate_size", None) or 4 * hidden,
+        parameters=sum(each.numel() for each in model.parameters()),
+        trainable=sum(each.numel() for each in model.parameters() if each.requires_grad),
+    )
+
+
+def lasting_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
+    """Return what stays allocated besides the weights: gradients, optimizer, a copy for sampling.
+
+    `state_bytes` is the optimizer's state for each trained parameter; a copy takes two bytes each.
+    """
+    return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
+
+
+def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> int:
+    """Return the bytes of one token's activations until the backward pass.
+
+    A layer keeps about eight vectors of the hidden size (norms, queries to output, residuals) and
+    five of the intermediate one. With checkpointing all layers keep their input, and one at a time
+    keeps the rest.
+    """
+    size = 2 if half_precision else _FLOAT_BYTES
+    inside = size * (8 * shape.hidden + 5 * shape.intermediate)
+    if checkpointed:
+        return shape.layers * shape.hidden * _FLOAT_BYTES + inside
+    return shape.layers * inside
+
+
+def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
+    """Return the free memory that training needs with `tokens` at once.
+
+    The inverse of `share_that_fits`, plus the float32 weights, which are not loaded yet.
+    """
+    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=False)
+    activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
+    return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
+
+
+def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
+    """Return 1, or the largest of 1/2, 1/4, … of `tokens` that fits into the free bytes.
+
+    Powers of 1/2, so that two runs on one machine hardly ever differ. At least one token is tried.
+    """
+    fitting = (_USABLE * free - lasting - _LOGIT_BYTES) / per_token
+    share = 1.0
+    while share * tokens > max(1.0, fitting):
+        share /= 2
+    return share
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return how much memory a device has left, within the limits of the owner and a container."""
+    if device.type == "cuda":
+        return free_within_limit(device)
+    free = int(psutil.virtual_memory().available)  # macOS shares it with its GPU
+    in_container = free_in_container()
+    return free if in_container is None else min(free, in_container)

@@ -1,0 +1,110 @@
+"""A policy's tokenizer: prompts and completions to tokens and back."""
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from node_client.model.prompts import write_prompt
+from swarm_protocol.messages import FinishReason
+
+# A question is encoded to generate answers, and again to train on them.
+_PROMPTS_KEPT = 256
+# A text with everything that tokenizers treat differently: outer spaces, tags, signs, scripts.
+_PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
+
+
+class PolicyTokenizer:
+    """A tokenizer, and the tokens that end a completion of its model."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+        self.tokenizer = tokenizer
+        self.ends = frozenset(_eos_ids(model, tokenizer))
+        self.fingerprint = _fingerprint(tokenizer)
+        self._backend = _find_backend(tokenizer)
+        self._eos_id = cast(int, tokenizer.eos_token_id)  # a slow look-up in transformers
+        self._special_ids = frozenset(tokenizer.all_special_ids)
+        self._prompt_ids = lru_cache(maxsize=_PROMPTS_KEPT)(self._encode_prompt)
+
+    @property
+    def pad_id(self) -> int:
+        """The token used as padding; masks tell it from an end-of-sequence token."""
+        pad = self.tokenizer.pad_token_id
+        return cast(int, self.tokenizer.eos_token_id if pad is None else pad)
+
+    def prompt_ids(self, question: str, *, system_prompt: str) -> list[int]:
+        """Return the tokens of a question as a prompt in the model's own format."""
+        return list(self._prompt_ids(question, system_prompt))
+
+    def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
+        """Return the tokens of any node's completion, with EOS after a `stop`.
+
+        None when this tokenizer cannot represent the text: decoding does not return it, or it
+        contains special tokens, which text from a peer must never inject.
+        """
+        ids = self.encode(text)
+        if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
+            return None
+        if finish_reason == "stop":
+            return [*ids, self._eos_id]
+        return ids or None
+
+    def end_of(self, row: list[int]) -> int | None:
+        """Return the index of a row's first end-of-sequence token, or None."""
+        return next((place for place, token in enumerate(row) if token in self.ends), None)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text, without special ones around it."""
+        if self._backend is not None:
+            return cast(list[int], self._backend.encode(text, add_special_tokens=False).ids)
+        return cast(list[int], self.tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: list[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        if self._backend is not None:
+            return cast(str, self._backend.decode(ids, skip_special_tokens=True))
+        return cast(
+            str,
+            self.tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ),
+        )
+
+    def _encode_prompt(self, question: str, system_prompt: str) -> tuple[int, ...]:
+        return tuple(
+            self.encode(write_prompt(self.tokenizer, question, system_prompt=system_prompt))
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer into a model's folder."""
+        self.tokenizer.save_pretrained(folder)
+
+
+def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
+    """Return the Rust tokenizer behind a fast one if both give the same tokens, else None.
+
+    For short texts the wrapper of transformers doubles the time.
+    """
+    if not tokenizer.is_fast:
+        return None
+    backend = tokenizer.backend_tokenizer
+    ids = tokenizer.encode(_PROBE, add_special_tokens=False)
+    text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    same_ids = backend.encode(_PROBE, add_special_tokens=False).ids == ids
+    return backend if same_ids and backend.decode(ids, skip_special_tokens=True) == text else None
+
+
+def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Return every token that ends a completion: the tokenizer's and those of the model."""
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    more = [configured] if isinstance(configured, int) else configured or []
+    return {tokenizer.eos_token_id, *more}
+
+
+def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a short hash of vocabulary and chat template; equal hashes mean equal tokens."""
+    content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -1,0 +1,40 @@
+"""Which of its rollouts a node may declare informative."""
+
+import pytest
+
+from node_client.learning.rollouts import LocalRollout, TrainingGroup
+from swarm_protocol.messages import TaskSpec
+from swarm_tasks.verifier import DrawnTask, Verdict
+
+RIGHT, PARTIAL, WRONG = Verdict(1.0, "right"), Verdict(0.4, "partial"), Verdict(0.0, "wrong")
+HUNG, BROKEN = Verdict(0.0, "timeout"), Verdict(0.0, "verifier_error")
+
+
+def rollout_with(*verdicts: Verdict) -> LocalRollout:
+    """Return a rollout of a node that takes partial credit."""
+    group = TrainingGroup(
+        prompt=[1],
+        completions=[[2]] * len(verdicts),
+        rewards=[verdict.score for verdict in verdicts],
+        truncated=[False] * len(verdicts),
+    )
+    task = DrawnTask(TaskSpec("gcd", {}, 1, 1, "test"), "1 + 1?")
+    return LocalRollout(task=task, answers=[], verdicts=list(verdicts), group=group)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "teaches"),
+    [
+        ((RIGHT, WRONG), True),
+        ((RIGHT, PARTIAL), True),
+        ((RIGHT, RIGHT), False),
+        ((WRONG, WRONG), False),
+        ((PARTIAL, WRONG), False),
+        ((RIGHT, WRONG, HUNG), False),
+        ((RIGHT, BROKEN), False),
+    ],
+)
+def test_right_and_wrong_answers_teach_all_and_others_only_those_with_this_reward(
+    verdicts: tuple[Verdict, ...], teaches: bool
+) -> None:
+    assert rollout_with(*verdicts).is_informative_for_all is teaches

@@ -1,0 +1,201 @@
+"""The automatic mix: places go where they teach more, within bounds and without chance."""
+
+import json
+import random
+import re
+from itertools import islice
+from statistics import fmean
+
+import msgspec
+import pytest
+
+from node_client.learning.external.mix import PERIOD, AutoMix, Places, RolloutMix, make_mix
+from node_client.learning.rollouts import TrainingGroup
+from node_client.settings.train_config import TrainConfig, plan_step
+from swarm_protocol.messages import Config, TaskChoice
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import (
+    PoolInMemory,
+    external_sum,
+    make_trainer,
+    toy_policy,
+    toy_season,
+)
+from tests.node_client.learning.scripted import answer_right
+
+
+def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
+    count = len(rewards)
+    return TrainingGroup(
+        prompt=[1],
+        completions=[[2]] * count,
+        rewards=list(rewards),
+        truncated=[False] * count,
+        dataset=dataset,
+    )
+
+
+UNSOLVED, HALF, SOLVED = group(0, 0, 0, 0), group(1, 1, 0, 0), group(1, 1, 1, 1)
+SELDOM_WRONG, SELDOM_RIGHT = group(1, 1, 1, 0), group(1, 0, 0, 0)
+
+
+def auto(*, local: int = 4, external: int = 4) -> AutoMix:
+    return AutoMix(Places(local, external), batch=local + external)
+
+
+def pass_steps(
+    mix: AutoMix, count: int, *, own: list[TrainingGroup], external: list[TrainingGroup]
+) -> None:
+    """Make steps in which every external place gets the given rollouts, as far as they go."""
+    for _ in range(count):
+        mix.note(own=own, comparable=own, external=external[: mix.places.external])
+
+
+def test_mix_starts_as_the_season_has_it() -> None:
+    assert auto(local=6, external=2).places == Places(6, 2)
+
+
+def test_node_that_solves_nothing_takes_in_more() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    assert mix.places == Places(3, 5)
+
+
+def test_node_that_is_ahead_of_the_others_takes_in_less() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[SELDOM_WRONG] * 8, external=[HALF] * 8)
+    assert mix.places == Places(5, 3)
+
+
+def test_quiet_swarm_gives_its_places_back() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[HALF] * 4 + [UNSOLVED] * 4, external=[])
+    assert mix.places == Places(5, 3)
+
+
+def test_places_of_like_worth_stay() -> None:
+    mix = auto()
+    # Half of the own rollouts are informative; three in four external ones do better, one worse.
+    own = [HALF] * 4 + [UNSOLVED] * 4
+    pass_steps(mix, 5 * PERIOD, own=own, external=[SELDOM_WRONG] * 3 + [SELDOM_RIGHT])
+    assert mix.places == Places(4, 4)
+
+
+@pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
+def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
+    mix, chance, worth = auto(), random.Random(0), list[float]()
+
+    def answer() -> TrainingGroup:
+        return group(*(float(chance.random() < likelihood) for _ in range(8)))
+
+    for _ in range(2000):
+        passed = (each for each in iter(answer, None) if each.informative)
+        mix.note(
+            own=(own := [answer() for _ in range(8)]),
+            comparable=own,
+            external=list(islice(passed, mix.places.external)),
+        )
+        worth.append(mix.figures()["external_place"])
+    assert abs(fmean(worth)) < 0.05
+
+
+def test_node_that_solves_everything_has_nothing_to_learn_from_others() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[SOLVED] * 8, external=[SELDOM_WRONG] * 8)
+    assert mix.figures()["external_place"] == -1
+
+
+def test_state_of_a_checkpoint_without_informative_rollouts_can_be_read() -> None:
+    mix = auto()
+    pass_steps(mix, 1, own=[HALF] * 8, external=[])
+    state = mix.state()
+    del state["informative"]
+    mix.load(state)
+    pass_steps(mix, 1, own=[HALF] * 8, external=[])
+    assert mix.state()["informative"] == {"chain_sum": [0.5] * 8}
+
+
+def test_places_that_are_only_filled_up_are_worth_nothing() -> None:
+    mix = auto()
+    pass_steps(mix, 1, own=[UNSOLVED] * 8, external=[SOLVED] * 8)
+    assert mix.figures()["external_place"] == 0
+
+
+def test_own_rollouts_of_another_difficulty_are_not_compared_with_others(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
+    season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", sums, 1.0)])
+    policy, pool = toy_policy(), PoolInMemory()
+    # Easy where the ladder stands, one rung below the season, and seldom solved at the season's.
+    answer_right(policy, monkeypatch, right=lambda question: 4 * has_one_digit_terms(question))
+    config = TrainConfig(mix="auto", curriculum="ladder", batch=8)
+    trainer = make_trainer(verifier, policy=policy, season=season, config=config, exchange=pool)
+    state = trainer.state_dict()
+    state["questions"]["curriculum"]["ladder"]["rungs"] = [0]
+    trainer.load_state(state)
+    report = trainer.step()
+    of_season = [has_one_digit_terms(verifier.question(rollout.task)) for rollout in pool.published]
+    assert len(of_season) == 2
+    assert trainer.state_dict()["mix"]["auto"]["solved"] == {"chain_sum": fmean(of_season)}
+    assert report.training_reward > fmean(of_season)
+
+
+def has_one_digit_terms(question: str) -> bool:
+    return re.search(r"\d\d", question) is None
+
+
+def test_what_others_know_counts_by_dataset() -> None:
+    mix = auto()
+    own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
+    pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
+    assert mix.places == Places(3, 5)
+
+
+def test_bounds_hold_and_the_size_never_changes() -> None:
+    taking, keeping = auto(), auto()
+    for _ in range(20):
+        pass_steps(taking, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
+        pass_steps(keeping, PERIOD, own=[HALF] * 8, external=[])
+        assert taking.places.local + taking.places.external == 8
+    assert taking.places == Places(2, 6)
+    assert keeping.places == Places(7, 1)
+
+
+def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
+    mix = AutoMix(Places(4, 4), batch=5)
+    pass_steps(mix, 20 * PERIOD, own=[HALF] * 5, external=[])
+    assert mix.places == Places(5, 3)
+
+
+def test_mix_goes_on_where_it_was_saved() -> None:
+    mix, resumed = auto(), auto()
+    pass_steps(mix, 2 * PERIOD - 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    resumed.load(json.loads(json.dumps(mix.state())))
+    assert resumed.figures() == mix.figures()
+    pass_steps(resumed, 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    assert resumed.places == Places(2, 6)
+
+
+@pytest.mark.parametrize(
+    "config", [TrainConfig(), TrainConfig(mix="2/2"), TrainConfig(mix="auto", arm="isolated")]
+)
+def test_fixed_mixes_stay_the_default(config: TrainConfig) -> None:
+    assert type(make_mix(plan_step(config, toy_season()), config)) is RolloutMix
+
+
+def test_training_set_follows_the_automatic_mix(verifier: Verifier) -> None:
+    pool = PoolInMemory()
+    config = TrainConfig(mix="auto", external_candidates=4)
+    trainer = make_trainer(verifier, config=config, exchange=pool)
+    mixed = ("<answer>{sum}</answer>", "no", "no", "no")
+    shares = []
+    for step in range(PERIOD + 1):
+        # The untrained toy solves nothing, so that every rollout of others helps.
+        pool.offered = [
+            external_sum(verifier, mixed, counter=4 * step + place) for place in range(4)
+        ]
+        report = trainer.step()
+        shares.append((report.local_used, report.external_used))
+    assert shares == [(2, 2)] * PERIOD + [(1, 3)]
+    assert report.mix["external"] == 3

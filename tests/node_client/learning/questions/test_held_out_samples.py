@@ -1,0 +1,112 @@
+"""Several answers to each held-out question: their mean counts, and the question is the unit."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from node_client.learning.questions.held_out import HeldOutScore, score_shares, wilson_interval
+from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import make_trainer, toy_policy, toy_season
+from tests.node_client.learning.scripted import answer_right, sum_of
+
+SAMPLED = TrainConfig(eval_tasks=12, eval_samples=8, eval_temperature=0.7)
+
+
+def evaluate(
+    verifier: Verifier, policy: Policy, config: TrainConfig = SAMPLED, *, temperature: float = 0.0
+) -> HeldOutScore:
+    season = msgspec.structs.replace(toy_season(), temperature=temperature)
+    trainer = make_trainer(verifier, policy=policy, season=season, config=config)
+    evaluation = trainer.begin_evaluation()
+    while (score := evaluation.ask()) is None:
+        pass
+    return score
+
+
+def listen(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return how the policy is asked, a batch each; the list grows."""
+    batches: list[dict[str, Any]] = []
+    answer = policy.generate
+
+    def note(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+        batches.append({"questions": len(questions), **sampling})
+        return answer(questions, **sampling)
+
+    monkeypatch.setattr(policy, "generate", note)
+    return batches
+
+
+def test_score_is_the_mean_share_of_right_answers(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    asked = answer_right(policy, monkeypatch, right=lambda question: sum_of(question) % 2 * 6)
+    score = evaluate(verifier, policy)
+    odd = sum(sum_of(question) % 2 for question in asked) / len(asked)
+    assert 0 < odd < 1
+    assert score.score == pytest.approx(odd * 6 / 8)
+
+
+def test_n_counts_questions(verifier: Verifier) -> None:
+    assert evaluate(verifier, toy_policy()).n == 12
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [(SAMPLED, (8, 0.7)), (TrainConfig(eval_tasks=12, eval_temperature=0.7), (1, 0.2))],
+)
+def test_a_single_answer_is_given_at_the_seasons_temperature_and_several_at_their_own(
+    verifier: Verifier,
+    monkeypatch: pytest.MonkeyPatch,
+    config: TrainConfig,
+    expected: tuple[int, float],
+) -> None:
+    policy = toy_policy()
+    batches = listen(policy, monkeypatch)
+    evaluate(verifier, policy, config, temperature=0.2)
+    [batch] = batches
+    assert (batch["completions"], batch["temperature"]) == expected
+
+
+def test_many_samples_are_asked_of_fewer_questions_at_once(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    answer_right(policy, monkeypatch, right=lambda question: 0)
+    batches = listen(policy, monkeypatch)
+    evaluate(verifier, policy, TrainConfig(eval_tasks=5, eval_samples=128))
+    assert [batch["questions"] for batch in batches] == [2, 2, 1]
+
+
+def test_questions_that_are_always_or_never_solved_tell_no_more_for_being_asked_often() -> None:
+    score = score_shares({"sums": [1.0] * 5 + [0.0] * 15}, samples=32)
+    assert (score.low, score.high) == wilson_interval(0.25, 20)
+
+
+def test_answers_that_are_no_more_alike_within_a_question_count_each() -> None:
+    score = score_shares({"sums": [0.25] * 20}, samples=32)
+    assert (score.low, score.high) == wilson_interval(0.25, 20 * 32)
+
+
+def test_nothing_solved_is_as_uncertain_as_with_one_answer_each() -> None:
+    once, often = (score_shares({"sums": [0.0] * 20}, samples=n) for n in (1, 32))
+    assert once == often
+
+
+def test_interval_covers_the_true_score_of_questions_that_differ() -> None:
+    chance = random.Random(5)
+
+    def evaluation() -> HeldOutScore:
+        """Return the score of 64 questions, solved at rates of a uniform distribution."""
+        rates = [chance.random() for _ in range(64)]
+        shares = [sum(chance.random() < rate for _ in range(16)) / 16 for rate in rates]
+        return score_shares({"sums": shares}, samples=16)
+
+    covered = sum(score.low <= 0.5 <= score.high for score in (evaluation() for _ in range(200)))
+    assert 0.91 < covered / 200 < 0.99

@@ -1,0 +1,209 @@
+"""QuestionHistory resampling: mastered questions go, the others come again, epoch by epoch."""
+
+import json
+from collections import Counter
+
+import msgspec
+import pytest
+
+from node_client.learning.questions.choice import Questions
+from node_client.learning.questions.history import QuestionHistory
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
+from swarm_tasks.batches import Batch
+from swarm_tasks.verifier import Verdict, Verifier
+from tests.node_client.fakes import (
+    BorrowingVerifier,
+    FailingVerifier,
+    PoolInMemory,
+    make_trainer,
+    toy_policy,
+    toy_season,
+    toy_stream,
+)
+from tests.node_client.learning.scripted import answer_right, sum_of
+
+KEY = b"a node's key"
+SOLVED, MIXED, WRONG = [True, True], [True, False], [False, False]
+
+
+def spec(index: int) -> TaskSpec:
+    return TaskSpec("chain_sum", {}, 7, index, GENERATOR)
+
+
+def history_of(*, epoch_size: int) -> QuestionHistory:
+    return QuestionHistory(epoch_size=epoch_size, key=KEY)
+
+
+def next_indices(history: QuestionHistory, count: int) -> set[int | None]:
+    """Return the indices of the next old questions, and None where there are fresh ones."""
+    return {place.index if place else None for place in history.next_places(count)}
+
+
+def finish_epoch(history: QuestionHistory, results: dict[int, list[bool]]) -> set[int | None]:
+    """Answer all questions of the first epoch and return what the second one asks."""
+    assert history.next_places(len(results)) == [None] * len(results)
+    for index, solved in results.items():
+        history.note(spec(index), solved)
+    return next_indices(history, len(results))
+
+
+def test_first_epoch_asks_fresh_questions() -> None:
+    assert history_of(epoch_size=3).next_places(3) == [None] * 3
+
+
+def test_question_that_all_completions_solved_is_dropped() -> None:
+    again = finish_epoch(history_of(epoch_size=3), {0: SOLVED, 1: MIXED, 2: WRONG})
+    assert 0 not in again
+
+
+def test_mixed_and_all_wrong_questions_are_asked_again_in_the_next_epoch() -> None:
+    again = finish_epoch(history_of(epoch_size=3), {0: SOLVED, 1: MIXED, 2: WRONG})
+    assert again == {1, 2, None}
+
+
+def test_question_that_is_mastered_later_is_dropped_then() -> None:
+    history = history_of(epoch_size=2)
+    assert finish_epoch(history, {0: WRONG, 1: WRONG}) == {0, 1}
+    history.note(spec(0), SOLVED)
+    history.note(spec(1), WRONG)
+    assert next_indices(history, 2) == {None, 1}
+
+
+def test_epoch_ends_between_batches_only() -> None:
+    history = history_of(epoch_size=3)
+    history.next_places(2)
+    assert history.next_places(2) == [None, None]
+    assert history.epoch == 0
+    history.note(spec(5), WRONG)
+    assert spec(5) in history.next_places(3)
+    assert history.epoch == 1
+
+
+def test_history_never_grows_beyond_an_epoch() -> None:
+    history = history_of(epoch_size=4)
+    for batch in range(50):
+        for place, old in enumerate(history.next_places(3)):
+            history.note(old or spec(3 * batch + place), WRONG)
+    state = history.state()
+    assert len(state["places"]) <= 4
+    assert len(state["kept"]) <= 4 + 3
+
+
+def test_history_goes_on_where_it_was_saved() -> None:
+    first, second = history_of(epoch_size=4), history_of(epoch_size=4)
+    first.next_places(4)
+    for index in range(4):
+        first.note(spec(index), MIXED)
+    first.next_places(1)
+    second.load(json.loads(json.dumps(first.state())))
+    assert second.next_places(3) == first.next_places(3)
+    assert second.epoch == first.epoch == 1
+
+
+def test_training_set_loses_mastered_questions_and_keeps_the_others(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    # A third each: solved by all four completions, by two, by none.
+    asked = answer_right(policy, monkeypatch, right=lambda question: 2 * (2 - sum_of(question) % 3))
+    config = TrainConfig(resampling="history", history_epoch=12)
+    trainer = make_trainer(verifier, policy=policy, config=config)
+    for _ in range(6):
+        trainer.step()
+    first, second = Counter(asked[:12]), Counter(asked[12:])
+    kept = Counter(question for question in first.elements() if sum_of(question) % 3)
+    assert 0 < kept.total() < 12
+    assert kept <= second
+
+
+def test_a_resumed_run_asks_the_same_questions_again(verifier: Verifier) -> None:
+    config = TrainConfig(resampling="history", history_epoch=8)
+    first, second = (make_trainer(verifier, config=config) for _ in range(2))
+    for _ in range(3):
+        first.step()
+    second.load_state(json_round_trip(first.state_dict(), second.state_dict()))
+    assert [first.step().example, first.step().example] == [
+        second.step().example,
+        second.step().example,
+    ]
+
+
+def json_round_trip(state: dict[str, object], fresh: dict[str, object]) -> dict[str, object]:
+    """Return a state as a checkpoint would, but with a fresh optimizer's."""
+    questions = json.loads(json.dumps(state["questions"]))
+    return {**state, "questions": questions, "optimizer": fresh["optimizer"]}
+
+
+def test_without_resampling_no_question_comes_again(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    answer_right(policy, monkeypatch, right=lambda question: 0)
+    pool = PoolInMemory()
+    trainer = make_trainer(verifier, policy=policy, exchange=pool)
+    for _ in range(6):
+        trainer.step()
+    assert len({rollout.task.index for rollout in pool.published}) == 24
+
+
+class UnscoringVerifier(BorrowingVerifier):
+    """Cannot score one of the questions; `scored` lists those that it was to score."""
+
+    def __init__(self, lender: Verifier, failing: TaskSpec) -> None:
+        super().__init__(lender)
+        self._failing = failing
+        self.scored: list[TaskSpec] = []
+
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
+        self.scored += [spec for spec, texts in batch if texts]
+        if any(spec == self._failing and texts for spec, texts in batch):
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return super().score_many(batch, rules=rules)
+
+
+def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(
+    verifier: Verifier,
+) -> None:
+    config = TrainConfig(resampling="history", history_epoch=4)
+    drawn = [task.spec for task in toy_stream(verifier).draw(4)]
+    places = [msgspec.to_builtins(spec) for spec in drawn]
+    history = {"epoch": 1, "places": places, "kept": []}
+    saved = {"counter": 0, "history": history, "curriculum": {}}
+    failing = FailingVerifier(verifier, drawn[1])
+    questions = Questions(verifier=failing, season=toy_season(), config=config, key=KEY)
+    questions.load(saved, same_season=True)
+    with pytest.raises(RefusedError):
+        questions.draw(3)
+    again = [task.spec for task in questions.draw(3)]
+    assert again == [drawn[0], drawn[2], drawn[3]]
+
+
+def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one_that_failed(
+    verifier: Verifier,
+) -> None:
+    drawn = [task.spec for task in toy_stream(verifier).draw(4)]
+    history = {"epoch": 1, "places": [msgspec.to_builtins(spec) for spec in drawn], "kept": []}
+    config = TrainConfig(resampling="history", history_epoch=4)
+    failing = UnscoringVerifier(verifier, drawn[1])
+    trainer = make_trainer(failing, config=config)
+    fresh = trainer.state_dict()
+    trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
+    with pytest.raises(RefusedError):
+        trainer.step()
+    failing.scored.clear()
+    trainer.step()
+    assert [spec for spec in failing.scored if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
+
+
+def test_a_checkpoint_after_a_failed_batch_holds_its_old_questions() -> None:
+    history = history_of(epoch_size=2)
+    again = finish_epoch(history, {0: WRONG, 1: WRONG})
+    loaded = history_of(epoch_size=2)
+    loaded.load(json.loads(json.dumps(history.state())))
+    assert next_indices(loaded, 2) == again == {0, 1}

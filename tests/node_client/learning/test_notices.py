@@ -1,0 +1,96 @@
+"""The owner is told of lack of memory and of skipped updates, which credit no other node."""
+
+import math
+
+import pytest
+from torch import Tensor
+
+from node_client.learning.notices import (
+    PATIENCE_FP16,
+    Notices,
+    describe_smaller_samples,
+    describe_smaller_updates,
+)
+from node_client.learning.update.updater import UpdateReport
+from node_client.settings.choices import Precision
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+
+GOOD = UpdateReport(loss=0.1, grad_norm=1.0, clip_ratio=0.0)
+OVERFLOWN = UpdateReport(loss=0.1, grad_norm=math.inf, clip_ratio=0.0)
+BROKEN = UpdateReport(loss=math.nan, grad_norm=math.nan, clip_ratio=0.0)
+
+
+@pytest.mark.parametrize("infinite", [True, False])
+def test_a_step_with_an_infinite_gradient_is_told_and_uses_nothing_of_others(
+    verifier: Verifier, infinite: bool
+) -> None:
+    policy = toy_policy()
+
+    def overflow(gradient: Tensor) -> Tensor:
+        return gradient * math.inf if infinite else gradient
+
+    policy.trainable()[0].register_hook(overflow)  # type: ignore[no-untyped-call]
+    texts = ("<answer>{sum}</answer>", "no", "no", "no")
+    pool = PoolInMemory([external_sum(verifier, texts, counter=n) for n in range(8)])
+    report = make_trainer(verifier, policy=policy, exchange=pool).step()
+    assert report.external_used == 2
+    assert math.isfinite(report.loss)
+    assert len(report.used) == (0 if infinite else 2)
+    assert ("The gradient was not finite" in (report.notice or "")) is infinite
+
+
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_a_loss_that_is_no_number_is_told_at_once(precision: Precision) -> None:
+    notices = Notices(toy_policy(), TrainConfig(precision=precision))
+    assert "The loss was not a finite number" in (notices.end_step(BROKEN) or "")
+
+
+def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() -> None:
+    notices = Notices(toy_policy(), TrainConfig(precision="fp16"))
+    told = [notices.end_step(OVERFLOWN) is not None for _ in range(PATIENCE_FP16)]
+    assert told == [False] * (PATIENCE_FP16 - 1) + [True]
+    assert notices.end_step(GOOD) is None
+    assert notices.end_step(OVERFLOWN) is None
+
+
+def test_owner_is_told_what_to_set_when_updates_lack_memory() -> None:
+    notice = describe_smaller_updates(2048, wanted=4096)
+    assert "2048 tokens at once instead of 4096" in notice
+
+
+def test_owner_is_told_of_slower_sampling() -> None:
+    notice = describe_smaller_samples(2048, wanted=4096)
+    assert "2048 tokens are sampled at once instead of 4096" in notice
+    assert "micro_batch_tokens" not in notice
+
+
+def test_lack_of_memory_is_told_once_whether_in_a_step_or_before_it() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    policy.sampling_room.lower(0.5)  # in an exam
+    notices.begin_step()
+    policy.room.lower(0.5)
+    told = notices.end_step(GOOD) or ""
+    assert "while completions were sampled" in told
+    assert "updates now run" in told
+    notices.begin_step()
+    assert notices.end_step(GOOD) is None
+
+
+def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    notices.begin_step()
+    policy.sampling_room.lower(0.5)
+    notices.begin_step()
+    assert "while completions were sampled" in (notices.end_step(GOOD) or "")
+
+
+def test_a_share_that_a_resumed_run_takes_over_is_no_news() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    policy.room.resume({"share": 0.5, "ran_out": True})
+    notices.begin_step()
+    assert notices.end_step(GOOD) is None

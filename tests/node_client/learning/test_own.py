@@ -1,0 +1,76 @@
+"""Dynamic sampling: generate until enough rollouts teach something, within a bound."""
+
+import random
+
+import pytest
+
+from node_client.learning.own import needs_more, prefer_informative
+from node_client.learning.rollouts import TrainingGroup
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy
+from tests.node_client.learning.scripted import answer_right, sum_of
+
+
+def group(*rewards: float) -> TrainingGroup:
+    count = len(rewards)
+    return TrainingGroup(
+        prompt=[1], completions=[[2]] * count, rewards=list(rewards), truncated=[False] * count
+    )
+
+
+TEACHES, TEACHES_NOTHING = group(1, 0), group(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("informative", "others", "more"),
+    [(0, 4, True), (1, 3, True), (2, 2, False), (4, 0, False), (1, 7, True), (1, 11, False)],
+)
+def test_generation_goes_on_until_enough_is_informative_or_the_bound_is_reached(
+    informative: int, others: int, more: bool
+) -> None:
+    groups = [TEACHES] * informative + [TEACHES_NOTHING] * others
+    assert needs_more(groups, wanted=2, batch=4, most_batches=3) is more
+
+
+def test_uninformative_groups_only_fill_what_is_left() -> None:
+    groups = [TEACHES_NOTHING] * 5 + [TEACHES] * 2
+    chosen = prefer_informative(groups, count=3, chance=random.Random(1))
+    assert [group.informative for group in chosen] == [True, True, False]
+
+
+def test_informative_groups_are_drawn_uniformly() -> None:
+    groups = [group(1, 0, 0.1 * place) for place in range(4)]
+    drawn = {
+        tuple(prefer_informative(groups, count=1, chance=random.Random(seed))[0].rewards)
+        for seed in range(50)
+    }
+    assert len(drawn) == 4
+
+
+def test_step_trains_on_informative_rollouts_alone_where_it_finds_enough(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    # One question in four is solved by some completions, the others by none.
+    answer_right(policy, monkeypatch, right=lambda question: 2 * (sum_of(question) % 4 == 0))
+    config = TrainConfig(arm="isolated", resampling="dynamic", dynamic_batches=50)
+    pool = PoolInMemory()
+    report = make_trainer(verifier, policy=policy, config=config, exchange=pool).step()
+    assert report.generated > 4
+    assert report.informative_share * report.generated >= report.local_used == 4
+    assert len(pool.published) == report.generated
+
+
+def test_hopeless_step_ends_at_the_bound(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    answer_right(policy, monkeypatch, right=lambda question: 0)
+    config = TrainConfig(resampling="dynamic", dynamic_batches=3)
+    report = make_trainer(verifier, policy=policy, config=config).step()
+    assert (report.generated, report.local_used) == (12, 4)
+
+
+def test_without_dynamic_sampling_one_batch_is_generated(verifier: Verifier) -> None:
+    assert make_trainer(verifier).step().generated == 4

@@ -1,0 +1,32 @@
+"""Parts of a step are as long as the work in them."""
+
+import time
+
+import pytest
+import torch
+
+from node_client.learning.timing import StepTimer, clock_of
+
+
+def test_parts_add_up() -> None:
+    moments = iter([0.0, 1.0, 5.0, 7.0])
+    watch = StepTimer(lambda: next(moments))
+    for _ in range(2):
+        with watch.measure("score"):
+            pass
+    assert watch.seconds == {"score": 3.0}
+
+
+def test_an_accelerator_is_waited_for_at_both_ends_of_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[torch.device] = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
+    device = torch.device("cuda", 1)
+    with StepTimer(clock_of(device)).measure("forward"):
+        assert waited == [device]
+    assert waited == [device, device]
+
+
+def test_a_processor_is_not_waited_for() -> None:
+    assert clock_of(torch.device("cpu")) is time.perf_counter

@@ -1,0 +1,62 @@
+"""Training begins with as much at once as fits into the free memory."""
+
+import pytest
+
+from node_client.learning.optimizer import begin_training
+from node_client.model.memory import estimates
+from node_client.model.memory.estimates import Shape, lasting_bytes, share_that_fits, token_bytes
+from node_client.settings.train_config import TrainConfig
+from tests.node_client.fakes import toy_policy
+
+# Qwen2.5-0.5B.
+SHAPE = Shape(
+    layers=24, hidden=896, intermediate=4864, parameters=494_000_000, trainable=494_000_000
+)
+GB = 10**9
+
+
+def share(free: int, *, lasting: int = 0, tokens: int = 4096) -> float:
+    per_token = token_bytes(SHAPE, checkpointed=False, half_precision=False)
+    return share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
+
+
+def test_all_tokens_run_at_once_where_there_is_room() -> None:
+    assert share(100 * GB) == 1.0
+
+
+def test_less_memory_halves_the_tokens_until_they_fit() -> None:
+    shares = [share(gigabytes * GB) for gigabytes in (2, 4, 8, 16, 32)]
+    assert shares == sorted(shares)
+    assert all(each in {2.0**-n for n in range(13)} for each in shares)
+    assert shares[0] < shares[-1]
+
+
+def test_gradients_and_optimizer_take_their_part_first() -> None:
+    full = lasting_bytes(SHAPE, state_bytes=8, copied=False)
+    assert full == 12 * SHAPE.parameters
+    assert share(16 * GB, lasting=full) < share(16 * GB)
+
+
+def test_too_little_memory_for_anything_still_tries_one_token() -> None:
+    assert 0 < share(0, tokens=256) <= 1 / 256
+
+
+def test_checkpointed_and_half_precision_activations_take_less() -> None:
+    plain = token_bytes(SHAPE, checkpointed=False, half_precision=False)
+    assert token_bytes(SHAPE, checkpointed=False, half_precision=True) == plain / 2
+    assert token_bytes(SHAPE, checkpointed=True, half_precision=False) < plain / 5
+
+
+def test_training_begins_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "free_bytes", lambda device: 300_000_000)
+    policy = toy_policy()
+    begin_training(policy, TrainConfig(micro_batch_tokens=65_536))
+    assert policy.room.share < 1
+
+
+def test_too_little_memory_is_told_with_what_helps(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(estimates, "free_bytes", lambda device: 1000)
+    begin_training(toy_policy(), TrainConfig())
+    assert "lora_r" in caplog.text
