@@ -27,7 +27,7 @@ from rich.console import Console
 from bench.newcomer import Newcomer
 from bench.report import write_results
 from bench.site import RunningSite, running_site
-from swarm_web.dashboard.operations.wheels import read_wheel
+from swarm_web.dashboard.operations.package_index import read_wheel
 from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
 from swarm_web.local.probes import HOST, answers_ok
 

@@ -7,7 +7,7 @@ import msgspec
 from django.utils import timezone
 
 from judge.models import Season
-from judge.selectors import describe_season
+from judge.selectors.seasons import describe_season
 from judge.services.seasons import end_season, start_season
 from swarm_protocol.codec import encode
 from swarm_protocol.messages import Welcome

@@ -14,7 +14,7 @@ from django.contrib.admin.widgets import (
 
 from judge.models import Ruling, Season
 from judge.models.seasons import SAMPLING_WORDS
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from judge.task_mix import check_lasting, check_tasks
 from swarm_protocol.version import parse_version
 from swarm_tasks.spaces import Lasting

@@ -11,7 +11,7 @@ import msgspec
 from django.forms import ValidationError
 
 from judge.models import Season
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import check_config

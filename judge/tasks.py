@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from judge.models import Round
-from judge.selectors import running_season, seasons_with_books
+from judge.selectors.seasons import running_season, seasons_with_books
 from judge.services.grading import grade_batch
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.oversight import recompute_round

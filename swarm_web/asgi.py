@@ -25,9 +25,8 @@ from django.conf import settings  # noqa: E402
 from django.urls import path, re_path, reverse  # noqa: E402
 
 from swarm_web.body_limit import BodyLimit  # noqa: E402
-from swarm_web.dashboard.live.origin import OriginGate  # noqa: E402
-from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
-from swarm_web.dashboard.pages import announcements  # noqa: E402
+from swarm_web.dashboard.live.socket import OriginGate, live_socket  # noqa: E402
+from swarm_web.dashboard.pages import home  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.connection import serve_node  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
@@ -46,7 +45,7 @@ sockets = URLRouter(
 kept_pages = PageCache(
     pages,
     seconds=settings.PAGE_CACHE_SECONDS,
-    marks={announcements.COOKIE: reverse("home")},
+    marks={home.COOKIE: reverse("home")},
 )
 requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})

@@ -1,6 +1,6 @@
-"""The leaderboard: judge standings joined with what nodes are and contributed.
+"""The leaderboard: the judge's standings joined with nodes and their contributions.
 
-Page, API, live socket and the node's own terminal panel all read these rows, so they agree.
+Pages, API, live socket and the node's terminal panel all read these rows, so they agree.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,27 +12,50 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext
 
 from judge.models import Season, Standing, Window
-from judge.selectors import counted_rounds, standings_in
+from judge.selectors.scores import counted_rounds, standings_in
 from swarm_record.stats import Interval
+from swarm_web.keyset import Keyset
 from swarm_web.nodes.models import Node
-from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters
 from swarm_web.relay.models import Contribution
 
+PAGE_ROWS = 50
 WAITING_NAMES = 20
+_PLACES = Keyset("place")
 _COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW, Standing.Remark.OFTEN_ABSENT)
 _UNTRAINED = (Standing.Remark.BASE,)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which nodes are listed; empty texts ask for all.
+
+    `arm` base lists untrained models, which are otherwise shown beside the others. `owner` is an
+    account's name, `search` a part of the node's.
+    """
+
+    model: str = ""
+    arm: str = ""
+    owner: str = ""
+    search: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything is filtered."""
+        return any((self.model, self.arm, self.owner, self.search))
+
+
+EVERYBODY = Filters()
 
 
 @dataclass(frozen=True)
 class LeaderboardRow:
     """One node's line; `score` and `interval` are fractions in [0, 1] over `n` questions.
 
-    `rank` is (best, worst), or None in windows without ranks and while `remark` (Standing.Remark)
-    says why the node is not ranked. `recent_score` is of the season's last rounds ("recent"), None
-    where the node took part in none. It was scored in `rounds` rounds and missed `missed` to which
-    it was invited. `cells` maps each dataset to (correct, n). `external_used` is the number of
-    rollouts of others that it trained on, `used_by_others` how many times another node trained on
-    one of its own. `title` is what its owner calls it, empty where its name must do.
+    `rank` is (best, worst); None in windows without ranks, and while `remark` (Standing.Remark)
+    says why the node is not ranked. `recent_score` is the score over the season's last rounds
+    ("recent"), None if the node took part in none. The node was scored in `rounds` rounds, and
+    missed `missed` to which it was invited. `cells` maps each dataset to (correct, n).
+    `external_used` is the number of rollouts of others that it trained on, `used_by_others` how
+    often other nodes trained on its own. `title` is given by its owner, and empty without one.
     """
 
     rank: tuple[int, int] | None
@@ -56,7 +79,7 @@ class LeaderboardRow:
 
     @property
     def why_unranked(self) -> str:
-        """Why there is no rank, in words."""
+        """The reason why there is no rank, in words."""
         if self.remark:
             return str(Standing.Remark(self.remark).label)
         return "" if self.rank else gettext("ranks compare nodes over the whole season")
@@ -67,23 +90,23 @@ class LeaderboardRow:
         return self.remark == Standing.Remark.BASE
 
 
-class _Part(NamedTuple):
-    """What a node took from others and gave to them in a season."""
+class _NodeExchange(NamedTuple):
+    """A node's exchange in a season: rollouts of others it used, and uses of its own by others."""
 
     external_used: int
     used_by_others: int
 
 
-_NO_PART = _Part(0, 0)
+_NO_EXCHANGE = _NodeExchange(0, 0)
 
 
 @dataclass(frozen=True)
-class Totals:
-    """What holds for a window, whatever page is shown: how many nodes are of each kind.
+class BoardTotals:
+    """Totals of a window, the same on all of its pages.
 
-    `listed` are the rows of all pages together under the page's filters, `leading` those than
-    which none is surely better: `leader`, the first, leads alone where it is one. `rounds` are
-    those that the window counts.
+    `listed` is the number of rows on all pages with the page's filters. `leading` is the number of
+    nodes that no other node significantly exceeds, and `leader` the first one. `rounds` is the
+    number of rounds that the window counts.
     """
 
     leader: str = ""
@@ -96,14 +119,14 @@ class Totals:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A page of a season's ranking over a window, and who has joined but was never judged in it.
+    """A page of a season's ranking over a window, with the nodes that were never judged in it.
 
     The page begins after place `after` of the standing order; `earlier` and `later` are the places
-    after which its neighbours begin, where there are any. `base` are the untrained models of the
-    page's own, one of each; of quarantined nodes only the number is told. `recent_rounds` is how
-    many rounds the window "recent" spans. A node is ranked from `minimum_questions` questions and
-    `minimum_attendance` percent of its rounds on. `waiting` ends after WAITING_NAMES names, and
-    says so by `more_waiting`.
+    after which the neighbouring pages begin, None if there is none. `base` are the untrained models
+    of the page's models, one of each. `recent_rounds` is the number of rounds of the window
+    "recent". A rank requires `minimum_questions` questions and `minimum_attendance` percent of a
+    node's rounds. `waiting` has at most WAITING_NAMES names; `more_waiting` is whether there are
+    more.
     """
 
     season: str
@@ -115,7 +138,7 @@ class Leaderboard:
     rows: list[LeaderboardRow]
     base: list[LeaderboardRow]
     waiting: list[str]
-    totals: Totals = Totals()
+    totals: BoardTotals = BoardTotals()
     more_waiting: bool = False
     filters: Filters = EVERYBODY
     after: int = 0
@@ -124,7 +147,7 @@ class Leaderboard:
 
     @property
     def quarantined(self) -> int:
-        """How many nodes of the window are not listed."""
+        """Number of the window's nodes that are not listed."""
         return self.totals.quarantined
 
 
@@ -139,15 +162,15 @@ def read_leaderboard(
 ) -> Leaderboard:
     """Return a page of the season's leaderboard in a constant number of queries.
 
-    To walk through all rows, begin with `after=0` and go on with the page's `later` until that is
-    None, with the same filters; `swarm_web.paging` writes places as cursors and reads them.
+    To read all rows, start with `after=0` and continue with the page's `later` until it is None,
+    with the same filters.
     """
     listed = _filter(_listed(season, window, filters), filters)
-    found = list(listed.filter(place__gt=after)[: limit + 1])
-    rows = found[:limit]
-    parts = _read_parts(season, [standing.node_id for standing in rows])
+    page = _PLACES.read(listed, after=(after,), limit=limit)
+    rows = page.rows
+    parts = _read_exchanges(season, [standing.node_id for standing in rows])
     recent = _read_recent(season, [standing.node_id for standing in rows])
-    is_whole = not filters and after == 0 and len(found) <= limit
+    is_whole = not filters and after == 0 and page.next is None
     models = None if is_whole else {standing.model for standing in rows}
     waiting = _waiting(season, now=now)
     return Leaderboard(
@@ -157,7 +180,7 @@ def read_leaderboard(
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
         minimum_attendance=season.minimum_attendance,
-        rows=[_describe(s, parts.get(s.node_id, _NO_PART), recent, now=now) for s in rows],
+        rows=[_describe(s, parts.get(s.node_id, _NO_EXCHANGE), recent, now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed if filters else None),
@@ -165,14 +188,14 @@ def read_leaderboard(
         filters=filters,
         after=after,
         earlier=_find_earlier(listed, after, limit=limit) if after else None,
-        later=rows[-1].place if len(found) > limit else None,
+        later=page.next[0] if page.next else None,
     )
 
 
 def find_page(
     standing: Standing, *, filters: Filters = EVERYBODY, limit: int = PAGE_ROWS
 ) -> int | None:
-    """Return the place after which the page that lists a standing begins; None if none does."""
+    """Return the place after which the page with a standing begins; None if no page lists it."""
     listed = _filter(_listed(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None
@@ -182,7 +205,7 @@ def find_page(
 
 
 def _listed(season: Season, window: str, filters: Filters) -> QuerySet[Standing]:
-    """Return what pages list: those that compete, or the untrained models if asked for."""
+    """Return the standings that pages list: competing nodes, or untrained models if requested."""
     kinds = _UNTRAINED if filters.arm == Node.Arm.BASE else _COMPETING
     return standings_in(season, window).filter(remark__in=kinds)
 
@@ -193,7 +216,7 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
     if filters.arm:
         standings = standings.filter(arm=filters.arm)
     if filters.owner:
-        # Who shows no profile is found by nobody: names of accounts are easy to guess.
+        # Only accounts with a public profile can be found: names of accounts are easy to guess.
         standings = standings.filter(
             node__owner__username=filters.owner,
             node__owner__is_active=True,
@@ -205,16 +228,13 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
-    """Return the place after which the page before this one begins; None if this is the first."""
-    backwards = listed.filter(place__lte=after).order_by("-place")
-    places = list(backwards.values_list("place", flat=True)[: limit + 1])
-    if not places:
-        return None
-    return places[limit] if len(places) > limit else 0
+    """Return the place after which the previous page begins; None if this is the first page."""
+    earlier = _PLACES.find_earlier(listed, (after,), limit=limit)
+    return None if earlier is None else next(iter(earlier), 0)
 
 
-def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Totals:
-    """Count a window's lines; `listed` are those that filters leave, None where there are none."""
+def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> BoardTotals:
+    """Count a window's lines; `listed` are those that match the filters, None without filters."""
     everybody = Standing.objects.filter(season=season, window=window)
     counts = everybody.aggregate(
         listed=Count("pk", filter=Q(remark__in=_COMPETING)),
@@ -225,7 +245,7 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> To
     first = everybody.filter(place=1, rank_low=1).values_list("node__name", flat=True).first()
     if listed is not None:
         counts["listed"] = listed.count()
-    return Totals(
+    return BoardTotals(
         **counts,
         leader=first or "",
         rounds=counted_rounds(season, window),
@@ -241,14 +261,14 @@ def _read_bases(
         bases = bases.filter(model__in=models)
     each = list(bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS])
     recent = _read_recent(season, [standing.node_id for standing in each])
-    return [_describe(standing, _NO_PART, recent, now=now) for standing in each]
+    return [_describe(standing, _NO_EXCHANGE, recent, now=now) for standing in each]
 
 
 def _waiting(season: Season, *, now: datetime) -> list[str]:
-    """Return the first connected nodes that the season never judged, one more than are named.
+    """Return the first connected nodes that the season never judged, one more than are shown.
 
-    Who only missed the rounds of a shorter window waits for none, and quarantined nodes are not
-    told by name.
+    Nodes that only missed the rounds of a shorter window are not waiting, and quarantined nodes are
+    not named.
     """
     judged = Standing.objects.filter(season=season, window=Window.SEASON, node=OuterRef("pk"))
     waiting = Node.objects.connected(now=now).filter(~Exists(judged), quarantined=False)
@@ -265,35 +285,35 @@ def read_line(
 ) -> LeaderboardRow | None:
     """Return one node's line, quarantined or not, if it was judged in the window.
 
-    `contribution` is the node's to the season, where the caller has read it.
+    `contribution` is the node's contribution to the season, if the caller has read it.
     """
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:
         return None
     if contribution is None:
-        part = _read_parts(season, [node.pk]).get(node.pk, _NO_PART)
+        part = _read_exchanges(season, [node.pk]).get(node.pk, _NO_EXCHANGE)
     else:
-        part = _Part(contribution.external_used, contribution.used_by_others)
+        part = _NodeExchange(contribution.external_used, contribution.used_by_others)
     return _describe(standing, part, _read_recent(season, [node.pk]), now=now)
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
-    """Return the lines of a model's untrained nodes; what they took and gave is left at 0."""
+    """Return the lines of a model's untrained nodes, without their exchanges (0)."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
     recent = _read_recent(season, [standing.node_id for standing in standings])
-    return [_describe(standing, _NO_PART, recent, now=now) for standing in standings]
+    return [_describe(standing, _NO_EXCHANGE, recent, now=now) for standing in standings]
 
 
 def count_ranked(season: Season, window: str) -> int:
-    """Return how many nodes are ranked."""
+    """Return the number of ranked nodes."""
     return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
 
 
-def _read_parts(season: Season, nodes: Collection[int]) -> dict[int, _Part]:
-    """Return what these nodes took and gave, by node id; who shared nothing is left out."""
+def _read_exchanges(season: Season, nodes: Collection[int]) -> dict[int, _NodeExchange]:
+    """Return the exchanges of these nodes by node id; nodes without any are left out."""
     parts = Contribution.objects.filter(season=season, node__in=nodes)
     columns = parts.values_list("node_id", "external_used", "used_by_others")
-    return {node: _Part(taken, given) for node, taken, given in columns}
+    return {node: _NodeExchange(taken, given) for node, taken, given in columns}
 
 
 def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
@@ -303,7 +323,7 @@ def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
 
 
 def _describe(
-    standing: Standing, part: _Part, recent: Mapping[int, float], *, now: datetime
+    standing: Standing, part: _NodeExchange, recent: Mapping[int, float], *, now: datetime
 ) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(standing),

@@ -28,4 +28,4 @@ urlpatterns = [
     path("api/", include("swarm_web.dashboard.api.urls")),
     path("", include("swarm_web.dashboard.urls")),
 ]
-handler404 = "swarm_web.dashboard.pages.missing.not_found"
+handler404 = "swarm_web.dashboard.pages.texts.not_found"

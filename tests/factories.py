@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from judge.engine import Phase
 from judge.models import Answer, Question, Round, Score, Season, Seat
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from judge.services.scores import store_summary
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings

@@ -17,7 +17,7 @@ from pytest_django import Settings
 from swarm_web import counters, heartbeat
 from swarm_web.attempts import count_attempt
 from swarm_web.bus import VIEWERS, switchboard
-from swarm_web.dashboard.api.limits import AddressThrottle
+from swarm_web.dashboard.api.reading import AddressThrottle
 from swarm_web.errors import RequestError
 from swarm_web.login_limit import MOST_OF_ADDRESS
 from swarm_web.notifications.services.noticing import update_watch

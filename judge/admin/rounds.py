@@ -16,7 +16,8 @@ from judge.admin.confirmation import Decision, Grounds, ask, decide
 from judge.admin.records import RecordAdmin, list_url, show_rows
 from judge.forms import RoundForm
 from judge.models import Answer, Flag, Question, Round, Ruling, Score
-from judge.selectors import rounds_with_turnout, running_season
+from judge.selectors.rounds import rounds_with_turnout
+from judge.selectors.seasons import running_season
 from judge.services.oversight import void_round
 from judge.services.rounds import count_ungraded
 from judge.services.scheduling import LEAD, schedule_round

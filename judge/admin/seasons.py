@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from judge.forms import SeasonForm
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
 from judge.services.standings import rebuild_standings, refresh_standings

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from judge.models import Round
-from judge.selectors import current_round, describe_round
+from judge.selectors.rounds import current_round, describe_round
 from judge.services.record import read_chain_head
 from swarm_protocol.messages import RoundState
 from swarm_web import bus

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from judge.engine import Phase
 from judge.models import Answer, Question, Round
-from judge.selectors import answers_to_grade
+from judge.selectors.rounds import answers_to_grade
 from judge.services.patience import (
     PATIENCE_S,
     PUT_OFF,

@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 
 from judge.engine import Phase
 from judge.models import Answer, Round, Seat
-from judge.selectors import answers_to_grade
+from judge.selectors.rounds import answers_to_grade
 
 PATIENCE_S = 1.0
 BUDGET_S = 5.0

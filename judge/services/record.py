@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from judge.engine import Phase
 from judge.models import ChainLink, Round, SiteKey
-from judge.selectors import read_entries, read_result_lines
+from judge.selectors.record import read_entries, read_result_lines
 from swarm_protocol.messages import ChainHead, Restored
 from swarm_record.answers import answers_root
 from swarm_record.chain import (

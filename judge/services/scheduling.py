@@ -18,7 +18,8 @@ from django.db.models import Max
 from judge.engine import Deadlines, Phase, set_deadlines
 from judge.models import Question, Round, Season
 from judge.repeats import AskedQuestions, read_asked, seen_before
-from judge.selectors import task_choices, undrawn_rounds
+from judge.selectors.rounds import undrawn_rounds
+from judge.selectors.seasons import task_choices
 from judge.services.announcing import announce_round
 from judge.services.record import record_commitment, record_void
 from judge.services.seasons import halt_season

@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 
 from judge.engine import Phase
 from judge.models import CoinBlock, Enrolment, Round, Season
-from judge.selectors import describe_season
+from judge.selectors.seasons import describe_season
 from judge.services.record import record_withdrawn
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from judge.models import Score, Season, Standing, Window
-from judge.selectors import minimum_client, shown_season
+from judge.selectors.seasons import minimum_client, shown_season
 from swarm_protocol.version import parse_version
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution

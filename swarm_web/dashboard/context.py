@@ -1,4 +1,4 @@
-"""What every template may show: the site's name and address, pill, maintenance, newest link."""
+"""Context of every template: the site's name and address, pill, maintenance, newest chain link."""
 
 from dataclasses import replace
 
@@ -7,26 +7,25 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from judge.models import ChainLink
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import Pill, latest_chain_link, read_pill
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Name the site; what has to be read is read only by pages that show it."""
+    """Name the site; the other values are lazy, and read only by pages that show them."""
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "pill": SimpleLazyObject(_read_pill),
         "maintenance": SimpleLazyObject(_read_maintenance),
-        "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", ChainLink.objects.last)),
+        "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", latest_chain_link)),
     }
 
 
 def _read_pill() -> Pill:
-    """Read the pill of this moment; its clock is never an old one, since countdowns go by it."""
+    """Read the current pill; its clock is never cached, because countdowns depend on it."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
 

@@ -1,4 +1,4 @@
-"""The visitor's language: chosen by `?lang=`, kept in a cookie, else the browser's."""
+"""The visitor's language: chosen with `?lang=`, stored in a cookie, by default the browser's."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
-# What programs read stays in one language, and so do the operators' pages.
+# Answers for programs and operators' pages are always in English.
 _ONLY_ENGLISH = (
     *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
     *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
@@ -22,10 +22,10 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def speak_language(get_response: Answer) -> Answer:
-    """Answer in the visitor's language, and remember a language that was chosen.
+    """Answer in the visitor's language, and store a language that was chosen.
 
-    Django's LocaleMiddleware would leave the language switched on in the thread, and would
-    translate what programs read.
+    Django's LocaleMiddleware would leave the language active in the thread, and would translate
+    answers for programs.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
@@ -40,7 +40,7 @@ def speak_language(get_response: Answer) -> Answer:
 
 
 def _read_choice(request: HttpRequest) -> str | None:
-    """Return the language that the address asks for, if the site speaks it."""
+    """Return the language that the address requests, if the site has it."""
     if request.method not in ("GET", "HEAD"):
         return None
     chosen = request.GET.get(PARAMETER, "")
@@ -48,10 +48,10 @@ def _read_choice(request: HttpRequest) -> str | None:
 
 
 def _remember(request: HttpRequest, language: str) -> HttpResponseBase:
-    """Keep the language in a cookie, and lead to the same page without the parameter."""
+    """Store the language in a cookie, and redirect to the same page without the parameter."""
     query = request.GET.copy()
     del query[PARAMETER]
-    # Two leading slashes would lead to another site.
+    # Two leading slashes would redirect to another site.
     address = escape_leading_slashes(request.path)
     answer = HttpResponseRedirect(f"{address}?{query.urlencode()}" if query else address)
     answer["Cache-Control"] = "no-store"
@@ -67,7 +67,7 @@ def _remember(request: HttpRequest, language: str) -> HttpResponseBase:
 
 
 def _label(answer: HttpResponseBase) -> HttpResponseBase:
-    """Say which language the answer is in, and that another visitor may get another one."""
+    """Declare the language of the answer, and that it varies between visitors."""
     answer.headers.setdefault("Content-Language", translation.get_language() or "")
     patch_vary_headers(answer, ("Accept-Language", "Cookie"))
     return answer

@@ -1,7 +1,7 @@
-"""Text that the database cannot hold is refused before anybody reads it.
+"""Requests with text that the database cannot store are refused before a view reads them.
 
-Queries may hold a NUL. A multipart form may name an encoding, and some decode to halves of
-surrogate pairs; browsers send UTF-8, in which there are none.
+Queries may contain a NUL. A multipart form may declare an encoding, and some encodings decode to
+lone surrogates; browsers send UTF-8, which has none.
 """
 
 import codecs
@@ -28,7 +28,7 @@ def check_query(params: Mapping[str, str]) -> None:
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Raise RequestError for a body in another encoding than UTF-8, by its name in Python."""
+    """Raise RequestError for a body in an encoding other than UTF-8, by its name in Python."""
     if encoding and codecs.lookup(encoding).name != "utf-8":
         raise RequestError(
             "request.encoding",

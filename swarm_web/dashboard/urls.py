@@ -7,7 +7,6 @@ from swarm_web.dashboard.downloads import record
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
 from swarm_web.dashboard.pages import (
-    announcements,
     compare,
     home,
     lab,
@@ -25,7 +24,7 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("favicon.ico", sharing.favicon, name="favicon"),
     path("robots.txt", texts.robots, name="robots"),
-    path("announcements/<int:pk>/dismiss/", announcements.dismiss, name="dismiss-announcement"),
+    path("announcements/<int:pk>/dismiss/", home.dismiss, name="dismiss-announcement"),
     re_path(r"^badge\.(?P<suffix>json|svg)$", sharing.site_badge, name="badge"),
     path("card.png", sharing.site_card, name="card"),
     # ---- leaderboard

@@ -9,7 +9,8 @@ from channels.db import database_sync_to_async
 from django.utils import timezone
 
 from judge.models import Season
-from judge.selectors import current_round, describe_round, running_season
+from judge.selectors.rounds import current_round, describe_round
+from judge.selectors.seasons import running_season
 from judge.services.answers import Receipt, Submission, store_submissions
 from judge.services.receipts import Signer
 from judge.services.record import read_chain_head

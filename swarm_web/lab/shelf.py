@@ -75,12 +75,12 @@ class ReportFolder:
 
 @dataclass(frozen=True)
 class LabSummary:
-    """The summary of a folder's reports; `raw` is the complete `summary.json`."""
+    """The summary of a folder's reports; `content` is the complete `summary.json`."""
 
     folder: Path
     ours: bool
     answers: dict[str, LabSummaryAnswer]
-    raw: dict[str, Any]
+    content: dict[str, Any]
 
 
 def list_published() -> list[ReportFolder]:

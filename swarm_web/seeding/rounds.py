@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from judge.models import Question, Round, Season, Seat
 from judge.models.rounds import SECRET_BYTES
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import known_rules

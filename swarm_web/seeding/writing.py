@@ -7,7 +7,7 @@ from random import Random
 from django.db import connection, models, transaction
 
 from judge.models import Answer, Score, Season, Seat
-from judge.selectors import running_season, task_choices
+from judge.selectors.seasons import running_season, task_choices
 from judge.services.comparing import compare_season
 from judge.services.scores import summarise_season
 from judge.services.seasons import end_season

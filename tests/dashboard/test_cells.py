@@ -6,10 +6,9 @@ from django.urls import reverse
 from django.utils import translation
 
 from judge.models import Score
-from swarm_web.dashboard.reports.lineup import Lift
-from swarm_web.dashboard.reports.marks import Mark
-from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.reports.answers import AnswerMark, SheetRow
+from swarm_web.dashboard.reports.board import Lift
+from swarm_web.dashboard.reports.round import advise
 from swarm_web.dashboard.templatetags.cells import (
     arm_label,
     difference_bar,
@@ -23,7 +22,7 @@ from swarm_web.dashboard.templatetags.cells import (
     value_rows,
 )
 from swarm_web.nodes.models import Node, node_path
-from tests.dashboard.reports.test_lineup import make_row
+from tests.dashboard.reports.test_board import make_row
 
 
 class Reader(HTMLParser):
@@ -98,12 +97,12 @@ def test_an_interval_in_a_table_is_kept_in_one_piece_where_text_runs_from_right_
 def test_marks_say_what_came_and_after_how_long() -> None:
     score = Score(node=Node(name="amber"))
     marks = [
-        Mark(True, "right", 1500, 1.5),
-        Mark(False, "wrong", 800, 0.8),
-        Mark(False, "no_answer", 900, 0.9),
-        Mark(None),
+        AnswerMark(True, "right", 1500, 1.5),
+        AnswerMark(False, "wrong", 800, 0.8),
+        AnswerMark(False, "no_answer", 900, 0.9),
+        AnswerMark(None),
     ]
-    html = heat_rows([Row(score, marks)])
+    html = heat_rows([SheetRow(score, marks)])
     assert [(cell["class"], cell["title"]) for cell in attributes(html, "td")] == [
         ("right", "right, 1.5\u202fs"),
         ("wrong", "wrong, 0.8\u202fs"),
@@ -127,7 +126,7 @@ def test_an_absent_node_has_dashes_for_a_result() -> None:
 def test_a_row_of_results_tells_node_result_time_arm_model_and_remark() -> None:
     node = Node(name="amber", quarantined=True)
     score = Score(node=node, score=None, arm="base", model="<tiny>", reason=Score.Reason.CAME_LATE)
-    html = result_rows([Row(score, [Mark(True, "right", 1500, 1.5)])])
+    html = result_rows([SheetRow(score, [AnswerMark(True, "right", 1500, 1.5)])])
     late = f"{Score.Reason.CAME_LATE.label[0].upper()}{Score.Reason.CAME_LATE.label[1:]}."
     told = " ".join(Reader(html).texts).split()
     wanted = ["amber", "–", "–", "–", "1.5", "s", "untrained", "<tiny>"]

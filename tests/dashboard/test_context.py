@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from judge.models import Season
 from swarm_web.dashboard.context import describe_site
-from swarm_web.dashboard.reports.pill import Pill
+from swarm_web.dashboard.reports.home import Pill
 from tests.factories import make_node
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from rich.console import Console
 
 from judge.models import Round, Season
-from judge.selectors import describe_round
+from judge.selectors.rounds import describe_round
 from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
 from node_client.display.health import State, judge_health

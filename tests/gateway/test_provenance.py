@@ -7,7 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from swarm_protocol.messages import (
     Completion,
     Hardware,

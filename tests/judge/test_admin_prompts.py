@@ -8,7 +8,7 @@ from django.test import Client
 
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS, MAX_PROMPT_CHARS, check_system_prompt
-from judge.selectors import describe_season
+from judge.selectors.seasons import describe_season
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from tests.judge.conftest import SUMS
 from tests.judge.operators import log_in

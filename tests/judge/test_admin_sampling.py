@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from judge.models import Season
-from judge.selectors import describe_season
+from judge.selectors.seasons import describe_season
 from tests.judge.conftest import SUMS
 from tests.judge.operators import log_in
 from tests.judge.test_admin_seasons import change_season, post_season

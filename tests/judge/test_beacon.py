@@ -12,7 +12,7 @@ from judge import tasks
 from judge.engine import BEACON_PATIENCE, Phase
 from judge.models import ChainLink, Round, Season
 from judge.repeats import read_asked_rounds
-from judge.selectors import describe_round
+from judge.selectors.rounds import describe_round
 from judge.services import scheduling
 from judge.services.oversight import void_round
 from judge.services.rounds import watch_seasons

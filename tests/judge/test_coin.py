@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from judge.models import CoinBlock, Enrolment, Season
-from judge.selectors import coin_share
+from judge.selectors.seasons import coin_share
 from judge.services.seasons import draw_arms, enrol
 from swarm_web.nodes.models import Node
 from tests.judge.crew import Crew

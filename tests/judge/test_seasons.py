@@ -3,7 +3,7 @@
 from typing import Any
 
 from judge.models import Enrolment, Season
-from judge.selectors import running_season
+from judge.selectors.seasons import running_season
 from judge.services.seasons import (
     end_season,
     enrol,

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from judge.models import Answer, Counted, Round, Score, Window
-from judge.selectors import standings_in
+from judge.selectors.scores import standings_in
 from judge.services.oversight import (
     recompute_round,
 )

@@ -21,7 +21,7 @@ from judge.models import (
     Score,
     Standing,
 )
-from judge.selectors import seasons_with_books
+from judge.selectors.seasons import seasons_with_books
 from judge.services import grading
 from judge.services.scheduling import LEAD
 from judge.services.seasons import end_season

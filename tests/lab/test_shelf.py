@@ -159,7 +159,7 @@ def test_a_summary_is_read_with_its_findings(lab: Path) -> None:
     assert summary is not None
     (finding,) = summary.answers["sparse"].figures
     assert finding.comparison.gain == 1.94
-    assert summary.raw == json.loads((lab / "summary.json").read_text())
+    assert summary.content == json.loads((lab / "summary.json").read_text())
 
 
 def test_a_damaged_summary_counts_as_none(lab: Path) -> None:

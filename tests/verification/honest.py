@@ -17,7 +17,7 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 
 from judge.models import Round, Season
-from judge.selectors import describe_round
+from judge.selectors.rounds import describe_round
 from judge.services.answers import Submission, store_submissions
 from judge.services.grading import grade_batch
 from judge.services.receipts import Signer

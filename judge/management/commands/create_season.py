@@ -8,7 +8,7 @@ from django.forms import ValidationError
 from django.utils import timezone
 
 from judge.models import Season
-from judge.selectors import running_season
+from judge.selectors.seasons import running_season
 from judge.services.seasons import start_season
 from judge.task_mix import check_lasting, check_tasks
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS

@@ -1,4 +1,4 @@
-"""The OpenAPI document, told to people: what `/api/docs` shows of it; pure."""
+"""The OpenAPI document as `/api/docs` shows it to people; pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-# How deep examples nest before they are cut off.
+# Maximum depth of nested examples.
 _DEPTH = 6
 
 
 @dataclass(frozen=True)
 class FieldDoc:
-    """A parameter, or a field of an answer; `kind` says in words what it holds."""
+    """A parameter, or a field of an answer; `kind` describes its type."""
 
     name: str
     kind: str
@@ -23,7 +23,7 @@ class FieldDoc:
 
 @dataclass(frozen=True)
 class ShapeDoc:
-    """A named shape of answers and its fields."""
+    """A named schema of answers and its fields."""
 
     name: str
     words: str
@@ -32,7 +32,7 @@ class ShapeDoc:
 
 @dataclass(frozen=True)
 class OperationDoc:
-    """One operation; `answer` names the shape of its answer, `refusals` are (status, meaning)."""
+    """One operation; `answer` is the name of its schema, `refusals` are (status, meaning)."""
 
     anchor: str
     path: str
@@ -54,7 +54,7 @@ def describe_operations(document: Json) -> list[OperationDoc]:
 
 
 def describe_shapes(document: Json) -> list[ShapeDoc]:
-    """Return every named shape of a document, by name."""
+    """Return every named schema of a document, sorted by name."""
     return [
         ShapeDoc(name, shape.get("description", ""), list(_describe_fields(shape)))
         for name, shape in sorted(document["components"]["schemas"].items())
@@ -62,17 +62,19 @@ def describe_shapes(document: Json) -> list[ShapeDoc]:
 
 
 def _describe_operation(path: str, operation: Json, shapes: Json) -> OperationDoc:
-    answers = {str(status): told for status, told in operation["responses"].items()}
+    answers = {str(status): response for status, response in operation["responses"].items()}
     schema = answers["200"]["content"]["application/json"]["schema"]
     example = json.dumps(make_example(schema, shapes), indent=2, ensure_ascii=False)
     return OperationDoc(
         anchor=operation["operationId"],
         path=path,
         summary=operation["description"],
-        parameters=[_describe_parameter(told) for told in operation["parameters"]],
+        parameters=[_describe_parameter(parameter) for parameter in operation["parameters"]],
         answer=_name(schema),
         example=example,
-        refusals=[(code, told["description"]) for code, told in answers.items() if code != "200"],
+        refusals=[
+            (code, response["description"]) for code, response in answers.items() if code != "200"
+        ],
     )
 
 
@@ -92,13 +94,13 @@ def _describe_fields(shape: Json) -> Iterator[FieldDoc]:
 
 
 def _find_words(schema: Json) -> str:
-    """Return a schema's description, or that of what it may hold."""
-    told = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
-    return next((str(each["description"]) for each in told if "description" in each), "")
+    """Return a schema's description, or that of one of its alternatives or items."""
+    candidates = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
+    return next((str(each["description"]) for each in candidates if "description" in each), "")
 
 
 def describe_kind(schema: Json) -> str:
-    """Say in words what a schema admits."""
+    """Describe the type of a schema."""
     if "$ref" in schema:
         return _name(schema)
     if "anyOf" in schema:
@@ -116,7 +118,7 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Say between which numbers a value lies; bounds of a database's columns tell nobody much."""
+    """Describe the range of a number; bounds of database columns are left out."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None or high is None or high >= 2**15 - 1:
         return []
@@ -124,7 +126,7 @@ def _describe_bounds(schema: Json) -> list[str]:
 
 
 def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
-    """Return a value that a schema admits, from the examples of its fields."""
+    """Return an example of a schema, from the examples of its fields."""
     if examples := schema.get("examples"):
         return examples[0]
     if depth > _DEPTH:
@@ -140,7 +142,7 @@ def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
     if "prefixItems" in schema:
         return [deeper(item) for item in schema["prefixItems"]]
     if "properties" in schema:
-        return {name: deeper(told) for name, told in schema["properties"].items()}
+        return {name: deeper(field) for name, field in schema["properties"].items()}
     if schema.get("type") == "array":
         return [deeper(schema["items"])]
     empty: dict[str, Any] = {"object": {}, "string": "", "integer": 0, "number": 0.0}

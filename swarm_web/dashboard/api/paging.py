@@ -1,23 +1,18 @@
-"""Pages by cursor: a page begins after a row's key, so no row is missed or told twice.
+"""Pages of the API's lists; a cursor holds the key of the last row, and is opaque to clients."""
 
-A cursor is opaque to clients. It holds the key of the last row that was told; rows that come or go
-in the meantime do not move the others, as they would with page numbers.
-"""
-
-import base64
-import binascii
 from collections.abc import Callable
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
 
-import msgspec
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from pydantic import Field
 
 from swarm_web.errors import RequestError
+from swarm_web.keyset import Listing, decode_key, encode_key
 
 Row = TypeVar("Row", bound=Model)
-Key = TypeVar("Key")
+Item = TypeVar("Item")
+Decoded = TypeVar("Decoded")
 
 MAX_PAGE = 500
 Cursor = Annotated[
@@ -29,34 +24,36 @@ Cursor = Annotated[
     ),
 ]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many items a page has at most.")]
-# Keys that the database understands.
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-Name = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
+
+
+@dataclass(frozen=True)
+class ListPage(Generic[Item]):
+    """A page of a list; `next` is the cursor of the following page, None on the last one."""
+
+    items: list[Item]
+    next: str | None
 
 
 def read_page(
-    rows: QuerySet[Row],
-    *,
-    limit: int,
-    key: Callable[[Row], object],
-    describe: Callable[[Row], dict[str, Any]],
-) -> dict[str, Any]:
-    """Return the first rows as `{items, next}`; `key` tells where the page after begins."""
-    found = list(rows[: limit + 1])
-    more = len(found) > limit
-    return {
-        "items": [describe(row) for row in found[:limit]],
-        "next": write_cursor(key(found[limit - 1])) if more else None,
-    }
+    listing: Listing[Row], *, cursor: str, limit: int, report: Callable[[Row], Item]
+) -> ListPage[Item]:
+    """Return what reports of the rows after a cursor say. Raises RequestError."""
+    after = read_cursor(cursor, listing.keyset.kind)
+    page = listing.keyset.read(listing.rows, after=after, limit=limit)
+    return ListPage(
+        [report(row) for row in page.rows], encode_key(page.next) if page.next else None
+    )
 
 
-def write_cursor(key: object) -> str:
-    """Return the cursor of a key."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(key)).decode().rstrip("=")
+def read_rows(listing: Listing[Row], *, cursor: str, limit: int) -> ListPage[Row]:
+    """Return the rows after a cursor, where the schema reads them as they are.
+
+    Raises RequestError.
+    """
+    return read_page(listing, cursor=cursor, limit=limit, report=lambda row: row)
 
 
-def read_cursor(cursor: str, kind: type[Key]) -> Key | None:
+def read_cursor(cursor: str, kind: type[Decoded]) -> Decoded | None:
     """Return the key of a cursor, None for the first page.
 
     Raises RequestError for a cursor that this list never gave: there is no such page.
@@ -64,9 +61,8 @@ def read_cursor(cursor: str, kind: type[Key]) -> Key | None:
     if not cursor:
         return None
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(raw, type=kind)
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError):
+        return decode_key(cursor, kind)
+    except ValueError:
         raise RequestError(
             "query.cursor",
             "This cursor names no page of this list.",

@@ -1,17 +1,38 @@
-"""How the read API is read: GET and HEAD answer, other methods are refused, and 304 spares much."""
+"""How the read API is read: methods, errors, the limit of requests, and answers known already.
 
+GET and HEAD answer, other methods are refused. Errors are `{code, message, fix}`. Each answer has
+an ETag; a client that sends it in If-None-Match gets 304 while nothing has changed.
+"""
+
+import logging
+import math
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.http import HttpRequest, HttpResponse
+import redis.exceptions
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, patch_cache_control
-from ninja import Router, Schema
+from ninja import NinjaAPI, Router
 from ninja.decorators import decorate_view
+from ninja.errors import Throttled, ValidationError
+from ninja.throttling import BaseThrottle
+from pydantic import BaseModel
 
-from swarm_web.dashboard.api.errors import answer_other_methods
-from swarm_web.dashboard.api.schemas.fields import Problem
+from swarm_web.addresses import network_of_request
+from swarm_web.dashboard.api.fields import Problem
+from swarm_web.dashboard.api.paging import MAX_PAGE
+from swarm_web.errors import RequestError
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+METHODS = ("GET", "HEAD", "OPTIONS")
+# The period of the limit of requests.
+PERIOD_S = 60
 
 _OTHER_METHODS = ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
 _ETAG = {"description": "Send it back as If-None-Match.", "schema": {"type": "string"}}
@@ -27,14 +48,14 @@ _DOCUMENTED = {
 
 
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
-    """Give an answer its ETag; return it, or 304 in its place if the client has it already."""
+    """Give an answer its ETag; return it, or 304 if the client has it already."""
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)
     return get_conditional_response(request, etag=etag, response=response) or response
 
 
 def read(
-    router: Router, path: str, answer: type[Schema], *, conflicts: str = ""
+    router: Router, path: str, answer: type[BaseModel], *, conflicts: str = ""
 ) -> Callable[[View], View]:
     """Register a view that answers GET, described in the OpenAPI document, and HEAD.
 
@@ -50,11 +71,112 @@ def read(
     def register(view: View) -> View:
         hidden: dict[str, Any] = {"include_in_schema": False}
         router.api_operation(_OTHER_METHODS, path, **hidden)(view)
-        decorate_view(answer_other_methods)(
-            view
-        )  # Changes what was registered last, and only that.
+        # Changes what was registered last, and only that.
+        decorate_view(answer_other_methods)(view)
         router.api_operation(["HEAD"], path, response=responses, **hidden)(view)
         router.get(path, response=responses, openapi_extra={"responses": meanings})(view)
         return view
 
     return register
+
+
+# ---- errors
+
+
+def answer_errors(api: NinjaAPI) -> None:
+    """Make an API report all errors in one shape."""
+
+    def answer_refusal(request: HttpRequest, problem: Exception | type[Exception]) -> HttpResponse:
+        refusal = translate(problem)
+        return api.create_response(request, refusal.body(), status=refusal.status)
+
+    for kind in (RequestError, ValidationError, Http404, Throttled):
+        api.add_exception_handler(kind, answer_refusal)
+
+
+def translate(problem: Exception | type[Exception]) -> RequestError:
+    """Return a problem as the API reports it."""
+    if isinstance(problem, RequestError):
+        return problem
+    if isinstance(problem, ValidationError):
+        wrong = "; ".join(f"{error['loc'][-1]}: {error['msg']}" for error in problem.errors)
+        return RequestError("query.invalid", wrong, fix="See /api/docs for the parameters.")
+    if isinstance(problem, Throttled):
+        wait = math.ceil(problem.wait or 1)
+        return RequestError(
+            "rate.limited",
+            "Your address has asked too often in this minute.",
+            fix=f"Ask again in {wait} s, and send If-None-Match with the ETag that you have.",
+            status=429,
+        )
+    return RequestError(
+        "not_found",
+        "There is nothing of that name or number.",
+        fix="List what there is with /api/v1/nodes, /api/v1/rounds or /api/v1/tasks.",
+        status=404,
+    )
+
+
+def answer_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return a view that replaces another: it answers OPTIONS and refuses other methods."""
+    allowed = {"Allow": ", ".join(METHODS)}
+
+    def answer(request: HttpRequest, **path: str) -> HttpResponse:
+        if request.method == "OPTIONS":
+            return HttpResponse(status=204, headers=allowed)
+        refusal = RequestError(
+            "method",
+            f"{request.method} is not possible here: the API is for reading.",
+            fix=f"Use {allowed['Allow']}.",
+            status=405,
+        )
+        return JsonResponse(refusal.body(), status=405, headers=allowed)
+
+    return answer
+
+
+# ---- the limit of requests
+
+
+class AddressThrottle(BaseThrottle):
+    """Limit the requests of an address in each minute of the clock, over all web processes.
+
+    While Redis is away nobody is refused.
+    """
+
+    def allow_request(self, request: HttpRequest) -> bool:
+        """Count a request, and return whether it is within the limit."""
+        limit: int = settings.API_REQUESTS_PER_MINUTE
+        return not limit or self.count(request) <= limit
+
+    def count(self, request: HttpRequest, requests: int = 1) -> int:
+        """Count a request as `requests` and return the sum of its address in this minute.
+
+        0 while Redis is away.
+        """
+        minute = int(time.time() // PERIOD_S)
+        key = f"api:requests:{minute}:{network_of_request(request)}"
+        try:
+            with sync_redis().pipeline() as pipeline:
+                pipeline.incrby(key, requests)
+                pipeline.expire(key, PERIOD_S)
+                counted, _ = pipeline.execute()
+        except redis.exceptions.RedisError:
+            logger.warning("could not count a request", exc_info=True)
+            return 0
+        return int(counted)
+
+    def wait(self) -> float:
+        """Return the seconds until the next minute begins."""
+        return PERIOD_S - time.time() % PERIOD_S
+
+
+def charge_rows(request: HttpRequest, *, rows: int) -> None:
+    """Count an answer of many rows as the pages that a list of them would fill.
+
+    The request itself is counted already. It is answered even if that exceeds the limit: later
+    requests are refused.
+    """
+    further = math.ceil(rows / MAX_PAGE) - 1
+    if settings.API_REQUESTS_PER_MINUTE and further > 0:
+        AddressThrottle().count(request, further)

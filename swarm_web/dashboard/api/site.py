@@ -1,22 +1,22 @@
-"""The read API under /api/: the same rows as the pages, as JSON.
+"""The read API under /api/: the same rows as the pages, as JSON, and its description.
 
-Scores are fractions in [0, 1], times ISO 8601 in UTC. Errors are `{code, message, fix}`. Every
-answer has an ETag; who sends it back in If-None-Match gets 304 as long as nothing has changed.
+Scores are fractions in [0, 1], times ISO 8601 in UTC.
 """
 
 import json
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import conditional_page, require_safe
 from ninja import NinjaAPI
+from ninja.operation import Operation
 from ninja.responses import NinjaJSONEncoder
 
-from swarm_web.dashboard.api.errors import answer_errors
-from swarm_web.dashboard.api.limits import AddressThrottle
-from swarm_web.dashboard.api.reading import name_answer
-from swarm_web.dashboard.api.views import (
+from swarm_web.dashboard.api import (
     board,
     comparison,
     lab,
@@ -27,10 +27,12 @@ from swarm_web.dashboard.api.views import (
     status,
     tasks,
 )
+from swarm_web.dashboard.api.documents import describe_operations, describe_shapes
+from swarm_web.dashboard.api.reading import AddressThrottle, answer_errors, name_answer, translate
 
 
 class ReadAPI(NinjaAPI):
-    """An API whose answers carry an ETag, and are not sent to who has them already."""
+    """An API whose answers carry an ETag, and are not sent to clients that have them already."""
 
     def create_response(
         self,
@@ -40,7 +42,7 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return an answer, or 304 if the client has it; a view may have named its ETag."""
+        """Return an answer, or 304 if the client has it; a view may have set the ETag."""
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response
         )
@@ -49,9 +51,13 @@ class ReadAPI(NinjaAPI):
         etag = response.get("ETag") or _digest(data, response.content)
         return name_answer(request, response, etag=etag)
 
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the view: it stays when a file is moved, unlike ninja's own ids."""
+        return operation.view_func.__name__
+
 
 def _digest(data: Any, content: bytes) -> str:
-    """Return the ETag of an answer; the moment at which it was read makes no other answer."""
+    """Return the ETag of an answer, which does not depend on when it was read (`as_of`)."""
     if isinstance(data, dict) and "as_of" in data:
         content = content.replace(json.dumps(data["as_of"], cls=NinjaJSONEncoder).encode(), b"")
     return f'W/"{blake2b(content, digest_size=16).hexdigest()}"'
@@ -67,5 +73,36 @@ api = ReadAPI(
     servers=[{"url": "/"}],
 )
 answer_errors(api)
-for views in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, tasks):
-    api.add_router("/v1", views.router)
+for noun in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, tasks):
+    api.add_router("/v1", noun.router)
+
+
+@cache
+def read_document() -> dict[str, Any]:
+    """Return the OpenAPI document; it changes with the code only."""
+    return dict(api.get_openapi_schema(path_prefix="api/"))
+
+
+@require_safe
+@conditional_page
+def openapi(_request: HttpRequest) -> HttpResponse:
+    """Answer with the OpenAPI document."""
+    return JsonResponse(read_document())
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    """Describe the read API to people."""
+    document = read_document()
+    context = {
+        "operations": describe_operations(document),
+        "shapes": describe_shapes(document),
+        "requests_per_minute": settings.API_REQUESTS_PER_MINUTE,
+    }
+    return render(request, "api_docs.html", context)
+
+
+def unknown(_request: HttpRequest) -> HttpResponse:
+    """Refuse an address that the API does not have."""
+    refusal = translate(Http404())
+    return JsonResponse(refusal.body(), status=refusal.status)

@@ -31,10 +31,10 @@ class ArmPoint:
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm's mean score over its last rounds up to `round`, over about so many nodes.
+    """An arm's mean score over its last rounds up to `round`, with the typical number of nodes.
 
-    The interval is Student's at 95 % from the spread between nodes within rounds, as if averaging
-    over rounds calmed it not at all, so it is rather too wide. None for a single node.
+    The interval is Student's at 95 %, from the spread between nodes within rounds. It ignores that
+    averaging over rounds reduces the spread, so it is too wide. None for a single node.
     """
 
     round: int

@@ -1,7 +1,7 @@
-"""Who learned from whom as a picture: givers on one side, takers on the other, bands between; pure.
+"""Who learned from whom, as a picture: givers and takers in two columns, with bands between; pure.
 
 A Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave and took
-stands in both columns. Bands are as wide as what flowed through them.
+is in both columns. The width of a band is the number of rollouts.
 """
 
 from collections import Counter
@@ -14,15 +14,15 @@ BAR = 10.0
 # Between a bar and its name.
 SPACE = 7.0
 GAP = 10.0
-# Even the smallest node needs room for its name.
+# The smallest node also needs space for its name.
 LEAST_BAR = 16.0
 TOP = 8.0
-# Of all bars of a column together.
+# Height of all bars of a column together.
 BARS = 320.0
 
 
 @dataclass(frozen=True)
-class Link:
+class FlowLink:
     """`taker` trained on `used` rollouts of `giver`."""
 
     giver: str
@@ -32,7 +32,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, what it gave or took in all, and its rectangle.
+    """A node in one column: its name, its total, and its rectangle.
 
     Its name is written at `label_x`, outside of the columns.
     """
@@ -54,13 +54,13 @@ class Bar:
 class Band:
     """A link as the path of an SVG shape."""
 
-    link: Link
+    link: FlowLink
     path: str
 
 
 @dataclass(frozen=True)
 class FlowPicture:
-    """All that is drawn, in units of a picture that is `width` by `height`."""
+    """The whole picture, `width` by `height` units."""
 
     givers: Sequence[Bar]
     takers: Sequence[Bar]
@@ -70,7 +70,7 @@ class FlowPicture:
     bar: float = BAR
 
 
-def draw_flow(links: Sequence[Link]) -> FlowPicture:
+def draw_flow(links: Sequence[FlowLink]) -> FlowPicture:
     """Lay out links between nodes, the strongest nodes on top."""
     unit = BARS / max(1, sum(link.used for link in links))
     givers = _column(
@@ -99,7 +99,7 @@ def _column(
 
 
 def _bands(
-    links: Sequence[Link], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
+    links: Sequence[FlowLink], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
 ) -> list[Band]:
     """Draw each link between its bars, in the other column's order so that few cross."""
     left, right = ({bar.node: bar for bar in column} for column in (givers, takers))
@@ -118,7 +118,7 @@ def _bands(
 
 
 def _band(x0: float, y0: float, x1: float, y1: float, *, wide: float) -> str:
-    """Return a shape from one column to the other, its sides cubic curves."""
+    """Return a band from one column to the other, its sides cubic curves."""
     half = (x0 + x1) / 2
     there = f"M{x0:.1f},{y0:.1f} C{half:.1f},{y0:.1f} {half:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
     below = f"L{x1:.1f},{y1 + wide:.1f}"

@@ -1,4 +1,4 @@
-"""The figures of a lab report: its arms over rounds, and each arm as a point; pure."""
+"""The figures of a lab report: its arms over rounds, each arm as a point, and a small SVG; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from swarm_web.dashboard.charts.parts import (
 )
 from swarm_web.lab.shape import LabArm, LabComparison, LabCurve, LabOnset, PublishedReport
 
-# The arms of the paper that look as the site's arms do everywhere.
+# The paper's arms that are drawn like the site's arms.
 _KNOWN = {"4/4": ("swarm", "circle"), "8/0": ("isolated", "square")}
-# Colours that no arm of the site has, readable on light and dark paper. As many dashes and symbols
-# as share no factor with them: the first twelve arms differ in colour or dash.
+# Colours of no arm of the site, readable on light and dark paper. Their number and the number of
+# dashes share no factor, so the first twelve arms differ in colour or dash.
 _COLOURS = (
     ("#009e73", "0,158,115"),
     ("#cc79a7", "204,121,167"),
@@ -34,11 +34,20 @@ _CHANCE = "122,127,135"
 # Diameters of marks, in pixels.
 _MARK = 12
 _SMALLEST, _LARGEST = 10, 30
+WIDTH, HEIGHT = 380, 190
+# Where lines begin and end; names are at the right, the number of rounds below.
+_LEFT, _RIGHT, _TOP, _FLOOR = 4, 264, 10, 156
+# Minimum distance between the names of two lines.
+_ROW = 18.0
+# Enough points for smooth lines at this size.
+_POINTS = 60
+# Plotly's names of dashes, with their values in SVG.
+DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "11 4"}
 
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn: colour, the same as red, green and blue, dash, and symbol as a point."""
+    """How an arm is drawn: its colour, also as red, green and blue, its dash, and its symbol."""
 
     colour: str
     rgb: str
@@ -62,7 +71,7 @@ def style_arms(names: Sequence[str]) -> dict[str, Style]:
 def draw_curves(
     curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style], title: str
 ) -> Figure:
-    """Draw each arm's curve, bands behind lines; `title` says what is measured."""
+    """Draw each arm's curve, bands behind lines; `title` names what is measured."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
         for name, curve in curves.items()
@@ -148,7 +157,7 @@ def _error_bars(found: LabComparison) -> Figure:
 
 
 def draw_cost(arms: Sequence[LabArm], *, styles: Mapping[str, Style]) -> Figure:
-    """Draw what each arm costs, tokens against bytes; the area of a mark grows with its reward."""
+    """Draw the costs of each arm, tokens against bytes; the area of a mark shows its reward."""
     most = max((arm.own.value for arm in arms), default=0.0)
     data = [
         _point(arm, styles[arm.name], x=arm.tokens, y=arm.bytes, size=_diameter(arm, most=most))
@@ -187,7 +196,93 @@ def _point(arm: LabArm, style: Style, *, x: float, y: float, size: float = _MARK
             "color": style.colour,
             "symbol": style.symbol,
             "size": size,
-            # Marks may cover each other.
+            # Marks may overlap.
             "opacity": 0.85,
         },
     }
+
+
+# ---- a small picture without scripts
+
+
+@dataclass(frozen=True)
+class SketchedLine:
+    """An arm's line and band as points of SVG, `x,y x,y …`; its name stands at `label_y`."""
+
+    name: str
+    last: float
+    colour: str
+    dash: str
+    points: str
+    band: str
+    label_y: str
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The lines of a picture over `rounds` rounds, with the positions of names and labels."""
+
+    lines: list[SketchedLine]
+    rounds: int
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = _RIGHT
+    floor: int = _FLOOR
+    label_x: int = _RIGHT + 8
+    axis_y: int = _FLOOR + 20
+
+    @property
+    def banded(self) -> bool:
+        """Whether there are enough seeds for bands."""
+        return any(line.band for line in self.lines)
+
+
+def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) -> Sketch:
+    """Draw curves that begin near 0 over the same rounds."""
+    rounds = max(curve.rounds[-1] for curve in curves.values())
+    top = max([0.0, *(value for c in curves.values() for value in [*c.mean, *c.high])]) or 1.0
+
+    def place(at: int, value: float) -> str:
+        x = _LEFT + (_RIGHT - _LEFT) * at / rounds
+        return f"{x:.1f},{_height(value / top):.1f}"
+
+    ends = _spread({name: _height(curve.mean[-1] / top) for name, curve in curves.items()})
+    lines = []
+    for name, curve in curves.items():
+        kept = _thin(len(curve.rounds))
+        at = [curve.rounds[i] for i in kept]
+        lows = [place(x, curve.low[i]) for x, i in zip(at, kept, strict=True) if curve.low]
+        highs = [place(x, curve.high[i]) for x, i in zip(at, kept, strict=True) if curve.high]
+        lines.append(
+            SketchedLine(
+                name=name,
+                last=curve.mean[-1],
+                colour=styles[name].colour,
+                dash=DASHES[styles[name].dash],
+                points=" ".join(place(x, curve.mean[i]) for x, i in zip(at, kept, strict=True)),
+                band=" ".join([*highs, *reversed(lows)]),
+                label_y=f"{ends[name]:.1f}",
+            )
+        )
+    return Sketch(lines, rounds)
+
+
+def _height(part: float) -> float:
+    return _FLOOR - (_FLOOR - _TOP) * part
+
+
+def _spread(heights: Mapping[str, float]) -> dict[str, float]:
+    """Move names upwards where they would overlap, the lowest first."""
+    spread: dict[str, float] = {}
+    free = float(_FLOOR)
+    for name, y in sorted(heights.items(), key=lambda end: -end[1]):
+        spread[name] = min(y, free)
+        free = spread[name] - _ROW
+    return spread
+
+
+def _thin(count: int) -> Sequence[int]:
+    """Return evenly spaced indices of points to draw, including the last one."""
+    step = max(1, count // _POINTS)
+    return range(count - 1, -1, -step)[::-1]

@@ -1,32 +1,34 @@
-"""What all figures are made of: the arms' colours and dashes, lines, bands and axes; pure.
+"""Parts of all figures: colours and dashes of the arms, lines, bands and axes; pure.
 
-Colours and dashes of the arms are the same in every chart and safe for colour-blind eyes; what
-depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
+Colours and dashes of the arms are the same in every chart and safe for colour-blind readers;
+static/js/charts.js adds what depends on the theme (background, text, grid).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from django.utils.translation import get_language_bidi
 
 Figure = dict[str, Any]
-
-# Colour, the same for bands as red, green and blue, and dash.
+# Colour, also as red, green and blue for bands, and dash.
 STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
     "isolated": ("#d55e00", "213,94,0", "dash"),
     "base": ("#7a7f87", "122,127,135", "dot"),
 }
-# What belongs to no arm: readable on light and dark paper.
+# For what belongs to no arm; readable on light and dark backgrounds.
 NEUTRAL = ("#4a76d6", "74,118,214")
 BAND_OPACITY = 0.18
-# Unicode's marks around text that is read in the direction of its own first letter.
+# Unicode's marks around text whose first letter decides its direction.
 _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
+# Formatted as on pages: fractions of one as shares, pairs as intervals.
+Value = str | int | float | tuple[float, float] | None
 
 
 def isolate(text: str) -> str:
-    """Let Persian be read from right to left though figures run from left to right."""
+    """Isolate text that reads from right to left, as figures run from left to right."""
     return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
 
 
@@ -40,7 +42,7 @@ def draw_band(
 ) -> Figure:
     """Draw an interval over x as one closed shape: along the upper ends and back along the lower.
 
-    `rgb` are red, green and blue, such as 0,114,178.
+    `rgb` is red, green and blue, such as 0,114,178.
     """
     return {
         "type": "scatter",
@@ -73,8 +75,8 @@ def draw_line(
 def count_axis(values: Sequence[int], *, title: str) -> Figure:
     """Return an axis of whole numbers, such as rounds.
 
-    At most eleven ticks, at multiples of 1, 2 or 5 times a power of ten: left to itself Plotly
-    names halves and rounds them.
+    At most eleven ticks, at multiples of 1, 2 or 5 times a power of ten: by default Plotly labels
+    halves, and rounds them.
     """
     span = max(values, default=0) - min(values, default=0)
     steps = (leading * 10**power for power in count() for leading in (1, 2, 5))
@@ -92,7 +94,7 @@ def share_axis(*, title: str) -> Figure:
 def lay_out(
     *, xaxis: Figure, yaxis: Figure, annotations: Sequence[Figure] = (), legend: bool = True
 ) -> Figure:
-    """Return the layout of a figure; charts.js adds what the theme decides."""
+    """Return the layout of a figure; charts.js adds what depends on the theme."""
     return {
         "annotations": list(annotations),
         "showlegend": legend,
@@ -100,3 +102,24 @@ def lay_out(
         "xaxis": xaxis,
         "yaxis": yaxis,
     }
+
+
+# ---- figures with their tables
+
+
+@dataclass(frozen=True)
+class TabledChart:
+    """A figure and its table; without rows there is nothing to draw.
+
+    A page contains the table, and the figure has an address of its own, so `draw` is called only
+    there.
+    """
+
+    draw: Callable[[], Figure]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]] = field(default_factory=list)
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, drawn on demand."""
+        return self.draw()

@@ -1,4 +1,4 @@
-"""How the scores of rounds spread and rise over a season; pure."""
+"""The scores of a season's rounds: their spread, and how they rise; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from swarm_web.dashboard.charts.parts import (
 
 
 @dataclass(frozen=True)
-class Spread:
+class RoundSpread:
     """The scores of a round's `n` trained nodes, as fractions: quartiles, median and best."""
 
     round: int
@@ -29,7 +29,7 @@ class Spread:
     n: int
 
 
-def draw_spreads(spreads: Sequence[Spread]) -> Figure:
+def draw_spreads(spreads: Sequence[RoundSpread]) -> Figure:
     """Draw rounds, oldest first: a band between the quartiles, the median and the best score."""
     colour, rgb = NEUTRAL
     rounds = [spread.round for spread in spreads]

@@ -1,4 +1,4 @@
-"""Judge scores of nodes over rounds, as figures for Plotly: plain dicts from score rows; pure."""
+"""Judge scores of nodes over rounds, as figures for Plotly and as sparklines; pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -21,14 +21,18 @@ from swarm_web.dashboard.charts.parts import (
     share_axis,
 )
 
-# Single rounds ask few questions, so lines pool the cells of a node's last rounds.
+# A single round has few questions, so lines pool the cells of a node's last rounds.
 POOLED_ROUNDS = 5
-# Labels at the ends of lines keep this distance, as a fraction of the highest band.
+# Distance between labels at the ends of lines, as a fraction of the highest band.
 _LABEL_GAP = 0.055
+WIDTH = 60.0
+HEIGHT = 16.0
+# The dot at the end must not be cut off.
+_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
-class Point:
+class ScorePoint:
     """One node's cells in one closed round: dataset -> (correct, n)."""
 
     node: str
@@ -43,7 +47,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledScore:
     """A macro score over a node's last rounds up to `round`, with its 95 % interval."""
 
     round: int
@@ -54,25 +58,25 @@ class Pooled:
 
 
 def pool_rounds(
-    points: Sequence[Point], *, width: int = POOLED_ROUNDS, step: int = 1
-) -> list[Pooled]:
+    points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
+) -> list[PooledScore]:
     """Pool each round with the node's `width - 1` rounds before it, as windows do.
 
-    With `step` > 1 only every so many rounds are kept, the last one among them.
+    Only every `step`-th round is kept, including the last one.
     """
     return _pool(points, range(len(points), 0, -step)[::-1], width=width)
 
 
 def pool_in(
-    points: Sequence[Point], rounds: Collection[int], *, width: int = POOLED_ROUNDS
-) -> list[Pooled]:
-    """Pool as `pool_rounds` does, and keep only these rounds, where the node was in them."""
+    points: Sequence[ScorePoint], rounds: Collection[int], *, width: int = POOLED_ROUNDS
+) -> list[PooledScore]:
+    """Pool as `pool_rounds` does, and keep only those of these rounds in which the node was."""
     ends = [end for end, point in enumerate(points, start=1) if point.round in rounds]
     return _pool(points, ends, width=width)
 
 
-def _pool(points: Sequence[Point], ends: Sequence[int], *, width: int) -> list[Pooled]:
-    """Pool up to `width` points before each of these ends, which count from 1."""
+def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledScore]:
+    """Pool up to `width` points before each of these ends, counted from 1."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -81,7 +85,7 @@ def _pool(points: Sequence[Point], ends: Sequence[int], *, width: int) -> list[P
     scores = [macro_score(cells) or 0.0 for cells in pooled]
     lows, highs = macro_intervals(scores, [effective_n(cells) for cells in pooled])
     return [
-        Pooled(
+        PooledScore(
             round=point.round,
             score=score,
             low=float(low),
@@ -92,13 +96,13 @@ def _pool(points: Sequence[Point], ends: Sequence[int], *, width: int) -> list[P
     ]
 
 
-def draw_leaders(points: Iterable[Point], *, order: Sequence[str]) -> Figure:
+def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figure:
     """Draw the pooled score of each node in `order` over rounds, bands behind lines."""
-    by_node: defaultdict[str, list[Point]] = defaultdict(list)
+    by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:
         by_node[point.node].append(point)
     drawn = [(by_node[node][-1].arm, node, pool_rounds(by_node[node])) for node in order]
-    # Only the leader's band is strong: five strong ones would hide each other.
+    # Only the leader's band is opaque: five opaque bands would hide each other.
     bands = [
         _band(line, arm=arm, opacity=0.07 if place else BAND_OPACITY)
         for place, (arm, __, line) in enumerate(drawn)
@@ -111,10 +115,12 @@ def draw_leaders(points: Iterable[Point], *, order: Sequence[str]) -> Figure:
     return {"data": [*bands, *lines], "layout": layout}
 
 
-def draw_node(points: Sequence[Point], *, base: Sequence[Point] = (), step: int = 1) -> Figure:
+def draw_node(
+    points: Sequence[ScorePoint], *, base: Sequence[ScorePoint] = (), step: int = 1
+) -> Figure:
     """Draw one node: a line over the last rounds, its band, and the same model untrained.
 
-    Where every round is drawn, each is a dot too; with `step` > 1 the line pools at least as many.
+    With `step` 1 each round is also a dot; with `step` > 1 the line pools at least `step` rounds.
     """
     if not points:
         return {"data": [], "layout": _layout([])}
@@ -129,7 +135,7 @@ def draw_node(points: Sequence[Point], *, base: Sequence[Point] = (), step: int 
     return {"data": data, "layout": _layout(rounds, legend=True)}
 
 
-def _dots(points: Sequence[Point], *, arm: str) -> Figure:
+def _dots(points: Sequence[ScorePoint], *, arm: str) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -143,11 +149,11 @@ def _dots(points: Sequence[Point], *, arm: str) -> Figure:
 
 
 def _count(cells: Cells) -> list[int]:
-    """Return how many questions were solved, and of how many."""
+    """Return the number of solved questions, and of all questions."""
     return [sum(correct for correct, __ in cells.values()), sum(n for __, n in cells.values())]
 
 
-def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
+def _line(line: Sequence[PooledScore], *, name: str, arm: str) -> Figure:
     colour, __, dash = STYLES[arm]
     rounds, scores = [point.round for point in line], [point.score for point in line]
     return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
@@ -161,7 +167,7 @@ def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
     }
 
 
-def _band(line: Sequence[Pooled], *, arm: str, opacity: float) -> Figure:
+def _band(line: Sequence[PooledScore], *, arm: str, opacity: float) -> Figure:
     return draw_band(
         [point.round for point in line],
         [point.low for point in line],
@@ -171,8 +177,8 @@ def _band(line: Sequence[Pooled], *, arm: str, opacity: float) -> Figure:
     )
 
 
-def _label_ends(ends: Sequence[tuple[Pooled, str, str]], *, top: float) -> list[Figure]:
-    """Name each line at its end, pushed apart upwards where lines end close together.
+def _label_ends(ends: Sequence[tuple[PooledScore, str, str]], *, top: float) -> list[Figure]:
+    """Label each line at its end, and move labels upwards where they would overlap.
 
     `top` is the highest value that the figure shows.
     """
@@ -205,3 +211,29 @@ def _layout(
         annotations=annotations,
         legend=legend,
     )
+
+
+# ---- sparklines
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """The points of an SVG polyline, `x,y x,y …`, and where it ends."""
+
+    points: str
+    end_x: str
+    end_y: str
+
+
+def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
+    """Draw fractions of one, oldest first, on a scale from 0 to 1; None without any."""
+    if not values:
+        return None
+    step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
+    room = HEIGHT - 2 * _MARGIN
+    spots = [
+        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * room:.1f}")
+        for i, value in enumerate(values)
+    ]
+    end_x, end_y = spots[-1]
+    return Sparkline(" ".join(f"{x},{y}" for x, y in spots), end_x, end_y)

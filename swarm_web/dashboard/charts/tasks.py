@@ -1,4 +1,4 @@
-"""How often the questions of one dataset are solved, round by round and arm by arm; pure."""
+"""The pass rates of one dataset by round and arm; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from swarm_web.dashboard.charts.parts import (
     share_axis,
 )
 
-# Single rounds ask few questions of a dataset: a point pools so many rounds.
+# Number of rounds that a point pools: a single round has few questions of a dataset.
 POOLED_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How many of the `n` answers of one arm to one round's questions are right."""
+class RoundTally:
+    """Number of right answers among the `n` answers of one arm to one round's questions."""
 
     round: int
     correct: int
@@ -42,7 +42,7 @@ class PassRate:
     n: int
 
 
-def pool_tallies(tallies: Sequence[Tally], *, width: int = POOLED_ROUNDS) -> list[PassRate]:
+def pool_tallies(tallies: Sequence[RoundTally], *, width: int = POOLED_ROUNDS) -> list[PassRate]:
     """Pool each round, oldest first, with the `width - 1` before it."""
     correct = [0, *accumulate(tally.correct for tally in tallies)]
     counted = [0, *accumulate(tally.n for tally in tallies)]

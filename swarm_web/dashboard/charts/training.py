@@ -1,4 +1,4 @@
-"""How a node's training goes, as the node reports it; pure."""
+"""A node's training, as it reports it; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from swarm_web.dashboard.charts.parts import (
     share_axis,
 )
 
-# Colours of Okabe and Ito that no arm has, each with its own dash.
+# Colours of Okabe and Ito's palette that no arm has, each with its own dash.
 _KINDS = {
     "recheck": ("#009e73", "solid"),
     "hesitation": ("#cc79a7", "dash"),
@@ -23,10 +23,10 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a node reported at a step: mean reward of its own rollouts, and shares, of one.
+class ReportedStep:
+    """A node's report at a training step: mean reward of its own rollouts, and shares of one.
 
-    `reflection` maps kinds of phrases to the share of own completions that hold one.
+    `reflection` maps kinds of phrases to the share of its own completions that contain one.
     """
 
     step: int
@@ -35,7 +35,7 @@ class Step:
     reflection: Mapping[str, float]
 
 
-def draw_training(steps: Sequence[Step]) -> Figure:
+def draw_training(steps: Sequence[ReportedStep]) -> Figure:
     """Draw the training reward and the informative share over steps."""
     colour, _rgb = NEUTRAL
     at = [step.step for step in steps]
@@ -52,14 +52,18 @@ def draw_training(steps: Sequence[Step]) -> Figure:
     return _finish([reward, informative], at, title=_("training reward and share"))
 
 
-def draw_reflection(steps: Sequence[Step]) -> Figure:
+def draw_reflection(steps: Sequence[ReportedStep]) -> Figure:
     """Draw the share of completions that recheck, hesitate or explore, over steps."""
-    told = [step for step in steps if step.reflection]
-    at = [step.step for step in told]
+    reflected = [step for step in steps if step.reflection]
+    at = [step.step for step in reflected]
     names = name_kinds()
     lines = [
         draw_line(
-            at, [s.reflection.get(kind) for s in told], name=names[kind], colour=colour, dash=dash
+            at,
+            [s.reflection.get(kind) for s in reflected],
+            name=names[kind],
+            colour=colour,
+            dash=dash,
         )
         for kind, (colour, dash) in _KINDS.items()
     ]
@@ -67,7 +71,7 @@ def draw_reflection(steps: Sequence[Step]) -> Figure:
 
 
 def name_kinds() -> dict[str, str]:
-    """Return the kinds of phrases by key, as they are called on pages."""
+    """Return the kinds of phrases by key, with their names on pages."""
     return {
         "recheck": _("rechecking"),
         "hesitation": _("hesitation"),

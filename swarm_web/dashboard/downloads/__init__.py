@@ -1,1 +1,1 @@
-"""The data to take away, streamed."""
+"""The data to download, streamed."""

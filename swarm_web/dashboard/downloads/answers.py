@@ -1,44 +1,86 @@
-"""Every answer of a closed round, one JSON object a line."""
+"""The answers of a closed round, and the questions that its season had asked before it."""
 
 from collections.abc import Iterator, Sequence
 
+from django.http import Http404
 from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Round
+from judge.repeats import numbers_before, read_asked_rounds
+from swarm_tasks.asked import encode_digests
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind
+from swarm_web.dashboard.reports.round import load_revealed_round
 from swarm_web.errors import RequestError
 
-COLUMNS = (
-    Column("node", "node__name", Kind.TEXT, _("The node's name.")),
-    Column("question", "question_id", Kind.TEXT, _("The question's id in /api/v1/rounds/<n>.")),
-    Column("text", "text", Kind.TEXT, _("The node's answer, unchanged.")),
+ANSWER_COLUMNS = (
+    Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),
     Column(
-        "finish_reason", "finish_reason", Kind.TEXT, _("stop, or length if the answer was cut off.")
+        "question", "question_id", ColumnKind.TEXT, _("The question's id in /api/v1/rounds/<n>.")
     ),
-    Column("received_at", "received_at", Kind.TIME, _("When the answer arrived, ISO 8601 in UTC.")),
+    Column("text", "text", ColumnKind.TEXT, _("The node's answer, unchanged.")),
+    Column(
+        "finish_reason",
+        "finish_reason",
+        ColumnKind.TEXT,
+        _("stop, or length if the answer was cut off."),
+    ),
+    Column(
+        "received_at",
+        "received_at",
+        ColumnKind.TIME,
+        _("When the answer arrived, ISO 8601 in UTC."),
+    ),
     Column(
         "latency_ms",
         "latency_ms",
-        Kind.WHOLE,
+        ColumnKind.WHOLE,
         _("Milliseconds from sending the questions to receiving the answer."),
     ),
-    Column("score", "score", Kind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
-    Column("solved", "solved", Kind.TRUTH, _("Whether that score counts as solved.")),
-    Column("verdict", "verdict", Kind.TEXT, _("The judge's reason as one word, such as right.")),
+    Column(
+        "score", "score", ColumnKind.FRACTION, _("The judge's score of the answer, from 0 to 1.")
+    ),
+    Column("solved", "solved", ColumnKind.TRUTH, _("Whether that score counts as solved.")),
+    Column(
+        "verdict", "verdict", ColumnKind.TEXT, _("The judge's reason as one word, such as right.")
+    ),
     Column(
         "key",
         "key__public",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _("The public key the node signed with; empty if it did not sign."),
     ),
-    Column("signature", "signature", Kind.TEXT, _("The node's Ed25519 signature, in hex.")),
+    Column("signature", "signature", ColumnKind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )
-_FIELDS = tuple(column.field for column in COLUMNS)
+ASKED_COLUMNS = (
+    Column("round", "number", ColumnKind.WHOLE, _("The number of an earlier round of the season.")),
+    Column(
+        "entry",
+        "entry",
+        ColumnKind.TEXT,
+        _("SHA-256 of seal and digests: the round's link in the chain."),
+    ),
+    Column(
+        "seal",
+        "seal",
+        ColumnKind.TEXT,
+        _("The value that hides the digests; missing while the round is sealed."),
+    ),
+    Column(
+        "questions",
+        "digests",
+        ColumnKind.TEXT,
+        _(
+            "The first 16 hexadecimal digits of the SHA-256 of each question's text; missing "
+            "while the round is sealed."
+        ),
+    ),
+)
+_FIELDS = tuple(column.field for column in ANSWER_COLUMNS)
 
 
 def read_answers(number: int) -> Iterator[Sequence[Row]]:
-    """Yield rows of COLUMNS of a round by node's name and question's position.
+    """Yield rows of ANSWER_COLUMNS of a round by node's name and question's position.
 
     Raises RequestError when there is no such round, or it has not closed.
     """
@@ -47,22 +89,15 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
 def find_revealed(number: int) -> Round:
     """Return a round that has closed. Raises RequestError."""
-    judge_round = Round.objects.filter(number=number).select_related("season").first()
-    if judge_round is None:
+    try:
+        return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")
+    except Http404 as problem:
         raise RequestError(
             "not_found",
             f"There is no round {number}.",
             fix="List what there is with /api/v1/rounds.",
             status=404,
-        )
-    if not judge_round.is_revealed:
-        raise RequestError(
-            "round.sealed",
-            f"Round {number} is sealed: it has not closed.",
-            fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
-            status=409,
-        )
-    return judge_round
+        ) from problem
 
 
 def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
@@ -74,3 +109,23 @@ def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
         return list(few.values_list(*_FIELDS))
 
     return read_batches(list(nodes), select)
+
+
+def read_asked(number: int) -> Iterator[Sequence[Row]]:
+    """Yield rows of ASKED_COLUMNS of the season's earlier rounds in order, void ones included.
+
+    Raises RequestError when there is no such round, or it has not closed.
+    """
+    return read_batches(numbers_before(find_revealed(number)), _select_asked)
+
+
+def _select_asked(numbers: Sequence[int]) -> list[Row]:
+    return [
+        (
+            earlier.number,
+            earlier.entry.hex(),
+            earlier.seal.hex() if earlier.seal else None,
+            encode_digests(earlier.digests).hex() if earlier.seal else None,
+        )
+        for earlier in read_asked_rounds(numbers)
+    ]

@@ -1,8 +1,8 @@
 """Long tables are read in batches by key, so that neither the server nor Postgres holds them.
 
-Each batch is a query of its own: a visitor with a slow line keeps no transaction, cursor or
-connection open. Reading and writing run in a thread, because both are work and no waiting; a
-synchronous iterator would, under ASGI, be read to its end before the first byte leaves.
+Each batch is a separate query: a visitor with a slow connection keeps no transaction, cursor or
+database connection open. Reading and writing run in a thread, because both use the processor; under
+ASGI, a synchronous iterator would be read to its end before the first byte is sent.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
-# About so many rows are read from the database, and written to the visitor, at a time.
+# Approximate number of rows that are read and sent at a time.
 CHUNK = 4_000
 _MOST_KEYS = 500
 
@@ -22,10 +22,10 @@ Key = TypeVar("Key")
 def read_batches(
     keys: Sequence[Key], select: Callable[[Sequence[Key]], Sequence[Row]], *, size: int = CHUNK
 ) -> Iterator[Sequence[Row]]:
-    """Yield the rows of all keys in order, about `size` at a time; `select` reads those of a few.
+    """Yield the rows of all keys in order, about `size` at a time; `select` reads those of some.
 
-    How many keys make a batch follows from how many rows the last ones had; a key's rows are never
-    divided.
+    The number of keys of a batch follows from the number of rows in earlier ones; the rows of a key
+    are never split.
     """
     at, count = 0, 1
     while at < len(keys):
@@ -37,7 +37,7 @@ def read_batches(
 
 
 async def stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Make each part in a thread, when the one before has been sent; empty ones are left out."""
+    """Make each part in a thread after the previous one was sent; empty parts are left out."""
     while (part := await sync_to_async(_next)(parts)) is not None:
         if part:
             yield part
@@ -45,6 +45,6 @@ async def stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 def _next(parts: Iterator[bytes]) -> bytes | None:
     part = next(parts, None)
-    # A connection that nobody needs until the next part goes back to its pool.
+    # The connection is not needed until the next part: return it to the pool.
     close_old_connections()
     return part

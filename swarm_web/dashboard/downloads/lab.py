@@ -1,4 +1,4 @@
-"""A lab report to take away: its numbers, its experiment, and its raw runs as one archive."""
+"""Downloads of a lab report: its numbers, its experiment, and its raw runs as one archive."""
 
 import io
 import tarfile
@@ -16,32 +16,33 @@ from django.http import (
 from django.views.decorators.http import condition, require_safe
 
 from swarm_web.dashboard.downloads.batches import stream
-from swarm_web.lab.shelf import ReportFolder, find_published, read_bytes, version_of
+from swarm_web.dashboard.reports.lab import load_published
+from swarm_web.lab.shelf import ReportFolder, read_bytes, version_of
 
 FILES = {
     "report.json": "application/json",
     "experiment.toml": "application/toml; charset=utf-8",
 }
 _CHUNK = 1 << 18
-# Runs are compressed already: more effort would make them no smaller.
+# Runs are already compressed: a higher level would not make them smaller.
 _EFFORT = 1
 _AS_GZIP = 31
 
 
 def _file_version(_request: HttpRequest, name: str, file: str) -> str | None:
-    path = _find(name).file(file)
+    path = load_published(name).file(file)
     return None if path is None else version_of([path])
 
 
 def _runs_version(_request: HttpRequest, name: str) -> str | None:
-    return version_of(_archived(_find(name)))
+    return version_of(_archived(load_published(name)))
 
 
 @require_safe
 @condition(etag_func=_file_version)
 def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """Send one of FILES."""
-    path = _find(name).file(file)
+    path = load_published(name).file(file)
     if path is None:
         raise Http404
     try:
@@ -55,8 +56,8 @@ def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpRespon
 @require_safe
 @condition(etag_func=_runs_version)
 def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
-    """Stream the experiment and its raw runs, from which `swarm-node lab report` makes all."""
-    published = _find(name)
+    """Stream the experiment and its raw runs, the input of `swarm-node lab report`."""
+    published = load_published(name)
     if not published.runs():
         raise Http404
     return StreamingHttpResponse(
@@ -67,7 +68,7 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
-    """Yield a .tar.gz of files, in a folder of that name: the same bytes for the same files."""
+    """Yield a .tar.gz of files in a folder of that name; the same files give the same bytes."""
     packer = zlib.compressobj(_EFFORT, wbits=_AS_GZIP)
     for path in paths:
         with path.open("rb") as file:
@@ -80,7 +81,7 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
             while left and (chunk := file.read(min(_CHUNK, left))):
                 left -= len(chunk)
                 yield packer.compress(chunk)
-            # A file that has become shorter meanwhile is filled up: the header was sent already.
+            # A file that became shorter is padded: its header was already sent.
             yield packer.compress(bytes(left + -entry.size % tarfile.BLOCKSIZE))
     yield packer.compress(bytes(2 * tarfile.BLOCKSIZE))
     yield packer.flush()
@@ -89,10 +90,3 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
 def _archived(published: ReportFolder) -> list[Path]:
     settings = published.file("experiment.toml")
     return [*([settings] if settings else []), *published.runs()]
-
-
-def _find(name: str) -> ReportFolder:
-    published = find_published(name)
-    if published is None:
-        raise Http404
-    return published

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import ChainLink, Round
-from judge.selectors import read_result_lines
+from judge.selectors.record import read_result_lines
 from swarm_web.dashboard.downloads.batches import CHUNK, stream
 from swarm_web.dashboard.downloads.formats import FORMATS
 
@@ -22,7 +22,7 @@ def _last_link(_request: HttpRequest) -> str:
 @require_safe
 @condition(etag_func=_last_link)
 def download_chain(_request: HttpRequest) -> HttpResponseBase:
-    """Stream the chain, a link a line: SHA-256 of a line is what the next one names."""
+    """Stream the chain, one link per line: each line contains the SHA-256 of the previous one."""
     return StreamingHttpResponse(
         stream(_read_chain()),
         content_type=_LINES,
@@ -41,7 +41,7 @@ def _read_chain() -> Iterator[bytes]:
 
 @require_safe
 def download_results(_request: HttpRequest, number: int) -> HttpResponse:
-    """Send the results of a closed round, a line for each seat after a first one."""
+    """Send the results of a closed round: a header line, then a line for each seat."""
     judge_round = get_object_or_404(Round.objects.select_related("season"), number=number)
     if judge_round.phase != Round.Phase.CLOSED:
         raise Http404

@@ -1,7 +1,8 @@
 """The reward downloads: every score of closed rounds, round by round.
 
-A row stands as it was scored, but for nodes that are quarantined now: their rows say so, and who
-counts the rows whose status is `scored` finds the nodes that the leaderboard shows.
+Rows keep their score as it was computed, except that rows of nodes that are quarantined now have
+the status `quarantined`. So the rows with status `scored` belong to the nodes that the leaderboard
+shows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,28 +12,31 @@ from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext_lazy as _
 
 from judge.models import Round, Score
-from judge.selectors import exported_scores
+from judge.selectors.scores import exported_scores
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind
 from swarm_web.errors import RequestError
 
 # The data dictionary of /downloads/. Columns are only ever added at the end.
 COLUMNS = (
-    Column("season", "round__season__name", Kind.TEXT, _("The season's name.")),
+    Column("season", "round__season__name", ColumnKind.TEXT, _("The season's name.")),
     Column(
         "round",
         "round__number",
-        Kind.WHOLE,
+        ColumnKind.WHOLE,
         _("The judge round's number, unique across all seasons."),
     ),
-    Column("node", "node__name", Kind.TEXT, _("The node's name.")),
+    Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),
     Column(
-        "model", "model", Kind.TEXT, _("The model that the node declared when the round closed.")
+        "model",
+        "model",
+        ColumnKind.TEXT,
+        _("The model that the node declared when the round closed."),
     ),
     Column(
         "arm",
         "arm",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _(
             "When the round closed: swarm (also trains on other nodes' rollouts), "
             "isolated, or base (untrained)."
@@ -41,7 +45,7 @@ COLUMNS = (
     Column(
         "score",
         "score",
-        Kind.FRACTION,
+        ColumnKind.FRACTION,
         _(
             "Judge score of the round, from 0 to 1: macro pass@1, the unweighted mean "
             "over datasets of the share of questions solved. Empty if absent. The mean "
@@ -52,15 +56,19 @@ COLUMNS = (
     Column(
         "interval_low",
         "interval_low",
-        Kind.FRACTION,
+        ColumnKind.FRACTION,
         _("Lower bound of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
     ),
-    Column("interval_high", "interval_high", Kind.FRACTION, _("Upper bound of that interval.")),
-    Column("n", "n", Kind.WHOLE, _("Number of questions that count for the node in this round.")),
+    Column(
+        "interval_high", "interval_high", ColumnKind.FRACTION, _("Upper bound of that interval.")
+    ),
+    Column(
+        "n", "n", ColumnKind.WHOLE, _("Number of questions that count for the node in this round.")
+    ),
     Column(
         "status",
         "shown_status",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _(
             "scored; absent (invited, but did not request the questions); or quarantined "
             "(the node is not ranked now, whatever its score)."
@@ -69,22 +77,25 @@ COLUMNS = (
     Column(
         "reason",
         "shown_reason",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _(
             "Why the result is lower, missing or does not count: unanswered, unscored, "
             "not_offered, came_late or quarantined. Empty when it is complete."
         ),
     ),
     Column(
-        "closed_at", "round__closed_at", Kind.TIME, _("When the round closed, ISO 8601 in UTC.")
+        "closed_at",
+        "round__closed_at",
+        ColumnKind.TIME,
+        _("When the round closed, ISO 8601 in UTC."),
     ),
 )
-# Read once a round and not once a row: reading times is a third of the work otherwise.
+# Read once per round, not per row: parsing datetimes would take a third of the time.
 _OF_ROUND = ("season__name", "number", "closed_at")
 _OF_SCORE = tuple(c.field for c in COLUMNS if not c.field.startswith("round__"))
 _QUARANTINED = Value("quarantined")
 
-# Query parameter, lookup, and how its value is read: what chooses rounds, and what scores of them.
+# Query parameter, lookup, and parser of the value: filters of rounds, and filters of scores.
 _ROUND_FILTERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "season": ("season__name", str),
     "round_from": ("number__gte", int),
@@ -100,15 +111,15 @@ FILTERS = ("season", "node", "arm", "model", "round_from", "round_to")
 
 @dataclass(frozen=True)
 class Rewards:
-    """Scores that a visitor asked for, of some closed rounds."""
+    """The requested scores of some closed rounds."""
 
     rounds: QuerySet[Round]
     scores: QuerySet[Score]
 
     def read(self) -> Iterator[Sequence[Row]]:
         """Yield rows of COLUMNS by round and node's name, some thousand at a time."""
-        told = self.rounds.order_by("number").values_list("pk", *_OF_ROUND)
-        rounds = {key: (season, number, at) for key, season, number, at in told}
+        rows = self.rounds.order_by("number").values_list("pk", *_OF_ROUND)
+        rounds = {key: (season, number, at) for key, season, number, at in rows}
 
         def select(some: Sequence[int]) -> list[Row]:
             found = self.scores.filter(round__in=some).values_list("round_id", *_OF_SCORE)
@@ -124,7 +135,7 @@ def _join(of_round: Row, of_score: Sequence[object]) -> Row:
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:
-    """Return the scores that a query string asks for. Raises RequestError."""
+    """Return the scores that a query string selects. Raises RequestError."""
     for name in query:
         if name not in FILTERS:
             raise RequestError(
@@ -146,7 +157,7 @@ def select_rewards(query: Mapping[str, str]) -> Rewards:
 def _read_lookups(
     query: Mapping[str, str], filters: Mapping[str, tuple[str, Callable[[str], object]]]
 ) -> dict[str, object]:
-    """Return the lookups of those filters that a query string has. Raises RequestError."""
+    """Return the lookups of the filters in a query string. Raises RequestError."""
     lookups: dict[str, object] = {}
     for name, (lookup, read) in filters.items():
         if name not in query:

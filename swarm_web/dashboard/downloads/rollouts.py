@@ -1,4 +1,4 @@
-"""The rollouts archive: the sample of what was shared, with verdicts and who learned from it."""
+"""The rollouts archive: a sample of shared rollouts, with verdicts and their learners."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,49 +7,54 @@ from datetime import datetime
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind
 from swarm_web.relay.models import ArchivedRollout, Learned
 
 COLUMNS = (
-    Column("season", "season__name", Kind.TEXT, _("The season's name.")),
-    Column("rollout", "rollout", Kind.TEXT, _("The id that its author assigned.")),
-    Column("node", "author__name", Kind.TEXT, _("The node that generated it.")),
-    Column("model", "model", Kind.TEXT, _("The model that its author declared.")),
-    Column("step", "step", Kind.WHOLE, _("The author's policy step.")),
-    Column("dataset", "dataset", Kind.TEXT, _("The dataset of its task.")),
+    Column("season", "season__name", ColumnKind.TEXT, _("The season's name.")),
+    Column("rollout", "rollout", ColumnKind.TEXT, _("The id that its author assigned.")),
+    Column("node", "author__name", ColumnKind.TEXT, _("The node that generated it.")),
+    Column("model", "model", ColumnKind.TEXT, _("The model that its author declared.")),
+    Column("step", "step", ColumnKind.WHOLE, _("The author's policy step.")),
+    Column("dataset", "dataset", ColumnKind.TEXT, _("The dataset of its task.")),
     Column(
-        "spec", "spec", Kind.NESTED, _("The task spec, from which the question can be regenerated.")
+        "spec",
+        "spec",
+        ColumnKind.NESTED,
+        _("The task spec, from which the question can be regenerated."),
     ),
     Column(
         "question",
         "question",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _("The question, regenerated from the task spec by this site."),
     ),
     Column(
         "completions",
         "completions",
-        Kind.NESTED,
+        ColumnKind.NESTED,
         _(
             "All its completions: text, finish_reason, and score, solved and verdict of "
             "this site's verifier."
         ),
     ),
-    Column("solved", "solved", Kind.WHOLE, _("Number of right completions.")),
-    Column("total", "total", Kind.WHOLE, _("Number of completions.")),
-    Column("published_at", "published_at", Kind.TIME, _("When it was shared, ISO 8601 in UTC.")),
+    Column("solved", "solved", ColumnKind.WHOLE, _("Number of right completions.")),
+    Column("total", "total", ColumnKind.WHOLE, _("Number of completions.")),
+    Column(
+        "published_at", "published_at", ColumnKind.TIME, _("When it was shared, ISO 8601 in UTC.")
+    ),
     Column(
         "learners",
         "pk",
-        Kind.NESTED,
+        ColumnKind.NESTED,
         _(
-            "The nodes that trained on it, oldest first: node, and at, when its report "
-            "named the rollout."
+            "The nodes that trained on it, oldest first: node, and at, when its report named "
+            "the rollout."
         ),
     ),
 )
 _FIELDS = tuple(column.field for column in COLUMNS)
-# Rollouts are long: each has all its completions.
+# Rollouts are large: each has all of its completions.
 _BATCH = 200
 
 
@@ -66,7 +71,7 @@ def read_rollouts() -> Iterator[Sequence[Row]]:
 
 
 def _read_learners(rollouts: Sequence[int]) -> defaultdict[int, list[dict[str, str | datetime]]]:
-    """Return by rollout who learned from it and when."""
+    """Return the learners by rollout, with the time at which they learned from it."""
     learners: defaultdict[int, list[dict[str, str | datetime]]] = defaultdict(list)
     learned = Learned.objects.filter(rollout__in=rollouts).order_by("at", "pk")
     for rollout, node, at in learned.values_list("rollout_id", "node__name", "at"):

@@ -1,4 +1,4 @@
-"""Views of the downloads: rewards, what a round was asked and answered, the rollouts archive."""
+"""Views of the downloads: rewards, a round's questions and answers, the rollouts archive."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,16 +8,15 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import Round, Ruling
-from swarm_web.dashboard.downloads import answers, asked, rollouts
+from swarm_web.dashboard.downloads import answers, rollouts
 from swarm_web.dashboard.downloads.batches import Row, stream
-from swarm_web.dashboard.downloads.columns import Column
-from swarm_web.dashboard.downloads.formats import FORMATS
+from swarm_web.dashboard.downloads.formats import FORMATS, Column
 from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewards
 from swarm_web.errors import answer_refusals
 
 
 def _version(_request: HttpRequest, **_path: object) -> str:
-    """Return what changes when a round closes or the operator rules: until then a copy is good."""
+    """Return an ETag that changes when a round closes or the operator makes a ruling."""
     closed = Round.objects.aggregate(at=Max("closed_at"))["at"]
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"]
     return f'"{closed.timestamp() if closed else 0:.6f}-{ruling or 0}"'
@@ -27,7 +26,7 @@ def _version(_request: HttpRequest, **_path: object) -> str:
 @answer_refusals
 @condition(etag_func=_version)
 def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
-    """Stream the scores of all closed rounds, or of those that the query string asks for."""
+    """Stream the scores of all closed rounds, or of those that the query string selects."""
     chosen = select_rewards(request.GET.dict())
     return _send(COLUMNS, chosen.read(), name="rewards", suffix=suffix)
 
@@ -36,7 +35,7 @@ def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
-    """Stream the scores of one round; only the header before it has closed."""
+    """Stream the scores of one round; only the header until it has closed."""
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
     one = Rewards(chosen.rounds.filter(pk=judge_round.pk), chosen.scores)
@@ -47,9 +46,9 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream every answer of one round; refused before it has closed."""
+    """Stream every answer of one round; refused until it has closed."""
     return _send(
-        answers.COLUMNS,
+        answers.ANSWER_COLUMNS,
         answers.read_answers(number),
         name=f"round-{number}-answers",
         suffix="jsonl",
@@ -60,9 +59,12 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream what the season had asked before a round; refused before the round has closed."""
+    """Stream the questions that the season had asked before a closed round; else refused."""
     return _send(
-        asked.COLUMNS, asked.read_asked(number), name=f"round-{number}-asked", suffix="jsonl"
+        answers.ASKED_COLUMNS,
+        answers.read_asked(number),
+        name=f"round-{number}-asked",
+        suffix="jsonl",
     )
 
 

@@ -1,1 +1,1 @@
-"""The browsers' socket at /ws/live/."""
+"""The live updates of pages, over the socket at /ws/live/."""

@@ -1,66 +1,103 @@
-"""The live pages of one web process: each view is read once per change, for all of its sockets.
+"""The live views of one web process: each is read once per change, for all of its sockets.
 
-A ring on `bus.VIEWERS` says that something changed; presence and rates change without a ring, so
-views are read every `IDLE_S` seconds anyway, and at most once in `PAUSE_S`.
+A message on `bus.VIEWERS` reports a change. Presence and rates change without a message, so views
+are also read every `IDLE_S` seconds, and at most once in `PAUSE_S`.
 
-Anybody can ask for odd views (filtered, or later pages). A loop of their own keeps them fresh: they
-are read one at a time and rest after each reading as long as it took. So they get half of the
-thread's time at most, and a view that everybody looks at waits for one of them at most.
+Anybody can request uncommon views: filtered ones and later pages. They have a loop of their own,
+which reads one at a time and then pauses for as long as the reading took. So they take at most half
+of the thread's time, and a common view waits for at most one of them.
 """
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from channels.db import database_sync_to_async
 from django.db import Error
 from redis.exceptions import RedisError
 
 from swarm_web import bus
-from swarm_web.dashboard.live.shares import Shares, TooManyViewsError
-from swarm_web.dashboard.live.stream import Stream
-from swarm_web.dashboard.live.views import View, ViewKey, read_view
+from swarm_web.dashboard.live.stream import ViewStream
+from swarm_web.dashboard.live.views import LiveView, ViewKey, read_view
 from swarm_web.event_loops import one_per_loop
 
+# An eighth of MAX_UNCOMMON_VIEWS.
+MAX_UNCOMMON_VIEWS_EACH = 8
 logger = logging.getLogger(__name__)
-
 PAUSE_S = 0.25
 IDLE_S = 5.0
-# What is older is told to nobody as live. Browsers give up on a socket that is silent for 20 s.
+# Older views are not sent as live. Browsers close a socket that is silent for 20 s.
 STALE_S = 15.0
-# Each is read at every change. Only odd ones are counted, so that nobody can keep others from the
-# pages that everybody looks at: those are few.
-MAX_ODD_VIEWS = 64
+# Each is read at every change. Common views are few and not counted, so that nobody can block
+# them for others.
+MAX_UNCOMMON_VIEWS = 64
+
+
+# ---- shares of addresses
+
+
+class TooManyViewsError(Exception):
+    """The limit of uncommon views is reached; the message says whose."""
+
+
+class ViewShares:
+    """Which uncommon views each address (`swarm_web.addresses`) watches, and in how many tabs."""
+
+    def __init__(self) -> None:
+        self._watched: dict[str, Counter[ViewKey]] = {}
+
+    @contextmanager
+    def hold(self, network: str, key: ViewKey) -> Iterator[None]:
+        """Count a view for an address while the block runs. Raises TooManyViewsError."""
+        if not key.is_uncommon:
+            yield
+            return
+        watched = self._watched.setdefault(network, Counter())
+        if key not in watched and len(watched) >= MAX_UNCOMMON_VIEWS_EACH:
+            raise TooManyViewsError("too many filtered pages watched from your address")
+        watched[key] += 1
+        try:
+            yield
+        finally:
+            watched[key] -= 1
+            if not watched[key]:
+                del watched[key]
+            if not watched:
+                del self._watched[network]
+
+
+# ---- the streams
 
 
 class UnreadableViewError(Exception):
-    """The view cannot be read at this moment."""
+    """The view cannot be read at present."""
 
 
 class LiveBoard:
-    """The streams of one event loop's sockets, by view, kept fresh while anybody watches.
+    """The streams of one event loop's sockets, by view, kept up to date while they are watched.
 
-    A stream that nobody watches is kept as it was until its room is needed: a browser that was
-    cut off finds its deltas there.
+    A stream without watchers is kept until its place is needed: a browser whose connection was cut
+    finds its deltas there.
     """
 
     def __init__(self) -> None:
-        self._streams: dict[ViewKey, Stream] = {}
-        self._readings: dict[ViewKey, asyncio.Task[Stream | None]] = {}
-        # For the loop of the views that everybody looks at, and for that of the odd ones.
-        self._rung = {is_odd: asyncio.Event() for is_odd in (False, True)}
-        self._odd_turn = asyncio.Semaphore()
-        self._shares = Shares()
+        self._streams: dict[ViewKey, ViewStream] = {}
+        self._readings: dict[ViewKey, asyncio.Task[ViewStream | None]] = {}
+        # Wake the loop of the common views, and that of the uncommon ones.
+        self._rung = {is_uncommon: asyncio.Event() for is_uncommon in (False, True)}
+        self._uncommon_turn = asyncio.Semaphore()
+        self._shares = ViewShares()
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def watch(self, key: ViewKey, *, network: str) -> AsyncIterator[Stream]:
-        """Give the view's stream, and keep it up to date while the block runs.
+    async def watch(self, key: ViewKey, *, network: str) -> AsyncIterator[ViewStream]:
+        """Yield the view's stream, and keep it up to date while the block runs.
 
-        `network` names who watches. Raises TooManyViewsError and UnreadableViewError.
+        `network` identifies the browser. Raises TooManyViewsError and UnreadableViewError.
         """
         with self._shares.hold(network, key):
             stream = await self.join(key)
@@ -74,35 +111,35 @@ class LiveBoard:
         """Whether any browser is connected to this process."""
         return any(stream.watchers for stream in self._streams.values())
 
-    async def join(self, key: ViewKey) -> Stream:
-        """Return the view's stream, up to date, and keep it so until `leave`.
+    async def join(self, key: ViewKey) -> ViewStream:
+        """Return the view's stream, up to date, and keep it up to date until `leave`.
 
         Raises TooManyViewsError and UnreadableViewError.
         """
         stream = self._streams.get(key)
         if stream is None or not stream.watchers or stream.age() > STALE_S:
             stream = await self._catch_up(key)
-            # Its room may have been given away since the reading ended.
+            # It may have been removed since the reading ended.
             stream = self._streams.setdefault(key, stream)
-        # No await from here on: whoever leaves meanwhile must not end the reading.
+        # No await from here on: a concurrent `leave` must not stop the reading.
         stream.watchers += 1
         if stream.watchers == 1:
-            # What changed during that reading was not heard of.
-            self._rung[key.is_odd].set()
+            # Changes during that reading were not noticed.
+            self._rung[key.is_uncommon].set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return stream
 
-    def leave(self, stream: Stream) -> None:
-        """Watch a stream no more; stop reading when nobody watches any."""
+    def leave(self, stream: ViewStream) -> None:
+        """Stop watching a stream; stop reading when no stream is watched."""
         stream.watchers -= 1
         if not self.is_watched and self._task is not None:
             bus.switchboard().forget(bus.VIEWERS, self._hear)
             self._task.cancel()
             self._task = None
 
-    async def _catch_up(self, key: ViewKey) -> Stream:
-        """Read a view that nobody keeps fresh; those who come meanwhile wait for the same reading.
+    async def _catch_up(self, key: ViewKey) -> ViewStream:
+        """Read a view that is not kept up to date; concurrent callers share one reading.
 
         Raises TooManyViewsError and UnreadableViewError.
         """
@@ -118,8 +155,8 @@ class LiveBoard:
             raise UnreadableViewError
         return stream
 
-    async def _read(self, key: ViewKey) -> Stream | None:
-        """Put what a view shows now into its stream; None where it cannot be read."""
+    async def _read(self, key: ViewKey) -> ViewStream | None:
+        """Read a view into its stream, and return the stream; None if the view cannot be read."""
         try:
             view = await self._read_in_turn(key)
         except (Error, RedisError):
@@ -130,35 +167,35 @@ class LiveBoard:
         if key in self._streams:
             self._streams[key].advance(view)
         else:
-            # Another view may know better since when charts and turn are as they are.
+            # Another view may know an earlier time for the same charts and round state.
             others = [other for other in self._streams.values() if other.view.state == view.state]
             since = min((other.since for other in others), default=view.as_of)
-            self._streams[key] = Stream(view, since=since)
+            self._streams[key] = ViewStream(view, since=since)
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:
-        """Let go of the oldest odd stream that nobody watches, if there are as many as may be."""
-        odd = [other for other in {**self._streams, **self._readings} if other.is_odd]
-        if not key.is_odd or len(odd) < MAX_ODD_VIEWS:
+        """Remove the oldest uncommon stream without watchers, if the limit is reached."""
+        uncommon = [other for other in {**self._streams, **self._readings} if other.is_uncommon]
+        if not key.is_uncommon or len(uncommon) < MAX_UNCOMMON_VIEWS:
             return
-        for other in odd:
+        for other in uncommon:
             if other not in self._readings and not self._streams[other].watchers:
                 del self._streams[other]
                 return
         raise TooManyViewsError("too many filtered pages watched")
 
-    async def _read_in_turn(self, key: ViewKey) -> View:
-        """Read a view; an odd one alone among its kind, and none of them for as long afterwards."""
-        read: Callable[[ViewKey], Awaitable[View]] = database_sync_to_async(read_view)
-        if not key.is_odd:
+    async def _read_in_turn(self, key: ViewKey) -> LiveView:
+        """Read a view; of uncommon ones one at a time, followed by an equally long pause."""
+        read: Callable[[ViewKey], Awaitable[LiveView]] = database_sync_to_async(read_view)
+        if not key.is_uncommon:
             return await read(key)
-        await self._odd_turn.acquire()
+        await self._uncommon_turn.acquire()
         begun = time.monotonic()
         try:
             return await read(key)
         finally:
             rest = time.monotonic() - begun
-            asyncio.get_running_loop().call_later(rest, self._odd_turn.release)
+            asyncio.get_running_loop().call_later(rest, self._uncommon_turn.release)
 
     def _hear(self, _payload: str) -> None:
         for rung in self._rung.values():
@@ -166,30 +203,30 @@ class LiveBoard:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as loops:
-            for is_odd in self._rung:
-                loops.create_task(self._keep_fresh(is_odd=is_odd))
+            for is_uncommon in self._rung:
+                loops.create_task(self._keep_fresh(is_uncommon=is_uncommon))
 
-    async def _keep_fresh(self, *, is_odd: bool) -> None:
-        rung = self._rung[is_odd]
+    async def _keep_fresh(self, *, is_uncommon: bool) -> None:
+        rung = self._rung[is_uncommon]
         while True:
-            # Each time anew: the switchboard itself may have ended, and need not answer at once.
+            # Subscribe again each time: the switchboard may have ended, and may be slow.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):
                     await bus.switchboard().listen(bus.VIEWERS, self._hear)
                     await rung.wait()
             rung.clear()
             for key, stream in tuple(self._streams.items()):
-                if stream.watchers and key.is_odd is is_odd:
+                if stream.watchers and key.is_uncommon is is_uncommon:
                     await self._refresh(key, stream)
             await asyncio.sleep(PAUSE_S)
 
-    async def _refresh(self, key: ViewKey, stream: Stream) -> None:
-        """Read a view again; whatever goes wrong, the other views and the next reading go on."""
+    async def _refresh(self, key: ViewKey, stream: ViewStream) -> None:
+        """Read a view again; an error must not stop the other views or the next reading."""
         try:
             stream.advance(await self._read_in_turn(key))
         except Exception:
-            # An edge: this loop is all that keeps a process's views fresh, and must not end by one.
-            # Sockets of a view that cannot be read are cut off by its age (STALE_S).
+            # An edge: only this loop keeps the process's views up to date, so it must not end.
+            # Sockets of an unreadable view are closed because of its age (STALE_S).
             logger.warning("could not read a live view", exc_info=True)
 
 

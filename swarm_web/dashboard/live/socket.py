@@ -6,20 +6,25 @@ parameters, `view=home` or `view=pill`, and `lang`. A browser that comes back ad
 kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames. A socket stays
 open only while its view is kept fresh.
 
-A plain ASGI application: thousands of browsers are told the same, so each costs little.
+A plain ASGI application: thousands of browsers receive the same messages, so each must cost little.
 """
 
 import asyncio
 import contextlib
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier
 
 from swarm_web.addresses import network_of
-from swarm_web.dashboard.live.board import STALE_S, UnreadableViewError, live_board
-from swarm_web.dashboard.live.shares import TooManyViewsError
-from swarm_web.dashboard.live.stream import Packet, Stream
+from swarm_web.dashboard.live.board import (
+    STALE_S,
+    TooManyViewsError,
+    UnreadableViewError,
+    live_board,
+)
+from swarm_web.dashboard.live.stream import Packet, ViewStream
 from swarm_web.dashboard.live.views import read_key
 from swarm_web.errors import RequestError
 
@@ -28,8 +33,41 @@ CLOSE_TOO_MANY_VIEWS = 4429
 CLOSE_UNREADABLE = 4503
 
 
+# ---- who may open it
+
+
+class OriginGate:
+    """Accept browsers whose page is on one of ALLOWED_HOSTS; refuse others with HTTP 403.
+
+    Channels compares the Origin (RFC 6454), but fails on one that is not a valid URL.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._validator = AllowedHostsOriginValidator(inner)
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Handle one handshake."""
+        asked: Any = scope
+        origins = [value.decode("latin-1") for name, value in asked["headers"] if name == b"origin"]
+        answer = self._validator if all(map(_is_address, origins)) else WebsocketDenier()
+        await answer(scope, receive, send)
+
+
+def _is_address(origin: str) -> bool:
+    try:
+        urlsplit(origin)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- the socket
+
+
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Let a browser watch a view until it goes."""
+    """Send a view to a browser until it disconnects."""
     asked: Any = scope
     params = dict(parse_qsl(asked["query_string"].decode("ascii", "replace")))
     network = network_of(asked.get("client"), asked["headers"])
@@ -47,26 +85,26 @@ async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
 
 
 async def _serve(
-    stream: Stream, receive: ASGIReceiveCallable, send: ASGISendCallable, params: dict[str, str]
+    stream: ViewStream, receive: ASGIReceiveCallable, send: ASGISendCallable, params: dict[str, str]
 ) -> None:
-    """Tell a browser of a view until it goes."""
+    """Send a view's messages until the browser disconnects."""
     async with asyncio.TaskGroup() as group:
-        telling = group.create_task(_tell(stream, send, params))
-        # What browsers say is not listened to: this socket only tells.
+        sending = group.create_task(_send_updates(stream, send, params))
+        # Messages from browsers are ignored.
         while (await receive())["type"] != "websocket.disconnect":
             pass
-        telling.cancel()
+        sending.cancel()
 
 
 async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
     await send({"type": "websocket.close", "code": code, "reason": reason})
 
 
-async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send what a browser lacks, then every delta; a slow one holds up nobody else.
+async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
+    """Send what a browser lacks, then every delta; a slow browser does not delay others.
 
-    Where none comes, what the browser shows is live no more: it is cut off, and told so when it
-    comes back.
+    Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser
+    learns why when it reconnects.
     """
     packed = params.get("packed") == "1"
 
@@ -80,7 +118,7 @@ async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) 
         seq = packet.seq
     else:
         packet = stream.greet_again()
-    # A server raises OSError where the browser has gone: the loop above hears of it too.
+    # A server raises OSError once the browser has disconnected; the loop in _serve ends as well.
     with contextlib.suppress(OSError):
         while True:
             await write(packet)

@@ -1,7 +1,7 @@
-"""One view's deltas in a short ring, from which every socket reads at its own pace.
+"""The deltas of one view in a short ring, from which every socket reads at its own pace.
 
-A delta is encoded once, and compressed once for browsers that can unpack it: all sockets of the
-view send the same bytes. A socket that falls behind the ring, slow or cut off, gets the snapshot.
+A delta is encoded once, and compressed once for browsers that accept it: all sockets of the view
+send the same bytes. A socket that falls behind the ring receives the snapshot.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from uuid import uuid4
 
 import msgspec
 
-from swarm_web.dashboard.live.views import Message, View, describe_delta, describe_snapshot
+from swarm_web.dashboard.live.views import LiveView, Message, describe_delta, describe_snapshot
 
-# Several minutes of a quiet site.
+# Several minutes on a quiet site.
 RING_DELTAS = 64
-# What a ring may hold in all, as text: a busy page of rows changes whole with each round.
+# Maximum size of a ring as text: with each round, a busy page of rows changes completely.
 RING_CHARS = 2_000_000
 _GZIP_LEVEL = 5
 
@@ -37,13 +37,13 @@ class Packet:
         return gzip.compress(self.text.encode(), _GZIP_LEVEL)
 
 
-class Stream:
-    """The present state of a view, and how it came about lately."""
+class ViewStream:
+    """The current state of a view, and its latest deltas."""
 
-    def __init__(self, view: View, *, since: datetime | None = None) -> None:
+    def __init__(self, view: LiveView, *, since: datetime | None = None) -> None:
         self.epoch = uuid4().hex[:12]
         self.view = view
-        # Since when its charts and turn are as they are, as far as is known.
+        # The earliest known time of its current charts and round state.
         self.since = since or view.as_of
         self.seq = 0
         self.watchers = 0
@@ -53,13 +53,13 @@ class Stream:
         self._snapshot: Packet | None = None
 
     def age(self) -> float:
-        """Return how many seconds ago the view was read."""
+        """Return the number of seconds since the view was read."""
         return time.monotonic() - self._read_at
 
-    def advance(self, view: View) -> None:
-        """Number what changed since the last view, keep it, and wake the sockets.
+    def advance(self, view: LiveView) -> None:
+        """Number the changes since the last view, store them, and wake the sockets.
 
-        Two readings may overlap: one that began before the last one is passed over.
+        Readings may overlap: one that began before the last one is ignored.
         """
         if view.as_of < self.view.as_of:
             return
@@ -75,25 +75,25 @@ class Stream:
         news.set()
 
     def snapshot(self) -> Packet:
-        """Return the present state, encoded once."""
+        """Return the current state, encoded once."""
         if self._snapshot is None:
             self._snapshot = self._encode(describe_snapshot(self.view, since=self.since))
         return self._snapshot
 
     def resume(self, after: str) -> int | None:
-        """Return the number after which a returning browser reads on, `<epoch>:<seq>`.
+        """Return the number after which a returning browser continues, from `<epoch>:<seq>`.
 
-        None where it asks for another stream's deltas, or ones that are no longer kept.
+        None if it names another stream, or deltas that are no longer kept.
         """
         epoch, _, seq = after.partition(":")
         if epoch != self.epoch:
             return None
         first = self._ring[0].seq if self._ring else self.seq + 1
-        # Compared as texts: what a browser sends need not be a number that Python reads.
+        # Compared as text: what a browser sends may not be a valid number.
         return next((kept for kept in range(first - 1, self.seq + 1) if str(kept) == seq), None)
 
     async def wait_after(self, seq: int) -> Packet:
-        """Return the delta after `seq`, when there is one; a snapshot if it is no longer kept."""
+        """Return the delta after `seq` as soon as it exists; a snapshot if it is no longer kept."""
         while self.seq <= seq:
             await self._news.wait()
         if not self._ring or self._ring[0].seq > seq + 1:
@@ -101,7 +101,7 @@ class Stream:
         return self._ring[seq + 1 - self._ring[0].seq]
 
     def greet_again(self) -> Packet:
-        """Return what tells a returning browser that its deltas follow."""
+        """Return the message that tells a returning browser that its deltas follow."""
         message = {"type": "resumed", "as_of": self.view.as_of.isoformat()}
         return Packet(self.seq, msgspec.json.encode(message).decode())
 

@@ -1,4 +1,4 @@
-"""What browsers are told of a page: HTML fragments by the page's own templates."""
+"""The live views: HTML fragments of a page, rendered by the page's own templates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,8 +10,6 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
-from judge.models import Counted, Ruling, Window
-from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.plain_text import check_query
 from swarm_web.dashboard.reports.board import (
     FIRST_PAGE,
@@ -20,17 +18,23 @@ from swarm_web.dashboard.reports.board import (
     read_lines,
     read_query,
 )
-from swarm_web.dashboard.reports.home import Home, read_home
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import (
+    Home,
+    Pill,
+    current_announcement,
+    read_charted,
+    read_home,
+    read_pill,
+)
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import Leaderboard
 
 Message = dict[str, Any]
-Turn = tuple[str | None, int | None, str]
+RoundState = tuple[str | None, int | None, str]
 
 
-class Kind(StrEnum):
-    """What a page shows that changes: a page of the board, the home page, or the pill alone."""
+class ViewKind(StrEnum):
+    """What of a page is live: a page of the board, the home page, or only the pill."""
 
     BOARD = "board"
     HOME = "home"
@@ -39,26 +43,26 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class ViewKey:
-    """One thing that many browsers watch, in one language."""
+    """A view that many browsers watch, in one language."""
 
-    kind: Kind
+    kind: ViewKind
     language: str
     query: BoardQuery = FIRST_PAGE
 
     @property
-    def is_odd(self) -> bool:
-        """Whether it is one of the countless views: filtered, or a later page of a board."""
+    def is_uncommon(self) -> bool:
+        """Whether it is one of countless views: filtered, or a later page of a board."""
         return self.query != BoardQuery(window=self.query.window)
 
 
 @dataclass(frozen=True)
-class View:
-    """What browsers that watch the same see.
+class LiveView:
+    """The content of a view.
 
     `rows` are table rows by node and `order` their nodes, `regions` other parts of the page by
-    their id. `charted` names the state that charts show: the last booked round and the operator's
-    last ruling; `turn` is the season, the current round and its phase; `announced` is the
-    announcement and its text, which each visitor may have put away. `as_of` is when it was read.
+    their id. `charted` identifies the state of the charts: the last booked round and the operator's
+    last ruling; `round_state` is the season, the current round and its phase; `announced` is the
+    announcement and its text, which a visitor may have dismissed. `as_of` is when it was read.
     """
 
     as_of: datetime
@@ -67,48 +71,48 @@ class View:
     order: tuple[str, ...] = ()
     regions: Mapping[str, str] = field(default_factory=dict)
     charted: tuple[int | None, int | None] = (None, None)
-    turn: Turn = (None, None, "none")
+    round_state: RoundState = (None, None, "none")
     announced: tuple[int, str] | None = None
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What pages show beside the regions that are sent; the same in all views."""
-        return self.charted, self.turn, self.announced
+        """What pages show besides the regions that are sent; the same in all views."""
+        return self.charted, self.round_state, self.announced
 
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
-    """Return what a socket's query string asks for. Raises RequestError."""
+    """Return the view that a socket's query string requests. Raises RequestError."""
     check_query(params)
     language = params.get("lang", "")
     if language not in dict(settings.LANGUAGES):
         language = settings.LANGUAGE_CODE
     try:
-        kind = Kind(params.get("view", Kind.BOARD))
+        kind = ViewKind(params.get("view", ViewKind.BOARD))
     except ValueError as problem:
         raise RequestError(
-            "query.view", "There is no such view.", fix=f"Use one of {', '.join(Kind)}."
+            "query.view", "There is no such view.", fix=f"Use one of {', '.join(ViewKind)}."
         ) from problem
-    if kind is not Kind.BOARD:
+    if kind is not ViewKind.BOARD:
         return ViewKey(kind, language)
-    # Who looks for a node sees the same rows as everybody.
+    # A search for a node does not change the rows.
     return ViewKey(kind, language, replace(read_query(params), find=""))
 
 
-def read_view(key: ViewKey) -> View:
+def read_view(key: ViewKey) -> LiveView:
     """Read and render a view."""
     now = timezone.now()
     with translation.override(key.language):
-        pill = read_pill(now=now)
-        common = View(
+        pill, announcement = read_pill(now=now), current_announcement(now=now)
+        common = LiveView(
             now,
             _render_pill(pill),
-            charted=_read_charted(),
-            turn=(pill.season, pill.number, pill.phase),
-            announced=Announcement.objects.shown(now=now).values_list("pk", "text").first(),
+            charted=read_charted(),
+            round_state=(pill.season, pill.number, pill.phase),
+            announced=(announcement.pk, announcement.text) if announcement else None,
         )
-        if key.kind is Kind.PILL:
+        if key.kind is ViewKind.PILL:
             return common
-        if key.kind is Kind.HOME:
+        if key.kind is ViewKind.HOME:
             home = read_home(now=now)
             return _render(common, home.board, pill, home=home)
         query = key.query
@@ -116,8 +120,10 @@ def read_view(key: ViewKey) -> View:
         return _render(common, board, pill)
 
 
-def _render(common: View, board: Leaderboard, pill: Pill, *, home: Home | None = None) -> View:
-    """Add a board's rows and texts to what all views have in common."""
+def _render(
+    common: LiveView, board: Leaderboard, pill: Pill, *, home: Home | None = None
+) -> LiveView:
+    """Add a board's rows and texts to the common part of all views."""
     lines = read_lines(board)
     texts = ("home_facts", "home_moves", "home_feed") if home else ("board_lead", "quarantined")
     context = {"board": board, "pill": pill, "home": home}
@@ -137,22 +143,15 @@ def _render_pill(pill: Pill) -> str:
 
 
 def _render_text(template: str, context: dict[str, object]) -> str:
-    """Render a fragment as plain text, which Django's safe strings are not to an encoder."""
+    """Render a fragment as a plain str: the encoder does not accept Django's SafeString."""
     return render_to_string(template, context).strip()
 
 
-def _read_charted() -> tuple[int | None, int | None]:
-    booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
-    return (
-        booked.values_list("pk", flat=True).first(),
-        Ruling.objects.values_list("pk", flat=True).first(),
-    )
+def describe_snapshot(view: LiveView, *, since: datetime) -> Message:
+    """Return the whole view, for a browser without any state.
 
-
-def describe_snapshot(view: View, *, since: datetime) -> Message:
-    """Return everything, for a browser that has nothing.
-
-    `since` is when the present charts and turn were first seen: pages made before are of others.
+    `since` is when the current charts and round state were first read: older pages show different
+    ones.
     """
     return {
         "type": "snapshot",
@@ -165,11 +164,11 @@ def describe_snapshot(view: View, *, since: datetime) -> Message:
     }
 
 
-def describe_delta(old: View, new: View) -> Message:
-    """Return what changed: rows and regions whose fragments differ, and the order if it does.
+def describe_delta(old: LiveView, new: LiveView) -> Message:
+    """Return the changes: rows and regions whose fragments differ, and the order if it differs.
 
-    It is told even when nothing changed: browsers learn that they are up to date, and what time
-    it is.
+    A delta without changes is sent as well: it shows browsers that they are up to date, and the
+    time.
     """
     message: Message = {
         "type": "delta",
@@ -178,7 +177,7 @@ def describe_delta(old: View, new: View) -> Message:
         "rows": _changed(old.rows, new.rows),
         "regions": _changed(old.regions, new.regions),
         "chart": new.charted != old.charted,
-        "turn": new.turn != old.turn,
+        "turn": new.round_state != old.round_state,
         "announced": new.announced != old.announced,
     }
     if new.pill != old.pill:

@@ -1,4 +1,4 @@
-"""Whether the parts work: for load balancers, for Prometheus and, in plain words, for people."""
+"""The health of the site: for load balancers, for Prometheus and, in words, for people."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
-from judge.selectors import answers_to_grade, running_season
+from judge.selectors.rounds import answers_to_grade
+from judge.selectors.seasons import running_season
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
@@ -27,7 +28,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
 from swarm_web.store import broker_redis, sync_redis
 
-# What every page shows and cannot be read while the database is away.
+# Shown by every page, and unreadable while the database is down.
 _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
 
 
@@ -40,8 +41,8 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Vitals:
-    """What every check is about; ages are seconds, None when a part never gave a sign of life."""
+class SiteVitals:
+    """What all checks are based on; ages are in seconds, None if a part has never reported."""
 
     database: Probe
     schema_fits: bool
@@ -50,7 +51,7 @@ class Vitals:
 
     @property
     def worker_alive(self) -> bool:
-        """Whether a worker gave a sign of life lately."""
+        """Whether a worker has reported recently."""
         return heartbeat.is_alive(self.ages[Part.WORKER])
 
     @property
@@ -60,18 +61,18 @@ class Vitals:
 
     @property
     def ready(self) -> bool:
-        """Whether the site can do its work."""
+        """Whether the site can serve nodes and visitors."""
         return self.schema_fits and self.redis.ok and self.worker_alive
 
 
-def read_vitals(*, now: datetime) -> Vitals:
-    """Probe every part; a part that is down is an answer, not an error."""
+def read_vitals(*, now: datetime) -> SiteVitals:
+    """Probe every part; a part that is down is a result, not an error."""
     database = _probe(_ask_database, (DatabaseError, InterfaceError))
     store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
     ages: dict[Part, float | None] = dict.fromkeys(Part)
     if store.ok:
         ages = heartbeat.read_ages(now=now)
-    return Vitals(
+    return SiteVitals(
         database=database, schema_fits=database.ok and schema_fits(), redis=store, ages=ages
     )
 
@@ -92,13 +93,13 @@ def _probe(ask: Callable[[], object], failures: tuple[type[Exception], ...]) -> 
 
 @require_safe
 def healthz(_request: HttpRequest) -> JsonResponse:
-    """Say that this process answers."""
+    """Return 200: this process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Say whether database, Redis and worker answer and the tables fit: 200, else 503."""
+    """Return 200 if database, Redis and worker answer and the tables fit, otherwise 503."""
     now = timezone.now()
     vitals = read_vitals(now=now)
     upkeep = current_maintenance(now=now) if vitals.schema_fits else None
@@ -109,7 +110,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "redis": vitals.redis.ok,
         "worker_age_s": vitals.ages[Part.WORKER],
         "clock_age_s": vitals.ages[Part.CLOCK],
-        # It is no fault: pages are served, and nodes are kept out on purpose.
+        # Not an error: pages are served, and nodes are refused on purpose.
         "maintenance": upkeep is not None,
     }
     return JsonResponse(body, status=200 if vitals.ready else 503)
@@ -117,14 +118,14 @@ def readyz(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus."""
+    """Return the figures for Prometheus."""
     body, content_type = render_metrics(now=timezone.now())
     return HttpResponse(body, content_type=content_type)
 
 
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
-    """Show the parts in plain words."""
+    """Show the state of all parts in words."""
     vitals = read_vitals(now=timezone.now())
     context = {
         "vitals": vitals,
@@ -142,7 +143,7 @@ def status(request: HttpRequest) -> HttpResponse:
 
 
 def _read_database() -> dict[str, object]:
-    """Read what waits in the database, what is there, and whether the season goes on."""
+    """Read the queues and totals in the database, and whether the season is running."""
     season = running_season()
     return {
         "halted": season if season and season.halt_reason else None,
@@ -154,12 +155,12 @@ def _read_database() -> dict[str, object]:
 
 
 def _read_queues() -> dict[str, object]:
-    """Read what waits in Redis, and what was counted there."""
+    """Read the queues and counters in Redis."""
     counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
     return {"queue": broker_redis().llen("celery"), "counters": counters}
 
 
 def _read_pool() -> int:
-    """Read how many rollouts the running season's pool holds."""
+    """Read the number of rollouts in the running season's pool."""
     season = running_season()
     return pool_size(season.pk) if season else 0

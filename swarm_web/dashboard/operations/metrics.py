@@ -1,4 +1,4 @@
-"""The figures that Prometheus collects, read at the moment of asking."""
+"""The figures that Prometheus collects, read with each request."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from judge.models import Round, Score
-from judge.selectors import answers_to_grade
+from judge.selectors.rounds import answers_to_grade
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.nodes.models import Node

@@ -9,7 +9,12 @@ take a stranger's `swarm-node` from the public index; with this one it asks nobo
 """
 
 import re
+import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from functools import lru_cache
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -22,21 +27,85 @@ from django.utils.cache import patch_cache_control
 from django.views.decorators.http import condition, conditional_page, require_safe
 
 from swarm_web.dashboard.downloads.batches import stream
-from swarm_web.dashboard.operations.wheels import find_wheels, normalise, read_wheel
 
-Build = Literal["any", "cpu"]
+_METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+IndexBuild = Literal["any", "cpu"]
 Response = TypeVar("Response", bound=HttpResponseBase)
-
 _CHUNK = 1 << 16
-# Another site or index may have a project of this name, and it would be a stranger's.
+# Never redirected: another index may have a project of this name, by somebody else.
 _OWN = frozenset({"swarm-node"})
 # PEP 508, with the separators as PEP 503 writes them.
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
+# ---- wheels
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A file that the index offers, and its METADATA (PEP 658), empty if it cannot be read."""
+
+    path: Path
+    sha256: str
+    metadata: bytes
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def metadata_sha256(self) -> str:
+        """The hash of the METADATA, empty without one."""
+        return sha256(self.metadata).hexdigest() if self.metadata else ""
+
+    @property
+    def requires_python(self) -> str:
+        """The Python versions that the wheel supports, empty if any."""
+        return HeaderParser().parsestr(self.metadata.decode()).get("Requires-Python", "")
+
+
+def normalise(name: str) -> str:
+    """Return a project's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def find_wheels(folder: Path) -> dict[str, list[Path]]:
+    """Return the wheels in a folder by normalised project name."""
+    wheels: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*.whl")):
+        wheels.setdefault(normalise(path.name.split("-", 1)[0]), []).append(path)
+    return wheels
+
+
+def read_wheel(path: Path) -> Wheel:
+    """Return what the index lists about a wheel."""
+    return _read_wheel(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read_wheel(path: Path, _modified_ns: int) -> Wheel:
+    """Read a wheel once for each version of the file."""
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    return Wheel(path, digest, _read_metadata(path))
+
+
+def _read_metadata(path: Path) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
+            return archive.read(names[0]) if names else b""
+    except zipfile.BadZipFile:  # pip reports it as well, with the file's name.
+        return b""
+
+
+# ---- the index
+
+
 @require_safe
 @conditional_page
-def list_projects(request: HttpRequest, build: Build = "any") -> HttpResponse:
+def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpResponse:
     """List the projects that the site itself has."""
     context = {"projects": sorted(find_wheels(settings.DIST_DIR)), "page": _page_name(build)}
     return _for_programs(render(request, "simple/index.html", context))
@@ -44,8 +113,8 @@ def list_projects(request: HttpRequest, build: Build = "any") -> HttpResponse:
 
 @require_safe
 @conditional_page
-def list_wheels(request: HttpRequest, project: str, build: Build = "any") -> HttpResponse:
-    """List a project's wheels with their hashes, or say who else lists them."""
+def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
+    """List a project's wheels with their hashes, or redirect to another index."""
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
     if paths is None:
@@ -57,7 +126,7 @@ def list_wheels(request: HttpRequest, project: str, build: Build = "any") -> Htt
 @require_safe
 @conditional_page
 def serve_constraints(_request: HttpRequest) -> HttpResponse:
-    """Send the versions that were tested together, as installers read them (`--constraint URL`)."""
+    """Send the versions that were tested together, as a constraints file (`--constraint URL`)."""
     text = (settings.BASE_DIR / "constraints.txt").read_text()
     return _for_programs(HttpResponse(text, content_type="text/plain; charset=utf-8"))
 
@@ -67,8 +136,8 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658).
 
-    Without it uv tries to read a part of the wheel, and where that fails the whole of it, also of
-    every wheel that this index refers to.
+    Without it, uv reads a part of the wheel, and if that fails all of it, even of wheels that this
+    index redirects to.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""
@@ -98,7 +167,7 @@ def serve_wheel(_request: HttpRequest, project: str, filename: str) -> HttpRespo
 
 
 def _find_wheel(project: str, filename: str) -> Path | None:
-    """Return a wheel that is listed under this name, so that no path leads out of the folder."""
+    """Return a wheel that is listed under this name; a path outside of the folder never is."""
     paths = find_wheels(settings.DIST_DIR).get(normalise(project), [])
     return next((path for path in paths if path.name == filename), None)
 
@@ -109,12 +178,12 @@ def _read(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _page_name(build: Build) -> str:
+def _page_name(build: IndexBuild) -> str:
     return "simple-cpu-project" if build == "cpu" else "simple-project"
 
 
-def _refer(name: str, build: Build) -> HttpResponse:
-    """Redirect to the index that has a project, or say why none does."""
+def _refer(name: str, build: IndexBuild) -> HttpResponse:
+    """Redirect to the index that has a project, or explain why none has it."""
     if name in _OWN:
         return _say_missing(
             f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."
@@ -134,7 +203,7 @@ def _say_missing(reason: str) -> HttpResponse:
 
 
 def _for_programs(response: Response) -> Response:
-    """Have pip ask again each time: a wheel may be built anew under the same name."""
+    """Make pip revalidate: a wheel may be rebuilt under the same name."""
     patch_cache_control(response, no_cache=True)
     response["X-Robots-Tag"] = "noindex"
     return response

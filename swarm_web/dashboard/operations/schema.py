@@ -1,4 +1,4 @@
-"""Whether the database has the tables that this version of the site was written for."""
+"""Whether the database has the tables that this version of the site requires."""
 
 from functools import cache
 from typing import NamedTuple
@@ -22,10 +22,10 @@ class _Needed(NamedTuple):
 
 
 def schema_fits() -> bool:
-    """Tell whether all migrations were applied and every table has its primary key.
+    """Return whether all migrations were applied and every table has its primary key.
 
-    A primary key is what a restore into a database in use loses first. Migrations of a newer
-    version do no harm: while the site is updated, they are there before the code is.
+    A restore into a database in use first loses primary keys. Migrations of a newer version are
+    allowed: while the site is updated, they are applied before the code.
     """
     needed = _read_needed()
     try:
@@ -41,7 +41,7 @@ def schema_fits() -> bool:
 
 @cache
 def _read_needed() -> _Needed:
-    """Read it from the code, once in a process: that takes some 100 ms."""
+    """Read the requirements from the code, once per process: it takes 100 ms."""
     models = apps.get_models(include_auto_created=True)
     return _Needed(
         migrations=frozenset(MigrationLoader(None).graph.leaf_nodes()),

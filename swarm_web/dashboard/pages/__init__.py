@@ -1,1 +1,1 @@
-"""The pages that a visitor reads; thin: each reads one report and renders it."""
+"""The pages for visitors: each view reads one report and renders it."""

@@ -5,17 +5,16 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
-from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
+from swarm_web.dashboard.reports.compare import CompareReport, read_comparison, read_seasons
 from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
 from swarm_web.dashboard.reports.lab import read_answer
-from swarm_web.dashboard.reports.seasons import read_seasons
 from swarm_web.errors import answer_refusals
 
 
 @require_safe
 @answer_refusals
 def compare(request: HttpRequest) -> HttpResponseBase:
-    """Say what is known of swarm against isolated nodes, and how surely."""
+    """Show what is known about swarm and isolated nodes, and with what certainty."""
     report = read_comparison()
     model = _choose(request, report)
     context = {
@@ -33,7 +32,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def compare_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with the figure of a model's arms, for the chart to redraw itself."""
+    """Return the figure of a model's arms as JSON."""
     report = read_comparison()
     model = _choose(request, report)
     if report.season is None or model is None:
@@ -43,7 +42,7 @@ def compare_figure(request: HttpRequest) -> HttpResponseBase:
 
 def _models(report: CompareReport) -> list[str]:
     """Return the models of a season, tested ones first."""
-    return [told.claim.model for told in report.claims]
+    return [each.claim.model for each in report.claims]
 
 
 def _choose(request: HttpRequest, report: CompareReport) -> str | None:

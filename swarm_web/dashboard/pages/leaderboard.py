@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from judge.selectors import WINDOWS
+from judge.models import Window
 from swarm_web.dashboard.reports.board import (
     BoardQuery,
     common_models,
@@ -16,8 +16,8 @@ from swarm_web.dashboard.reports.board import (
     read_chart,
     read_lines,
     read_query,
+    search_node,
 )
-from swarm_web.dashboard.reports.finding import find_node
 from swarm_web.errors import answer_refusals
 from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
@@ -26,16 +26,16 @@ from swarm_web.nodes.models import Node
 @require_safe
 @answer_refusals
 def leaderboard(request: HttpRequest) -> HttpResponseBase:
-    """Rank the nodes over a window, a page at a time, and draw how the first of them got there."""
+    """Rank the nodes over a window, a page at a time, with a chart of the page's first nodes."""
     query = read_query(request.GET.dict())
-    finding = find_node(query)
+    finding = search_node(query)
     if finding is not None and finding.after is not None:
         query = replace(query, after=finding.after)
     board = _read(query)
     context = {
         "board": board,
         "lines": read_lines(board),
-        "windows": WINDOWS,
+        "windows": Window.values,
         "arms": Node.Arm.values,
         "models": common_models(board),
         "finding": finding,
@@ -49,7 +49,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def leaderboard_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with a page's figure, for the chart to redraw itself."""
+    """Return a page's figure as JSON."""
     return JsonResponse(read_chart(_read(read_query(request.GET.dict()))).figure)
 
 

@@ -1,20 +1,24 @@
-"""Rollouts: a searchable list, one of them, and who learned from whom."""
+"""Rollouts: a searchable list, a single rollout, and who learned from whom."""
 
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.reports.flow import read_flow, read_hour
-from swarm_web.dashboard.reports.rollouts import make_card, read_rollout_query, read_rollouts
+from swarm_web.dashboard.reports.rollouts import (
+    load_card,
+    read_flow,
+    read_hour,
+    read_rollout_query,
+    read_rollouts,
+)
 from swarm_web.errors import answer_refusals
-from swarm_web.relay.selectors import find_rollout
 
 
 @require_safe
 @answer_refusals
 def rollouts(request: HttpRequest) -> HttpResponseBase:
-    """List archived rollouts, newest first, as the query string asks."""
+    """List archived rollouts that match the query, newest first."""
     report = read_rollouts(read_rollout_query(request.GET.dict()))
     return render(request, "rollouts.html", {"report": report})
 
@@ -22,10 +26,7 @@ def rollouts(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 def rollout(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show one rollout with all of its completions."""
-    found = find_rollout(pk)
-    if found is None:
-        raise Http404
-    return render(request, "rollout.html", {"card": make_card(found)})
+    return render(request, "rollout.html", {"card": load_card(pk)})
 
 
 @require_safe

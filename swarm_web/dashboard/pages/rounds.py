@@ -3,22 +3,32 @@
 from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
-from swarm_web.dashboard.reports.marks import explain_signs
-from swarm_web.dashboard.reports.pill import tell_phase
-from swarm_web.dashboard.reports.question import read_answers, read_filters
-from swarm_web.dashboard.reports.round import QuestionReport, read_round
+from swarm_web.dashboard.reports.answers import (
+    Sheet,
+    describe_replay,
+    explain_signs,
+    read_answers,
+    read_filters,
+    read_sheet,
+)
+from swarm_web.dashboard.reports.home import describe_phase
+from swarm_web.dashboard.reports.round import (
+    QuestionReport,
+    load_revealed_round,
+    load_round,
+    read_round,
+)
 from swarm_web.dashboard.reports.rounds import (
     RoundsReport,
     read_cursor,
     read_rounds,
     read_season,
 )
-from swarm_web.dashboard.reports.sheet import Sheet, read_sheet, tell_replay
-from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.errors import answer_refusals
 
 
 @require_safe
@@ -32,7 +42,7 @@ def rounds(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def rounds_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with the figure of the rounds' scores, for the chart to redraw itself."""
+    """Return the figure of the rounds' scores as JSON."""
     return JsonResponse(_read_rounds(request).drawing.figure)
 
 
@@ -46,10 +56,10 @@ def _read_rounds(request: HttpRequest) -> RoundsReport:
 @require_safe
 @answer_refusals
 def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Show a round's phases; once it has closed its questions, answers and scores."""
-    found = _find_round(number)
+    """Show a round's phases, and after it has closed its questions, answers and scores."""
+    found = load_round(number)
     report = read_round(found)
-    phase, until = tell_phase(found)
+    phase, until = describe_phase(found)
     context: dict[str, object] = {
         "report": report,
         "round": found,
@@ -69,48 +79,35 @@ def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Answer with when each answer of the page's nodes came, for the replay slider."""
-    found = _find_revealed(number)
-    return JsonResponse(tell_replay(_read_sheet(request, found, read_round(found).questions)))
+    """Return the times of the answers of the page's nodes as JSON, for the replay slider."""
+    found = _load_revealed(number)
+    return JsonResponse(describe_replay(_read_sheet(request, found, read_round(found).questions)))
 
 
 @require_safe
 @answer_refusals
 def question(request: HttpRequest, number: int, position: int) -> HttpResponseBase:
-    """Show a revealed question with everybody's answers, a page at a time."""
-    found = _find_revealed(number)
-    told = next((q for q in read_round(found).questions if q.question.position == position), None)
-    if told is None:
+    """Show a revealed question with the answers of all nodes, a page at a time."""
+    found = _load_revealed(number)
+    shown = next((q for q in read_round(found).questions if q.question.position == position), None)
+    if shown is None:
         raise Http404(f"Round {number} has no question {position}.")
     filters = read_filters(request.GET.dict())
     context = {
         "round": found,
-        "told": told,
+        "revealed": shown,
         "filters": filters,
-        "report": read_answers(found, told.question, filters),
+        "report": read_answers(found, shown.question, filters),
     }
     return render(request, "question.html", context)
 
 
-def _find_round(number: int) -> Round:
-    return get_object_or_404(Round.objects.select_related("season"), number=number)
-
-
-def _find_revealed(number: int) -> Round:
-    """Return a round that has closed. Raises RequestError while it is sealed."""
-    found = _find_round(number)
-    if not found.is_revealed:
-        raise RequestError(
-            "round.sealed",
-            f"Round {number} is sealed: it has not closed.",
-            fix=f"Look at /rounds/{number}/ for when it closes.",
-            status=409,
-        )
-    return found
+def _load_revealed(number: int) -> Round:
+    return load_revealed_round(number, status_at=f"/rounds/{number}/")
 
 
 def _read_sheet(
     request: HttpRequest, judge_round: Round, questions: Sequence[QuestionReport]
 ) -> Sheet:
     after = request.GET.get("after", "")
-    return read_sheet(judge_round, [told.question for told in questions], after=after)
+    return read_sheet(judge_round, [each.question for each in questions], after=after)

@@ -1,6 +1,6 @@
 """The tasks of a season, and one of its datasets."""
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -8,8 +8,7 @@ from swarm_web.dashboard.charts.tasks import POOLED_ROUNDS
 from swarm_web.dashboard.reports.tasks import (
     LATEST_ROUNDS,
     SHOWN_ROUNDS,
-    TaskReport,
-    read_task,
+    load_task,
     read_tasks,
 )
 
@@ -17,27 +16,19 @@ from swarm_web.dashboard.reports.tasks import (
 @require_safe
 def tasks(request: HttpRequest) -> HttpResponse:
     """List the datasets that the season asks."""
-    season, lines = read_tasks()
-    return render(
-        request, "tasks.html", {"season": season, "lines": lines, "rounds": LATEST_ROUNDS}
-    )
+    report = read_tasks()
+    context = {"season": report.season, "lines": report.lines, "rounds": LATEST_ROUNDS}
+    return render(request, "tasks.html", context)
 
 
 @require_safe
 def task(request: HttpRequest, dataset: str) -> HttpResponse:
     """Show one dataset of the season."""
-    context = {"report": _read(dataset), "rounds": SHOWN_ROUNDS, "pooled": POOLED_ROUNDS}
+    context = {"report": load_task(dataset), "rounds": SHOWN_ROUNDS, "pooled": POOLED_ROUNDS}
     return render(request, "task.html", context)
 
 
 @require_safe
 def task_figure(request: HttpRequest, dataset: str) -> JsonResponse:
-    """Answer with a dataset's figure, for the chart to draw itself."""
-    return JsonResponse(_read(dataset).drawing.figure)
-
-
-def _read(dataset: str) -> TaskReport:
-    report = read_task(dataset)
-    if report is None:
-        raise Http404
-    return report
+    """Return a dataset's figure as JSON."""
+    return JsonResponse(load_task(dataset).drawing.figure)

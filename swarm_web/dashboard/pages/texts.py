@@ -1,4 +1,4 @@
-"""Pages that tell rather than count: the downloads, how to join, and what robots may read."""
+"""Pages of text: the downloads, how to join, the file for robots, and the page for 404."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.downloads import answers, asked, rewards, rollouts
+from swarm_web.dashboard.downloads import answers, rewards, rollouts
 from swarm_web.dashboard.downloads.formats import FORMATS
 from swarm_web.dashboard.reports.installing import (
     COSTS,
@@ -25,13 +25,13 @@ Shown = TypeVar("Shown")
 
 @require_safe
 def downloads(request: HttpRequest) -> HttpResponse:
-    """Offer the data, say what each column means, and how to cite it."""
+    """Offer the data, and describe its columns and how to cite it."""
     context = {
         "formats": list(FORMATS),
         "filters": rewards.FILTERS,
         "rewards": rewards.COLUMNS,
-        "answers": answers.COLUMNS,
-        "asked": asked.COLUMNS,
+        "answers": answers.ANSWER_COLUMNS,
+        "asked": answers.ASKED_COLUMNS,
         "rollouts": rollouts.COLUMNS,
         "licence": settings.DATA_LICENCE,
         "licence_url": settings.DATA_LICENCE_URL,
@@ -42,13 +42,13 @@ def downloads(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """Tell robots which addresses to leave out."""
+    """Return robots.txt."""
     return render(request, "robots.txt", content_type="text/plain; charset=utf-8")
 
 
 @require_safe
 def join(request: HttpRequest) -> HttpResponse:
-    """Say how to join, what it takes and what is shared."""
+    """Show how to join, what it costs and what is shared."""
     context = {
         "lines": _list_choices(write_install_lines(settings.SITE_URL)),
         "updates": _list_choices(write_update_lines(settings.SITE_URL)),
@@ -62,7 +62,12 @@ def join(request: HttpRequest) -> HttpResponse:
 def _list_choices(
     by_build: Mapping[Build, Mapping[Tool, Shown]],
 ) -> list[tuple[Build, Tool, Shown]]:
-    """Return what is shown for each build and tool, as a template can list it."""
+    """Return the values of each build and tool as a list, for templates."""
     return [
         (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
     ]
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 404 with a page."""
+    return render(request, "404.html", status=404)

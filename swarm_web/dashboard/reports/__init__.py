@@ -1,1 +1,1 @@
-"""What pages and API tell: read from the database, put into words and figures; no HTTP."""
+"""Reports: what pages and the API show, read from the database and put into words; no HTML."""

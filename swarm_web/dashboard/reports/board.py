@@ -1,36 +1,153 @@
-"""The leaderboard as pages show it: the rows of `swarm_web.leaderboard` and their history."""
+"""The leaderboard as pages show it: its lines, their history, and the search for a node."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import chain
+from math import hypot
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
-from judge.models import Score, Season, Standing
-from judge.selectors import WINDOWS, recent_scores, score_history, shown_season
+from judge.models import Score, Season, Standing, Window
+from judge.selectors.scores import recent_scores, score_history, standings_edition, standings_in
+from judge.selectors.seasons import shown_season
+from swarm_record.stats import Interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.parts import Figure
-from swarm_web.dashboard.charts.scores import Point, draw_leaders
-from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
+from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
 from swarm_web.errors import RequestError
-from swarm_web.leaderboard import WAITING_NAMES, Leaderboard, read_leaderboard
+from swarm_web.keyset import decode_numbers, encode_numbers
+from swarm_web.leaderboard import (
+    EVERYBODY,
+    PAGE_ROWS,
+    WAITING_NAMES,
+    Filters,
+    Leaderboard,
+    LeaderboardRow,
+    find_page,
+    read_leaderboard,
+)
 from swarm_web.nodes.models import Node
-from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor, encode_cursor
 
-# As many lines as a reader can tell apart, over as many rounds as fit a chart.
+# Possible ends of the scale on which a page draws its scores.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
+# Number of lines that a reader can tell apart, and of rounds that fit in a chart.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
-# Enough to see a direction in the width of a column.
+# Enough to show a trend in the width of a column.
 SPARK_ROUNDS = 20
-# As many as fit a list of suggestions; any other can be typed.
+# Length of the list of suggestions; other models can be typed.
 COMMON_MODELS = 20
 _FILTERS = ("model", "arm", "owner", "search")
 
 
+# ---- lines
+
+
+@dataclass(frozen=True)
+class Lift:
+    """How far a score lies above that of the same model untrained, as fractions of one."""
+
+    difference: float
+    interval: Interval
+    base: LeaderboardRow
+
+
+@dataclass(frozen=True)
+class BoardLine:
+    """A row, its lift where the same model was judged untrained, and the node's recent scores.
+
+    `recent` are fractions of one, a round each, oldest first. `took_part` is the share of the
+    window's rounds that the node was scored in; None while the window has no round. Scores are
+    drawn on a scale from 0 to `scale_end`, which all lines of a page share.
+    """
+
+    row: LeaderboardRow
+    lift: Lift | None = None
+    recent: Sequence[float] = ()
+    took_part: float | None = None
+    scale_end: float = 1.0
+
+    @property
+    def over_base(self) -> float | None:
+        """How far the score lies above that of the same model untrained."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The interval of that difference."""
+        return self.lift.interval if self.lift else None
+
+
+def line_up(
+    board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
+) -> list[BoardLine]:
+    """Return a page's lines, best first, with untrained models below the best node of their model.
+
+    Untrained models that no listed node trains come last. `recent` maps nodes to scores.
+    """
+    waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
+    for row in board.base:
+        waiting[row.model].append(row)
+    by_model = {model: tuple(rows) for model, rows in waiting.items()}
+    rounds = board.totals.rounds
+    end = end_scale((*board.rows, *board.base), recent)
+
+    def describe(row: LeaderboardRow) -> BoardLine:
+        lift = None if row.is_base else measure_lift(row, by_model.get(row.model, ()))
+        took_part = min(1.0, row.rounds / rounds) if rounds else None
+        return BoardLine(row, lift, recent.get(row.node, ()), took_part, end)
+
+    lines: list[BoardLine] = []
+    for row in board.rows:
+        lines.append(describe(row))
+        lines += [describe(base) for base in waiting.pop(row.model, [])]
+    return lines + [describe(base) for rows in waiting.values() for base in rows]
+
+
+def list_trained(board: Leaderboard) -> list[BoardLine]:
+    """Return the page's lines without the untrained models that are listed beside them."""
+    listed = {row.node for row in board.rows}
+    return [line for line in line_up(board) if line.row.node in listed]
+
+
+def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:
+    """Return the end of the scale: the smallest of a few round numbers that covers all values.
+
+    Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
+    """
+    highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
+    return next((end for end in _ENDS if end >= highest), 1.0)
+
+
+def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
+    """Compare a row with the untrained row of its model with most questions, if there is one.
+
+    The interval combines the intervals of the two rows (R. G. Newcombe, Statistics in Medicine 17,
+    1998, method 10), which assumes independent samples. Both nodes answered the same questions in
+    common rounds, so the true interval is narrower.
+    """
+    if not bases:
+        return None
+    base = max(bases, key=lambda candidate: candidate.n)
+    difference = row.score - base.score
+    (low, high), (base_low, base_high) = row.interval, base.interval
+    below = hypot(row.score - low, base_high - base.score)
+    above = hypot(high - row.score, base.score - base_low)
+    return Lift(difference, (difference - below, difference + above), base)
+
+
+# ---- pages
+
+
 @dataclass(frozen=True)
 class BoardQuery:
-    """A page of the leaderboard, as its address asks for it; `find` is a node to look for."""
+    """The query of a page of the leaderboard; `find` is the name of a node to look for."""
 
     window: str = "season"
     filters: Filters = EVERYBODY
@@ -38,9 +155,9 @@ class BoardQuery:
     find: str = ""
 
     def encode(self) -> str:
-        """Return the query string by which the page's socket asks for the same rows."""
+        """Return the query string with which the page's socket requests the same rows."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
-        parts["after"] = encode_cursor(self.after)
+        parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})
 
 
@@ -51,7 +168,7 @@ FIRST_PAGE = BoardQuery()
 class Chart:
     """A figure, and the same rows for the table beside it, newest round first.
 
-    `order` are the lines of the figure, the leader's first.
+    `order` lists the nodes of the figure, the leader first.
     """
 
     order: list[str]
@@ -59,7 +176,7 @@ class Chart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn anew each time: the page itself does without."""
+        """The figure, drawn on demand: the page itself does not contain it."""
         points = points_of(self.rows[::-1])
         charted = {point.node for point in points}
         order = [node for node in self.order if node in charted]
@@ -67,19 +184,19 @@ class Chart:
 
 
 def read_window(text: str | None) -> str:
-    """Return the window that a query string asks for. Raises RequestError."""
+    """Return the window of a query string. Raises RequestError."""
     window = text or "season"
-    if window not in WINDOWS:
+    if window not in Window.values:
         raise RequestError(
             "query.window",
             f"There is no window {window[:40]!r}.",
-            fix=f"Use one of {', '.join(WINDOWS)}.",
+            fix=f"Use one of {', '.join(Window.values)}.",
         )
     return window
 
 
 def read_query(params: Mapping[str, str]) -> BoardQuery:
-    """Return what a query string asks for. Raises RequestError."""
+    """Return the parsed query string of the page. Raises RequestError."""
     filters = Filters(**{name: params.get(name, "").strip()[:200] for name in _FILTERS})
     if filters.arm and filters.arm not in Node.Arm.values:
         raise RequestError(
@@ -88,7 +205,7 @@ def read_query(params: Mapping[str, str]) -> BoardQuery:
             fix=f"Use one of {', '.join(Node.Arm.values)}.",
         )
     try:
-        after = decode_cursor(params.get("after", ""))
+        (after,) = decode_numbers(params.get("after") or "0")
     except ValueError as problem:
         raise RequestError(
             "query.after",
@@ -130,6 +247,12 @@ def read_board(
     )
 
 
+def read_edition(window: str) -> int:
+    """Return a number that changes whenever the shown season's leaderboard is recomputed."""
+    season = shown_season()
+    return standings_edition(season, window) if season else 0
+
+
 def read_lines(board: Leaderboard) -> list[BoardLine]:
     """Return the page's lines with the scores of each node's last rounds, in two queries."""
     season = Season.objects.filter(name=board.season).first()
@@ -149,7 +272,7 @@ def common_models(board: Leaderboard) -> list[str]:
 def read_chart(board: Leaderboard) -> Chart:
     """Return the leading nodes' scores over the season's last rounds, in three queries.
 
-    The model that leads is drawn untrained too, if it was judged so.
+    The leader's model is also drawn untrained, if it was judged untrained.
     """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
@@ -163,10 +286,66 @@ def read_chart(board: Leaderboard) -> Chart:
     return Chart(order=order, rows=scores[::-1])
 
 
-def points_of(scores: Sequence[Score]) -> list[Point]:
-    """Return what charts draw of scores."""
+def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
+    """Return the points that charts draw for scores."""
     return [
-        Point(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
+        ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
         for s in scores
         if s.cells
     ]
+
+
+# ---- finding a node
+
+
+@dataclass(frozen=True)
+class NodeSearchResult:
+    """The result of a search: the place after which the node's page begins, or the `problem`.
+
+    `exists` is whether the node exists at all, so that a link to its own page can be shown.
+    """
+
+    name: str
+    after: int | None
+    problem: str = ""
+    exists: bool = True
+
+
+def search_node(query: BoardQuery) -> NodeSearchResult | None:
+    """Search the node of a query; None if the query has none."""
+    if not query.find:
+        return None
+    node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()
+    if node is None:
+        return NodeSearchResult(
+            query.find,
+            after=None,
+            problem=_(
+                "No node has this name. Names have a hyphen between their words, such as amber-"
+                "quiet-heron; “Name contains” also finds a part of a name."
+            ),
+            exists=False,
+        )
+    season = shown_season()
+    standing = _standing_of(node, season, query.window) if season else None
+    if standing is None:
+        return NodeSearchResult(
+            node.name, after=None, problem=_("It has not been judged in this window yet.")
+        )
+    after = find_page(standing, filters=query.filters)
+    return NodeSearchResult(
+        node.name, after, problem="" if after is not None else _explain_absence(standing)
+    )
+
+
+def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
+    return standings_in(season, window).filter(node=node).select_related("season").first()
+
+
+def _explain_absence(standing: Standing) -> str:
+    """Return why a node with a score is on no page of the query."""
+    if standing.remark == Standing.Remark.QUARANTINED:
+        return _("The operator quarantined it: it is judged but not listed.")
+    if standing.remark == Standing.Remark.BASE:
+        return _("It is an untrained model. Choose the arm “untrained” to list it.")
+    return _("It is on the leaderboard, but your filters exclude it.")

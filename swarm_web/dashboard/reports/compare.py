@@ -1,4 +1,4 @@
-"""What the judge claims about swarm and isolated nodes, model by model, in plain words."""
+"""What the judge claims about swarm and isolated nodes, in a season and over several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from judge.models import Comparison, Season
-from judge.selectors import coin_share, comparisons_in, shown_season
+from judge.selectors.scores import comparisons_in, differences_by_model
+from judge.selectors.seasons import coin_share, shown_season
 from judge.statistics.comparison import (
     MIN_NODES_PER_ARM,
     MIN_ROUNDS,
@@ -18,6 +19,7 @@ from judge.statistics.comparison import (
     plan_looks,
     share_level,
 )
+from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.statistics.planning import find_effect, plan_nodes
 
 METHOD = (
@@ -28,27 +30,35 @@ METHOD = (
     "Holm over all models tested, with a tenth of the level kept for models that come later. "
     "Interval: Welch's at 95 %, for the model and for one look alone."
 )
-# The scale of the figure reaches at least so far to both sides, as a fraction of one.
+# The figure's scale extends at least this far on both sides, as a fraction of one.
 _LEAST_REACH = 0.05
-# The difference for which the page says how many nodes it takes, as a fraction of one.
+# The page states how many nodes it takes to detect this difference, a fraction of one.
 _PLANNED_EFFECT = 0.05
+SEASONS_METHOD = (
+    "Each ended season that assigned arms by coin is one unit: its difference of the arms. "
+    "Two-sided exact sign-flip test, valid after each season; the interval is Student's at 95 %, "
+    "for one look."
+)
+
+
+# ---- one season
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """How many of a season's nodes had their arm drawn by coin, and of how many."""
+class ArmAssignment:
+    """Number of a season's nodes whose arm was drawn by coin, and of all nodes with an arm."""
 
     coin: int
     nodes: int
 
     @property
     def is_random(self) -> bool:
-        """Whether a difference can be put down to the arm."""
+        """Whether a difference can be attributed to the arm."""
         return 0 < self.nodes == self.coin
 
     @property
     def words(self) -> str:
-        """What that allows to conclude."""
+        """What the assignment allows to conclude."""
         if not self.nodes:
             return _("No node has an arm yet.")
         if self.coin == 0:
@@ -69,7 +79,8 @@ class Assignment:
 class ClaimReport:
     """One model's claim.
 
-    `words` say what it means, `missing` what a test still needs, and `power` what it can show.
+    `words` explains the verdict, `missing` what is missing for a test, and `power` which difference
+    the test can detect.
     """
 
     claim: ArmsClaim
@@ -84,17 +95,27 @@ class CompareReport:
     """A season's claims by model, as of its last look."""
 
     season: Season | None
-    assignment: Assignment
+    assignment: ArmAssignment
     claims: list[ClaimReport]
 
     @property
+    def season_name(self) -> str:
+        """The season's name; empty before the first one."""
+        return self.season.name if self.season else ""
+
+    @property
+    def trial_rounds(self) -> int | None:
+        """Number of rounds of the season at the last look."""
+        return self.season.trial_rounds if self.season else None
+
+    @property
     def look(self) -> int:
-        """How many rounds the season had at the look that the claims are from; 0 without any."""
+        """Number of rounds at the look that the claims are from; 0 without claims."""
         return max((report.claim.look for report in self.claims), default=0)
 
     @property
     def next_look(self) -> int | None:
-        """After how many rounds the arms are compared next; None if they are no more."""
+        """Number of rounds at the next look; None after the last one."""
         if self.season is None or self.season.state == Season.State.ENDED:
             return None
         planned = plan_looks(self.season.trial_rounds)
@@ -102,12 +123,12 @@ class CompareReport:
 
     @property
     def final(self) -> bool:
-        """Whether no look is to come."""
+        """Whether the last look is over."""
         return self.season is not None and self.next_look is None
 
     @property
     def progress(self) -> str:
-        """Which look the claims are from, and when the next one is."""
+        """Which look the claims are from, and when the next one is, in words."""
         if self.season is None or not self.look:
             return ""
         counts = {
@@ -132,26 +153,26 @@ class CompareReport:
 
     @property
     def tested(self) -> int:
-        """How many models were tested."""
+        """Number of models tested."""
         return sum(report.claim.missing is None for report in self.claims)
 
     @property
     def rule(self) -> str:
-        """What isolated nodes give to the swarm in this season."""
+        """What isolated nodes share in this season, in words."""
         if self.season is None or self.season.isolated_publish:
             return _("Isolated nodes share their rollouts but receive none.")
         return _("Isolated nodes train alone: they neither share nor receive rollouts.")
 
     @property
     def reach(self) -> float:
-        """How far from 0 the figure's scale reaches, as a fraction of one."""
+        """How far the figure's scale extends on both sides of 0, as a fraction of one."""
         ends = [abs(end) for report in self.claims for end in report.claim.interval or ()]
         shown = [abs(report.claim.difference or 0.0) for report in self.claims]
         return max([_LEAST_REACH, *ends, *shown])
 
     @property
     def headline(self) -> str:
-        """What all claims together say, in one sentence."""
+        """The result of all claims in one sentence."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -160,7 +181,7 @@ class CompareReport:
 
     @property
     def answer(self) -> str:
-        """The same, where the question stands above it."""
+        """The same, for places where the question is the heading."""
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:
@@ -173,17 +194,19 @@ def read_comparison() -> CompareReport:
     """Read the shown season's claims, tested models first, in a constant number of queries."""
     season = shown_season()
     if season is None:
-        return CompareReport(season=None, assignment=Assignment(0, 0), claims=[])
-    assignment = Assignment(*coin_share(season))
+        return CompareReport(season=None, assignment=ArmAssignment(0, 0), claims=[])
+    assignment = ArmAssignment(*coin_share(season))
     claims = [
-        _describe(stored, assignment, trial_rounds=season.trial_rounds)
+        _describe_claim(stored, assignment, trial_rounds=season.trial_rounds)
         for stored in comparisons_in(season)
     ]
     claims.sort(key=lambda report: report.claim.missing is not None)
     return CompareReport(season=season, assignment=assignment, claims=claims)
 
 
-def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) -> ClaimReport:
+def _describe_claim(
+    stored: Comparison, assignment: ArmAssignment, *, trial_rounds: int
+) -> ClaimReport:
     claim = msgspec.convert(stored.claim, ArmsClaim)
     return ClaimReport(
         claim=claim,
@@ -194,8 +217,8 @@ def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) 
     )
 
 
-def describe_verdict(claim: ArmsClaim, *, assignment: Assignment) -> str:
-    """Say what a claim means, and no more than how arms were assigned allows."""
+def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
+    """Describe what a claim means, within what the assignment of arms allows to conclude."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":
@@ -217,7 +240,7 @@ def describe_verdict(claim: ArmsClaim, *, assignment: Assignment) -> str:
 
 
 def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
-    """Say how many nodes a claim takes, from the spread that nodes show; "" where none is known."""
+    """Describe how many nodes a claim needs, given how much nodes differ; empty if unknown."""
     if claim.spread is None:
         return ""
     level = share_level(models=max(1, len(claim.family)))
@@ -247,7 +270,7 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
 
 
 def describe_missing(missing: Missing) -> str:
-    """Say what a model needs before it is tested."""
+    """Describe what a model needs before it is tested."""
     lacking = []
     if missing.swarm_nodes:
         lacking.append(
@@ -291,3 +314,35 @@ def _summarise(verdicts: Sequence[str], *, tested: int) -> str:
         "No significant difference in %(tested)s models tested",
         tested,
     ) % {"tested": tested}
+
+
+# ---- several seasons
+
+
+@dataclass(frozen=True)
+class SeasonsReport:
+    """One model's claim over ended seasons; `words` is its meaning, or what a test still needs."""
+
+    model: str
+    claim: SeasonsClaim
+    words: str
+
+
+def read_seasons() -> list[SeasonsReport]:
+    """Read the claims over ended seasons that assigned arms by coin, in one query."""
+    claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
+    return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]
+
+
+def describe_seasons(claim: SeasonsClaim) -> str:
+    """Describe what several seasons allow to conclude."""
+    if claim.missing_seasons:
+        return ngettext(
+            "Needs %(lacking)s more season to run the test (minimum %(least)s).",
+            "Needs %(lacking)s more seasons to run the test (minimum %(least)s).",
+            claim.missing_seasons,
+        ) % {"lacking": claim.missing_seasons, "least": MIN_SEASONS}
+    return {
+        "swarm_better": _("Over these seasons, swarm nodes score significantly higher."),
+        "isolated_better": _("Over these seasons, isolated nodes score significantly higher."),
+    }.get(claim.verdict, _("No significant difference. This does not prove that there is none."))

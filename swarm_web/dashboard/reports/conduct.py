@@ -1,22 +1,29 @@
-"""How often the rollouts of a node are handed out, and why, in plain words."""
+"""What limits a node: how often its rollouts are handed out, and its refused messages."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from swarm_protocol.errors import FIXES
+from swarm_web.nodes.models import Node
+from swarm_web.refusals import Refusals, read_refusals
 from swarm_web.relay.models import Conduct
 from swarm_web.relay.selectors import count_held, held_nodes
 
 LISTED = 50
+_FIXES = {code.value: fix for code, fix in FIXES.items()}
+
+
+# ---- hand-outs
 
 
 @dataclass(frozen=True)
 class HandOut:
-    """A node's level (Conduct.Level) and charge (Conduct.Charge), with their words.
+    """A node's level (Conduct.Level) and charge (Conduct.Charge), with their labels.
 
-    `why` is what was found, `remedy` what the owner can do. `until` is when the level rises by
-    itself; None where it does not.
+    `why` is what was found, `remedy` what the owner can do. `until` is when the level rises
+    automatically, None if it does not.
     """
 
     node: str
@@ -31,27 +38,27 @@ class HandOut:
 
 @dataclass(frozen=True)
 class HandOuts:
-    """How many nodes are handed out less, by the words of charge and level, and the latest."""
+    """Numbers of restricted nodes by the labels of charge and level, and the latest of them."""
 
     counts: list[tuple[str, str, int]]
     nodes: list[HandOut]
 
     @property
     def total(self) -> int:
-        """How many nodes there are."""
+        """Number of restricted nodes."""
         return sum(nodes for _, _, nodes in self.counts)
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Return the nodes of a season whose rollouts are handed out less, in two queries."""
+    """Return the nodes of a season whose rollouts are handed out less often, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
     ]
-    return HandOuts(counts, [tell(row) for row in held_nodes(season_id, limit=LISTED)])
+    return HandOuts(counts, [describe_hand_out(row) for row in held_nodes(season_id, limit=LISTED)])
 
 
-def tell(row: Conduct) -> HandOut:
+def describe_hand_out(row: Conduct) -> HandOut:
     """Return a node's level with its reason."""
     charge = Conduct.Charge(row.charge) if row.charge else None
     return HandOut(
@@ -59,14 +66,14 @@ def tell(row: Conduct) -> HandOut:
         level=row.level,
         level_words=str(Conduct.Level(row.level).label),
         charge=row.charge,
-        why=_say_why(charge, row) if charge else "",
-        remedy=_say_remedy(charge) if charge else "",
+        why=_explain_charge(charge, row) if charge else "",
+        remedy=_suggest_remedy(charge) if charge else "",
         since=row.since,
         until=row.until,
     )
 
 
-def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
+def _explain_charge(charge: Conduct.Charge, row: Conduct) -> str:
     said = {
         Conduct.Charge.REFUSED: _(
             "%(bad)d of %(total)d messages and rollouts from this node were refused."
@@ -98,7 +105,7 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
     return said[charge] % shares
 
 
-def _say_remedy(charge: Conduct.Charge) -> str:
+def _suggest_remedy(charge: Conduct.Charge) -> str:
     said = {
         Conduct.Charge.REFUSED: _("Update the client. The refusals are listed below."),
         Conduct.Charge.FLOODING: _(
@@ -120,3 +127,61 @@ def _say_remedy(charge: Conduct.Charge) -> str:
         Conduct.Charge.OPERATOR: _("Contact the operator."),
     }
     return said[charge]
+
+
+# ---- refusals
+
+
+@dataclass(frozen=True)
+class RefusalLine:
+    """A code, how often it occurred, and what its owner can do."""
+
+    code: str
+    times: int
+    fix: str
+
+
+@dataclass(frozen=True)
+class RefusalReport:
+    """The latest refusal, and the number of refusals by code, most frequent first."""
+
+    code: str
+    message: str
+    fix: str
+    at: datetime
+    lines: list[RefusalLine]
+
+
+@dataclass(frozen=True)
+class RefusalHistory:
+    """A node's recent refusals, if any; `is_known` is False while they cannot be read."""
+
+    report: RefusalReport | None
+    is_known: bool
+
+
+def read_refusal_history(node: Node) -> RefusalHistory:
+    """Read a node's recent refusals."""
+    refusals = read_refusals(node.pk)
+    return RefusalHistory(describe_refusals(refusals), is_known=refusals is not None)
+
+
+def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
+    """Return a report of a node's refusals, None if there are none."""
+    if refusals is None or refusals.last is None:
+        return None
+    last = refusals.last
+    ordered = sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0]))
+    return RefusalReport(
+        code=last.code,
+        message=last.message,
+        fix=_translate_fix(last.code),
+        at=last.at,
+        lines=[RefusalLine(code, times, _translate_fix(code)) for code, times in ordered],
+    )
+
+
+def _translate_fix(code: str) -> str:
+    """Return the fix for a code in the reader's language; empty for unknown codes."""
+    fix = _FIXES.get(code)
+    return _(fix) if fix else ""

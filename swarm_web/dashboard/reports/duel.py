@@ -1,4 +1,4 @@
-"""One model in a season, looked at closely: its arms over rounds, dataset by dataset, by mix."""
+"""One model of a season in detail: its arms over rounds, by dataset and by mix."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ import msgspec
 from django.utils.translation import gettext as _
 
 from judge.models import Comparison, Season
-from judge.selectors import summaries_in
+from judge.selectors.rounds import summaries_in
 from judge.statistics.summaries import ArmGroup
 from judge.statistics.task_gaps import TaskGap
 from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
-from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.dashboard.charts.parts import TabledChart, Value
 from swarm_web.errors import RequestError
 from swarm_web.mixes import Mix, read_mixes
 
 CHARTED_ROUNDS = 60
-# The scales of figures reach at least so far to both sides, as fractions of one.
+# The figures' scales extend at least this far on both sides, as fractions of one.
 _LEAST_REACH = 0.05
 
 
@@ -27,23 +27,23 @@ class Duel:
     """A model's arms over the season's last rounds, its gaps by dataset and its mixes."""
 
     model: str
-    drawing: Drawing
+    drawing: TabledChart
     gaps: list[TaskGap]
     mixes: list[Mix]
 
     @property
     def gap_reach(self) -> float:
-        """How far from 0 the scale of the gaps reaches, as a fraction of one."""
+        """How far the scale of the gaps extends on both sides of 0, as a fraction of one."""
         return _reach([(gap.difference, gap.interval) for gap in self.gaps])
 
     @property
     def mix_reach(self) -> float:
-        """How far from 0 the scale of the mixes reaches, as a fraction of one."""
+        """How far the scale of the mixes extends on both sides of 0, as a fraction of one."""
         return _reach([(mix.deviation, mix.interval) for mix in self.mixes])
 
 
 def choose_model(models: Sequence[str], asked: str | None) -> str | None:
-    """Return the model to look at: the one asked for, else the first. Raises RequestError."""
+    """Return the requested model, by default the first. Raises RequestError."""
     if asked and asked not in models:
         raise RequestError(
             "query.model",
@@ -64,7 +64,7 @@ def read_duel(season: Season, model: str) -> Duel:
     )
 
 
-def draw_duel(season: Season, model: str) -> Drawing:
+def draw_duel(season: Season, model: str) -> TabledChart:
     """Draw the arms of a model over the season's last rounds, in one query."""
     points: defaultdict[str, list[ArmPoint]] = defaultdict(list)
     for number, stored in summaries_in(season, rounds=CHARTED_ROUNDS):
@@ -73,7 +73,7 @@ def draw_duel(season: Season, model: str) -> Drawing:
                 point = ArmPoint(number, group.nodes, group.mean, group.variance)
                 points[group.arm].append(point)
     arms = {arm: pool_arm(found) for arm, found in points.items()}
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_arms, arms),
         columns=[_("Round"), _("Swarm"), "95 %", _("Isolated"), "95 %", _("Untrained")],
         rows=_tabulate(arms),

@@ -1,27 +1,185 @@
-"""The home page: what the swarm does now, who is ahead, who moved, and what was just shared."""
+"""The current state of the swarm: the round pill of every page, and the home page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from math import sqrt
 
 from django.db.models import Sum
 
-from judge.models import Season, Standing, Window
-from judge.selectors import shown_season
+from judge.models import ChainLink, Counted, Round, Ruling, Score, Season, Standing, Window
+from judge.selectors.rounds import current_round, round_in_progress
+from judge.selectors.seasons import running_season, shown_season
+from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.movers import Moves, read_moves
 from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
 from swarm_web.pace import Pace, Totals, note_totals
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from swarm_web.relay.selectors import recent_rollouts
 
+# Only the largest changes are tested exactly.
+_CANDIDATES = 20
+ALPHA = 0.05
 LEADERS = 5
 FEED_ROLLOUTS = 4
 
 
+# ---- the round pill
+
+
+@dataclass(frozen=True)
+class Pill:
+    """The current round, the end of its countdown, and the number of connected nodes.
+
+    `phase` is that of `describe_phase`. Without a round it is `paused`, `manual` if the operator
+    makes the season's rounds by hand, or `none`. The season is the running one, or an ended one
+    whose last round is being finished.
+    """
+
+    season: str | None
+    number: int | None
+    phase: str
+    until: datetime | None
+    connected: int
+    now: datetime
+
+
+def read_pill(*, now: datetime) -> Pill:
+    """Read the round pill in three queries."""
+    season = running_season()
+    judge_round = current_round(season) if season else round_in_progress()
+    phase, until = describe_phase(judge_round) if judge_round else (_explain_none(season), None)
+    shown = judge_round.season if judge_round else season
+    return Pill(
+        season=shown.name if shown else None,
+        number=judge_round.number if judge_round else None,
+        phase=phase,
+        until=until,
+        connected=Node.objects.connected(now=now).count(),
+        now=now,
+    )
+
+
+def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
+    """Return a round's phase, and when it ends if that is known.
+
+    A round that waits in a paused season is `paused`: it opens some time after the season resumes.
+    For a round that waits for the public beacon the opening time is unknown.
+    """
+    if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
+        return "paused", None
+    ends = {
+        Round.Phase.SCHEDULED: judge_round.opens_at if judge_round.is_drawn else None,
+        Round.Phase.OPEN: judge_round.closes_at,
+    }
+    phase = Round.Phase(judge_round.phase)
+    return phase.value, ends.get(phase)
+
+
+def _explain_none(season: Season | None) -> str:
+    if season is None:
+        return "none"
+    if season.paused:
+        return "paused"
+    return "none" if season.cadence_seconds else "manual"
+
+
+# ---- who moved
+
+
+@dataclass(frozen=True)
+class ScoreChange:
+    """One node's results in two rounds, as questions solved and asked."""
+
+    node: str
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @property
+    def difference(self) -> float:
+        """Increase of the share of solved questions, as a fraction of one."""
+        return self.after[0] / self.after[1] - self.before[0] / self.before[1]
+
+    @property
+    def z(self) -> float:
+        """The change in standard errors, with both rounds pooled; only used for sorting."""
+        n_before, n_after = self.before[1], self.after[1]
+        share = (self.before[0] + self.after[0]) / (n_before + n_after)
+        error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
+        return self.difference / error if error else 0.0
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The most significant change between the season's last two rounds, if any is significant.
+
+    `compared` is the number of nodes. `rounds` are the numbers of the two rounds, None before there
+    are two.
+    """
+
+    mover: ScoreChange | None
+    compared: int
+    rounds: tuple[int, int] | None
+
+
+def find_mover(changes: Sequence[ScoreChange], *, alpha: float = ALPHA) -> ScoreChange | None:
+    """Return the most significant change, None if none is significant.
+
+    Fisher's exact test of solved and missed questions in the two rounds, with Bonferroni's
+    correction for all nodes compared: the largest of many changes is large by chance.
+    """
+    largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
+    tested = [(_p_value(change), change) for change in largest]
+    sure = [(p, change) for p, change in tested if p * len(changes) <= alpha]
+    return min(sure, key=lambda found: found[0])[1] if sure else None
+
+
+def _p_value(change: ScoreChange) -> float:
+    # Imported here: it takes most of a second, and few processes need it.
+    from scipy.stats import fisher_exact
+
+    table = [[solved, asked - solved] for solved, asked in (change.before, change.after)]
+    return float(fisher_exact(table).pvalue)
+
+
+def read_moves(season: Season) -> Moves:
+    """Compare the season's last two closed rounds; computed once per round."""
+    closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
+    latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
+    if len(latest) < 2:
+        return Moves(None, 0, None)
+    (after, after_number), (before, before_number) = latest
+    ruling = Ruling.objects.values_list("pk", flat=True).first()
+    mover, compared = _compare(before, after, ruling)
+    return Moves(mover, compared, (before_number, after_number))
+
+
+@lru_cache(maxsize=8)
+def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
+    """Compare two closed rounds, whose scores change only by a ruling of the operator."""
+    scored = Score.objects.filter(status=Score.Status.SCORED, node__quarantined=False)
+    scored = scored.exclude(arm=Node.Arm.BASE)
+    earlier = {
+        node: (correct, n)
+        for node, correct, n in scored.filter(round=before).values_list("node", "correct", "n")
+    }
+    later = scored.filter(round=after)
+    changes = [
+        ScoreChange(name, earlier[node], (correct, n))
+        for node, name, correct, n in later.values_list("node", "node__name", "correct", "n")
+        if node in earlier
+    ]
+    return find_mover(changes), len(changes)
+
+
+# ---- the home page
+
+
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout with one of its completions: a right one where there is one."""
+    """A rollout with one of its completions, a right one if there is one."""
 
     rollout: ArchivedRollout
     text: str
@@ -32,8 +190,8 @@ class FeedLine:
 class Home:
     """What the home page shows.
 
-    `judged` is how many questions were asked of nodes and graded in the last 24 hours. `pace` is
-    None while it cannot be told.
+    `judged` is the number of answers graded in the last 24 hours. `pace` is None while it is
+    unknown.
     """
 
     board: Leaderboard
@@ -61,14 +219,14 @@ def read_home(*, now: datetime) -> Home:
 
 
 def describe_rollout(rollout: ArchivedRollout) -> FeedLine:
-    """Choose the completion that the feed shows."""
+    """Select the completion that the feed shows."""
     completions = rollout.completions
     shown = next((c for c in completions if c.get("solved")), completions[0])
     return FeedLine(rollout, text=str(shown["text"]), right=bool(shown.get("solved")))
 
 
 def _count_judged(season: Season) -> int:
-    """Add up the day's standings, which the judge keeps: answers are too many to count."""
+    """Add up the day's standings, which the judge maintains: counting answers takes too long."""
     day = Standing.objects.filter(season=season, window=Window.DAY)
     return day.aggregate(n=Sum("n"))["n"] or 0
 
@@ -80,4 +238,26 @@ def _read_pace(season: Season, *, now: datetime) -> Pace | None:
     return note_totals(
         season.pk,
         Totals(now.timestamp(), relayed=totals["relayed"] or 0, used=totals["used"] or 0),
+    )
+
+
+# ---- what several pages show
+
+
+def current_announcement(*, now: datetime) -> Announcement | None:
+    """Return the current announcement of the operator, if any."""
+    return Announcement.objects.shown(now=now).first()
+
+
+def latest_chain_link() -> ChainLink | None:
+    """Return the head of the public chain."""
+    return ChainLink.objects.last()
+
+
+def read_charted() -> tuple[int | None, int | None]:
+    """Return what charts depend on: the last booked round and the operator's last ruling."""
+    booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
+    return (
+        booked.values_list("pk", flat=True).first(),
+        Ruling.objects.values_list("pk", flat=True).first(),
     )

@@ -1,6 +1,6 @@
-"""The lines that install and update the client: one place for the page, the docs and the tests.
+"""The commands that install and update the client, for the page, the docs and the tests.
 
-Each names this site's package index and no other, so that no stranger's `swarm-node` can be taken.
+Each names only this site's package index, so that no other index can provide `swarm-node`.
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ Tool = Literal["uv", "pipx", "venv"]
 BUILDS: tuple[Build, ...] = ("cpu", "cuda")
 TOOLS: tuple[Tool, ...] = ("uv", "pipx", "venv")
 
-# Where the lines with `venv` install: Debian refuses an installation beside its own packages.
+# Where the `venv` commands install: Debian refuses to install beside its own packages.
 FOLDER = "~/.swarm-node"
 _MEGABIT = 1e6 / 8
-# The link for which the page says how long it takes.
+# The link speed for which the page states the time.
 LINK_MEGABITS = 100
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an installation takes: bytes to download and on disk, and seconds.
+    """The cost of an installation: bytes to download and on disk, and seconds.
 
-    `seconds` is the time on two cores behind a fast link (`python -m bench.joining`).
+    `seconds` is the time on two cores with a fast link (`python -m bench.joining`).
     """
 
     download: int
@@ -43,7 +43,7 @@ class Cost:
 
     @property
     def minutes(self) -> int:
-        """How long it takes behind a link of LINK_MEGABITS, in begun minutes."""
+        """The time with a link of LINK_MEGABITS, in minutes, rounded up."""
         return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
 
 
@@ -62,14 +62,14 @@ COSTS: dict[Build, dict[Tool, Cost]] = {
 
 
 def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
-    """Return what to run in a shell, by build of PyTorch and by the tool that installs."""
+    """Return the shell commands to install, by build of PyTorch and by tool."""
     return {build: _install_from(index) for build, index in _name_indexes(site_url).items()}
 
 
 def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
-    """Return what brings a newer client into what the lines above installed.
+    """Return the shell commands to update what the commands above installed.
 
-    The client prints the same lines when it is too old (`node_client.storage.installation`).
+    The client prints the same commands when it is too old (`node_client.storage.installation`).
     """
     return {build: _update_from(index) for build, index in _name_indexes(site_url).items()}
 

@@ -1,19 +1,26 @@
-"""What the lab answers: whether sharing helps, question by question, and report by report."""
+"""The lab's answers: whether sharing helps, question by question, and report by report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from django.http import Http404
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from swarm_web.dashboard.charts.lab import Style, style_arms
-from swarm_web.dashboard.charts.lab_sketch import Sketch, draw_sketch
+from swarm_web.dashboard.charts.lab import Sketch, Style, draw_sketch, style_arms
 from swarm_web.errors import RequestError
 from swarm_web.lab.shape import LEVEL, LabArm, LabComparison, LabFinding, Outcome, PublishedReport
-from swarm_web.lab.shelf import LabSummary, ReportFolder, Unreadable, list_published, read_summary
+from swarm_web.lab.shelf import (
+    LabSummary,
+    ReportFolder,
+    Unreadable,
+    find_published,
+    list_published,
+    read_summary,
+)
 
-Verdict = Literal["helps", "hurts", "unclear", "explored", "unmeasured"]
+LabVerdict = Literal["helps", "hurts", "unclear", "explored", "unmeasured"]
 
 # In the order in which a reader asks them.
 QUESTIONS: dict[str, Promise] = {
@@ -27,7 +34,7 @@ QUESTIONS: dict[str, Promise] = {
     "poisoning": _("How much damage do hostile nodes do?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
-# How many findings of a question are shown before the others are asked for.
+# Number of findings of a question that are shown immediately.
 _SHOWN = 3
 OUTCOMES: dict[Outcome, Promise] = {
     "own": _("cumulative own reward"),
@@ -42,7 +49,7 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding with the report that it is from; None where that is not published here."""
+    """A finding with its report; None if the report is not published here."""
 
     finding: LabFinding
     source: ReportFolder | None
@@ -60,17 +67,17 @@ class Found:
 
 @dataclass(frozen=True)
 class Grid:
-    """Findings as a table: a row for each experiment, with its name, and a column for each arm."""
+    """Findings as a table, with a row for each experiment and a column for each arm."""
 
     arms: list[str]
     rows: list[tuple[str, list[Found | None]]]
 
 
 @dataclass(frozen=True)
-class QuestionReport:
-    """One question and what was found; `confirmed` is a recipe that won everywhere.
+class LabQuestion:
+    """One question with its findings; `confirmed` is whether a recipe won everywhere.
 
-    `pending` comparisons were announced and are still to be measured.
+    `pending` is the number of announced comparisons that are not measured yet.
     """
 
     key: str
@@ -81,22 +88,22 @@ class QuestionReport:
 
     @property
     def judged(self) -> list[bool]:
-        """Of each finding of which something was expected, whether it is so."""
+        """For each finding with an expectation, whether the expectation holds."""
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
 
     @property
     def first(self) -> list[Found]:
-        """The findings that are shown at once."""
+        """The findings that are shown immediately."""
         return self.found[:_SHOWN]
 
     @property
     def others(self) -> list[Found]:
-        """The findings after these."""
+        """The remaining findings."""
         return self.found[_SHOWN:]
 
     @property
     def holding(self) -> int:
-        """How many findings are as expected."""
+        """Number of findings as expected."""
         return sum(self.judged)
 
     @property
@@ -114,21 +121,21 @@ class QuestionReport:
 
 @dataclass(frozen=True)
 class LabAnswer:
-    """The lab's answer to "Does sharing help?"; `found` is None where it has none."""
+    """The lab's answer to "Does sharing help?"; `found` is None if it has none."""
 
-    verdict: Verdict
+    verdict: LabVerdict
     found: Found | None
     ours: bool
 
     @property
     def source(self) -> ReportFolder | None:
-        """The report that the answer is from, if it is published here."""
+        """The report of the answer, if it is published here."""
         return self.found.source if self.found else None
 
 
 @dataclass(frozen=True)
-class Row:
-    """An arm as tables show it: its ink, its gain over the baseline, and the paper's."""
+class ArmRow:
+    """An arm as tables show it: its style, its gain over the baseline, and the paper's gain."""
 
     arm: LabArm
     style: Style
@@ -138,19 +145,54 @@ class Row:
 
 
 def read_answer() -> LabAnswer:
-    """Return the lab's answer, as the home page and Compare give it."""
+    """Return the lab's answer, as shown on the home page and on Compare."""
     summary = read_summary()
     questions = read_questions(summary, list_published())
     first = next(iter(questions[0].found), None)
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
 
 
+@dataclass(frozen=True)
+class LabOverview:
+    """The lab's answer, every question, and all published reports."""
+
+    answer: LabAnswer
+    questions: list[LabQuestion]
+    published: list[ReportFolder]
+
+    @property
+    def main(self) -> PublishedReport | None:
+        """The report of the answer, if it can be read."""
+        return self.answer.source.report if self.answer.source else None
+
+    @property
+    def recipe(self) -> LabQuestion:
+        """The question about a better recipe."""
+        return next(question for question in self.questions if question.key == "recipe")
+
+
+def read_overview() -> LabOverview:
+    """Read what the lab's page shows."""
+    published = list_published()
+    questions = read_questions(read_summary(), published)
+    return LabOverview(read_answer(), questions, published)
+
+
+def load_published(name: str) -> ReportFolder:
+    """Return the report of that name. Raises Http404."""
+    published = find_published(name)
+    if published is None:
+        raise Http404
+    return published
+
+
 def read_questions(
     summary: LabSummary | None, published: Sequence[ReportFolder]
-) -> list[QuestionReport]:
-    """Return every question with what was found, as far as there is a summary.
+) -> list[LabQuestion]:
+    """Return every question with its findings, if there is a summary.
 
-    A finding's source is the report beside the summary, never one of that name in another folder.
+    A finding's source is the report beside the summary, never a report of that name in another
+    folder.
     """
     beside = summary.folder if summary else None
     sources = {
@@ -161,7 +203,7 @@ def read_questions(
         answer = summary.answers.get(key) if summary else None
         findings = answer.figures if answer else []
         questions.append(
-            QuestionReport(
+            LabQuestion(
                 key,
                 words,
                 [Found(each, sources.get(each.report)) for each in findings],
@@ -172,7 +214,7 @@ def read_questions(
     return questions
 
 
-def _judge(found: Found | None) -> Verdict:
+def _judge(found: Found | None) -> LabVerdict:
     if found is None:
         return "unmeasured"
     if found.finding.phase == "exploratory":
@@ -182,13 +224,13 @@ def _judge(found: Found | None) -> Verdict:
     return "helps" if found.comparison.difference > 0 else "hurts"
 
 
-def tell_arms(report: PublishedReport) -> list[Row]:
-    """Return a report's arms, each beside the paper's arm of the same name."""
+def list_arms(report: PublishedReport) -> list[ArmRow]:
+    """Return a report's arms, each with the paper's arm of the same name."""
     styles = style_arms([arm.name for arm in report.arms])
     paper = {arm.name: arm.gain for arm in report.paper}
     gains = report.gains
     return [
-        Row(
+        ArmRow(
             arm,
             styles[arm.name],
             gains.get(arm.name),
@@ -200,7 +242,7 @@ def tell_arms(report: PublishedReport) -> list[Row]:
 
 
 def sketch_answer(answer: LabAnswer) -> Sketch | None:
-    """Draw the two arms that the answer compares; None where their report cannot be read."""
+    """Draw the two arms that the answer compares; None if their report cannot be read."""
     if answer.found is None or answer.source is None:
         return None
     report = answer.source.report

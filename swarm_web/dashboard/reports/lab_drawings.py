@@ -1,6 +1,6 @@
-"""The figures of a lab report, each with the table that says the same; pure."""
+"""A lab report in figures: the formatting of its numbers, and its charts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,25 +15,89 @@ from swarm_web.dashboard.charts.lab import (
     draw_onset,
     style_arms,
 )
-from swarm_web.dashboard.reports import amounts
-from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.dashboard.charts.parts import TabledChart, Value
 from swarm_web.errors import RequestError
-from swarm_web.lab.shape import LabCurve, LabOnset, PublishedReport
+from swarm_web.lab.shape import LabComparison, LabCurve, LabOnset, PublishedReport
 
-# So many rows has the table of a curve, about.
+NONE = "–"
+_MINUS = "\u2212"
+_THIN = "\u202f"
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+# Approximate number of rows in the table of a curve.
 _ROWS = 20
+_SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
+
+
+# ---- numbers
+
+
+def write_gain(ratio: float | None) -> str:
+    """Write a ratio as a change: `+94 %` for 1.94."""
+    if ratio is None:
+        return NONE
+    return f"{_sign(ratio - 1)}{abs(ratio - 1):.0%}".replace("%", f"{_THIN}%")
+
+
+def write_amount(value: float | None) -> str:
+    """Write a number with three significant digits, and large ones with thousands separators."""
+    if value is None:
+        return NONE
+    if value < 0:
+        return _MINUS + write_amount(-value)
+    if value >= 1000:
+        return f"{value:,.0f}".replace(",", _THIN)
+    text = f"{value:.3g}"
+    text = text if "e" not in text else f"{value:.1e}"
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def write_signed(value: float) -> str:
+    """Write a difference with its sign."""
+    return _sign(value) + write_amount(abs(value))
+
+
+def write_bytes(count: float) -> str:
+    """Write a number of bytes in the largest unit of which there is one."""
+    for size, unit in _SIZES:
+        if count >= size:
+            return f"{write_amount(count / size)}{_THIN}{unit}"
+    return f"{count:.0f}{_THIN}B"
+
+
+def write_change(found: LabComparison) -> str:
+    """Write an arm's change: its gain, or the difference if the baseline earned nothing."""
+    return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
+
+
+def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
+    """Write the ends of the interval of `write_change`; None without an interval."""
+    if found.gain is None:
+        return _write_ends(found.difference_low, found.difference_high, write_signed)
+    return _write_ends(found.gain_low, found.gain_high, write_gain)
+
+
+def _write_ends(
+    low: float | None, high: float | None, write: Callable[[float], str]
+) -> tuple[str, str] | None:
+    return None if low is None or high is None else (write(low), write(high))
+
+
+def _sign(value: float) -> str:
+    return _MINUS if value < 0 else "+"
+
+
+# ---- charts
 
 
 @dataclass(frozen=True)
 class CurveWords:
-    """What a curve is called, what its axis says, and what a reader must know of it."""
+    """The title of a curve, the label of its axis, and notes for readers."""
 
     title: Promise
     axis: Promise
     note: Promise
 
 
-_SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 CURVES: dict[str, CurveWords] = {
     "cumulative": CurveWords(
         gettext_lazy("Cumulative own reward"),
@@ -65,15 +129,15 @@ CURVES: dict[str, CurveWords] = {
 
 @dataclass(frozen=True)
 class CurveDrawing:
-    """A curve's drawing with its words, and its name in the figure's address."""
+    """A curve's chart with its words, and its name in the figure's address."""
 
     key: str
     words: CurveWords
-    drawing: Drawing
+    drawing: TabledChart
 
 
 def draw_report(report: PublishedReport) -> list[CurveDrawing]:
-    """Return the drawings of all curves that were measured."""
+    """Return the charts of all curves that were measured."""
     return [
         CurveDrawing(key, words, drawing)
         for key, words in CURVES.items()
@@ -81,21 +145,21 @@ def draw_report(report: PublishedReport) -> list[CurveDrawing]:
     ]
 
 
-def draw_cumulative(report: PublishedReport) -> Drawing:
-    """Return the main figure: every report has it."""
+def draw_cumulative(report: PublishedReport) -> TabledChart:
+    """Return the main chart: every report has it."""
     return _draw_known(report, "cumulative", _curves_of(report, "cumulative"))
 
 
-def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Drawing:
-    """Return the drawing of that name; `arm` is whose difference is drawn. Raises RequestError."""
-    drawn: Drawing | None
+def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> TabledChart:
+    """Return the chart of that name; `arm` is whose difference is drawn. Raises RequestError."""
+    drawn: TabledChart | None
     if chart == "difference":
         onset = choose_onset(report, arm)
         drawn = draw_difference(report, onset) if onset else None
     elif chart == "mechanism":
-        drawn = tell_mechanism(report)
+        drawn = chart_mechanism(report)
     elif chart == "cost":
-        drawn = tell_cost(report)
+        drawn = chart_cost(report)
     else:
         drawn = _draw_curve(report, chart) if chart in CURVES else None
     if drawn is None:
@@ -108,7 +172,7 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Drawi
 
 
 def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
-    """Return an arm's difference over rounds: the first one's if none is asked for."""
+    """Return an arm's difference over rounds, by default the first arm's."""
     if arm is None:
         return next(iter(report.onsets), None)
     for onset in report.onsets:
@@ -121,32 +185,32 @@ def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
     )
 
 
-def draw_difference(report: PublishedReport, onset: LabOnset) -> Drawing:
+def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
     """Draw an arm's difference from the baseline over rounds, with the band of chance."""
     style = style_arms([arm.name for arm in report.arms])[onset.arm]
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_onset, onset, against=report.baseline, style=style),
         columns=[_("Round"), _("Difference"), _("± expected by chance")],
         rows=[
             [
                 onset.rounds[at],
-                amounts.write_signed(onset.difference[at]),
-                amounts.write_amount(onset.band[at]),
+                write_signed(onset.difference[at]),
+                write_amount(onset.band[at]),
             ]
             for at in _few(len(onset.rounds))
         ],
     )
 
 
-def tell_mechanism(report: PublishedReport) -> Drawing:
+def chart_mechanism(report: PublishedReport) -> TabledChart:
     """Draw each arm's gain over what its training sets could teach."""
     rows: list[list[Value]] = []
     for arm in report.arms:
         found = report.gains.get(arm.name)
-        low, high = (found and amounts.write_change_ends(found)) or (None, None)
-        gain = amounts.write_change(found) if found else _("baseline")
-        rows.append([arm.name, amounts.write_amount(arm.informative_in_set), gain, low, high])
-    return Drawing(
+        low, high = (found and write_change_ends(found)) or (None, None)
+        gain = write_change(found) if found else _("baseline")
+        rows.append([arm.name, write_amount(arm.informative_in_set), gain, low, high])
+    return TabledChart(
         draw=partial(draw_mechanism, report, styles=style_arms([arm.name for arm in report.arms])),
         columns=[
             _("Arm"),
@@ -159,17 +223,17 @@ def tell_mechanism(report: PublishedReport) -> Drawing:
     )
 
 
-def tell_cost(report: PublishedReport) -> Drawing:
+def chart_cost(report: PublishedReport) -> TabledChart:
     """Draw what each arm costs in generation and communication."""
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
         columns=[_("Arm"), _("Tokens"), _("Bytes exchanged"), _("Own reward")],
         rows=[
             [
                 arm.name,
-                amounts.write_amount(arm.tokens),
-                amounts.write_bytes(arm.bytes),
-                amounts.write_amount(arm.own.value),
+                write_amount(arm.tokens),
+                write_bytes(arm.bytes),
+                write_amount(arm.own.value),
             ]
             for arm in report.arms
         ],
@@ -181,18 +245,18 @@ def _curves_of(report: PublishedReport, key: str) -> dict[str, LabCurve]:
     return {name: curve for name, curve in found.items() if curve is not None}
 
 
-def _draw_curve(report: PublishedReport, key: str) -> Drawing | None:
+def _draw_curve(report: PublishedReport, key: str) -> TabledChart | None:
     curves = _curves_of(report, key)
     return _draw_known(report, key, curves) if curves else None
 
 
-def _draw_known(report: PublishedReport, key: str, curves: Mapping[str, LabCurve]) -> Drawing:
+def _draw_known(report: PublishedReport, key: str, curves: Mapping[str, LabCurve]) -> TabledChart:
     styles = style_arms([arm.name for arm in report.arms])
     banded = any(curve.low for curve in curves.values())
     columns = [_("Round")]
     for name in curves:
         columns += [name, "95 %"] if banded else [name]
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_curves, curves, styles=styles, title=str(CURVES[key].axis)),
         columns=columns,
         rows=_tabulate(curves, banded=banded),
@@ -217,5 +281,5 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
 
 
 def _few(count: int) -> Sequence[int]:
-    """Return an even choice of so many places, the last one among them."""
+    """Return evenly spaced indices, including the last one."""
     return range(count - 1, -1, -max(1, count // _ROWS))[::-1]

@@ -3,28 +3,106 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
-from judge.models import Score, Season
-from judge.selectors import shown_season
+from django.db.models import Count, Max
+from django.shortcuts import get_object_or_404
+
+from judge.models import Answer, Score, Season
+from judge.selectors.scores import results_of_node
+from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval, macro_interval
+from swarm_web.accounts.selectors import public_owner_of
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.reports.answer_speed import AnswerSpeed, read_answer_speed
-from swarm_web.dashboard.reports.conduct import HandOut, tell
-from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
-from swarm_web.dashboard.reports.lineup import Lift, measure_lift
-from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
-from swarm_web.dashboard.reports.turn import Turn, read_turn
-from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
+from swarm_web.dashboard.reports.board import Lift, measure_lift
+from swarm_web.dashboard.reports.conduct import HandOut, describe_hand_out
+from swarm_web.dashboard.reports.node_charts import WINDOW, read_bases, scores_since_start
+from swarm_web.dashboard.reports.node_health import (
+    NodeHealth,
+    Place,
+    SeatStatus,
+    judge_health,
+    read_seat_status,
+)
+from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_rulings
+from swarm_web.keyset import Keyset, KeyText, Listing
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import delivered_to_others, find_conduct
+from swarm_web.relay.selectors import delivered_to_others, find_conduct, training_points
 
-# Results of so many rounds are listed, and of fewer on the page; charts reach further.
+# Honest nodes also pause and update their weights in training: nodes of the demo, which are idle
+# for most of a step, answer four times as fast.
+SUSPICIOUS_RATIO = 100.0
+# Number of results in the API, and on the page; charts show more.
 LISTED_ROUNDS = 60
 SHOWN_ROUNDS = 15
-# Columns of scores and rounds that no report tells, and that are large.
+# Large columns of scores and rounds that no report uses.
 _UNTOLD = ("answered", "solved", "round__rules", "round__secret")
+
+
+# ---- answer speed
+
+
+@dataclass(frozen=True)
+class AnswerSpeed:
+    """How fast a node's answers arrived in round `number`: `answers` within `milliseconds`.
+
+    The time starts when the questions are sent. `training` is the number of completions that the
+    node generates per second in training, as it reports; None if it reported too little.
+    """
+
+    number: int
+    answers: int
+    milliseconds: int
+    training: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Answers per second, divided by completions per second in training."""
+        if not self.training:
+            return None
+        return 1000 * self.answers / max(1, self.milliseconds) / self.training
+
+    @property
+    def times(self) -> int:
+        """The ratio as a whole number; 0 if it is unknown."""
+        return round(self.ratio or 0)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the node's model is too slow to have generated the answers."""
+        return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
+
+
+def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
+    """Return the speed in the node's last result; None if the node answered nothing there."""
+    answers = Answer.objects.filter(node=node, question__round=last.round_id)
+    found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
+    if not found["answers"] or found["latency_ms"] is None:
+        return None
+    return AnswerSpeed(
+        number=last.round.number,
+        answers=found["answers"],
+        milliseconds=found["latency_ms"],
+        training=_training_speed(node, season),
+    )
+
+
+def _training_speed(node: Node, season: Season) -> float | None:
+    """Return the completions per second between the last two training reports."""
+    points = training_points(node, season_id=season.pk, limit=2)
+    if len(points) < 2:
+        return None
+    before, now = points
+    steps, seconds = now.step - before.step, (now.at - before.at).total_seconds()
+    if steps <= 0 or seconds <= 0:
+        return None
+    rollouts = season.batch or season.local + season.external
+    return steps * rollouts * season.completions / seconds
+
+
+# ---- the report
 
 
 @dataclass(frozen=True)
@@ -39,15 +117,36 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class NodeReport:
-    """What is known of a node; `scores` are its results in the season, newest first.
+class NodeLine:
+    """A node in a list, and whether it is connected."""
 
-    `row` is its line of the season's leaderboard, `lift` its distance from the same model
-    untrained, and `ranked` how many nodes have a rank. `turn` is its part in the round that goes
-    on, and `speed` how fast it answered in the newest of its results. `signing_keys` are those that
-    it signed with, oldest first. `delivered_to_others` is how many times its rollouts were given to
-    other nodes; None if that is not known. `hand_out` is why its rollouts are handed out
-    less than those of others; None if they are not.
+    node: Node
+    connected: bool
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """The standing of a node that has no line on the leaderboard."""
+
+    rank: None = None
+    remark: str = ""
+    score: None = None
+    interval: None = None
+    n: int = 0
+    rounds: int = 0
+    missed: int = 0
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """What is known about a node; `scores` are its results in the season, newest first.
+
+    `row` is its line of the season's leaderboard, `lift` the difference from the same model
+    untrained, and `ranked` the number of nodes with a rank. `seat` is its state in the current
+    round, and `speed` how fast it answered in its latest result. `signing_keys` are the keys that
+    it has signed with, oldest first. `delivered_to_others` counts how often its rollouts were
+    delivered to other nodes; None if unknown. `hand_out` is why its rollouts are handed out less
+    often than others; None if they are not.
     """
 
     node: Node
@@ -58,19 +157,80 @@ class NodeReport:
     ranked: int
     cells: list[Cell]
     scores: list[Score]
-    turn: Turn | None
+    seat: SeatStatus | None
     speed: AnswerSpeed | None
     contribution: Contribution | None
     delivered_to_others: int | None
     hand_out: HandOut | None
     rulings: list[RulingLine]
     signing_keys: list[NodeKey]
-    verdict: Verdict
+    verdict: NodeHealth
 
     @property
     def dropped(self) -> list[tuple[str, int]]:
-        """How many rollouts of others it did not train on, by the reasons that it names itself."""
+        """Number of rollouts of others that it did not train on, by the reasons that it reports."""
         return sorted(self.contribution.external_dropped.items()) if self.contribution else []
+
+    @property
+    def season_name(self) -> str | None:
+        """The season's name; None before the first one."""
+        return self.season.name if self.season else None
+
+    @property
+    def standing(self) -> LeaderboardRow | Unjudged:
+        """The node's line of the leaderboard; `Unjudged` if it has none."""
+        return self.row or Unjudged()
+
+    @property
+    def cells_by_dataset(self) -> dict[str, Cell]:
+        """The node's shares by dataset."""
+        return {cell.dataset: cell for cell in self.cells}
+
+    @property
+    def over_base(self) -> float | None:
+        """How far the score lies above that of the same model untrained."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The interval of that difference."""
+        return self.lift.interval if self.lift else None
+
+    @cached_property
+    def participation(self) -> Contribution:
+        """The node's contribution to the season; all zeros if it has none."""
+        return self.contribution or Contribution()
+
+    @property
+    def declarations_count(self) -> bool:
+        """Whether the node's declarations of informative rollouts are trusted."""
+        return self.participation.declarations_lapsed_at is None
+
+    @property
+    def score_reports(self) -> list[ScoreReport]:
+        """The results with their intervals and advice."""
+        return [ScoreReport(score) for score in self.scores]
+
+
+def load_node(name: str) -> Node:
+    """Return the node of that name. Raises Http404."""
+    return get_object_or_404(Node, name=name)
+
+
+def read_owner(node: Node) -> str:
+    """Return the name of a node's owner; empty if there is none with a public profile."""
+    return public_owner_of(node)
+
+
+def list_nodes_by_name(start: str) -> Listing[Node]:
+    """List the nodes whose names begin with `start`, by name."""
+    nodes = Node.objects.filter(name__startswith=start)
+    return Listing(nodes, Keyset("name", kind=tuple[KeyText]))
+
+
+def list_results_of_node(node: Node) -> Listing[Score]:
+    """List a node's results in the closed rounds of all seasons, newest round first."""
+    return Listing(results_of_node(node), Keyset("-round__number"))
 
 
 def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:
@@ -83,7 +243,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         else None
     )
     scores = list(scores_since_start(node, season).defer(*_UNTOLD)[:rounds]) if season else []
-    turn = read_turn(node, season, now=now) if season else None
+    seat = read_seat_status(node, season, now=now) if season else None
     connected = node.is_connected(now=now)
     return NodeReport(
         node=node,
@@ -94,7 +254,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         ranked=_count_ranked(season) if season else 0,
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
-        turn=turn,
+        seat=seat,
         speed=read_answer_speed(node, season, scores[0]) if season and scores else None,
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
@@ -107,23 +267,23 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             season_runs=season is not None and season.state == Season.State.RUNNING,
             scores=scores,
             place=_describe_place(row, season=season),
-            turn=turn,
+            seat=seat,
         ),
     )
 
 
 def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
     row = find_conduct(node, season_id=season.pk) if season else None
-    return tell(row) if row and row.is_held else None
+    return describe_hand_out(row) if row and row.is_held else None
 
 
 def _count_ranked(season: Season) -> int:
-    """Count them for everybody who asks in this moment: it takes a walk through all standings."""
+    """Return the number of ranked nodes, cached because it scans all standings."""
     return keep_briefly(f"ranked:{season.pk}", lambda: count_ranked(season, WINDOW))
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
-    """Return the cells, dataset -> (correct, n), by dataset with their intervals."""
+    """Return the cells, dataset -> (correct, n), sorted by dataset, with their intervals."""
     return [
         Cell(dataset, correct, n, correct / n, macro_interval(correct / n, n))
         for dataset, (correct, n) in sorted(cells.items())

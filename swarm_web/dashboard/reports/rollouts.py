@@ -1,4 +1,4 @@
-"""Rollouts as pages show them: what a search asks for, and cards with what our verifier found."""
+"""Rollouts as pages show them: searches, cards with verdicts, and who learned from whom."""
 
 import re
 from collections.abc import Mapping
@@ -6,26 +6,44 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from django.http import Http404
+
 from judge.models import Season
-from judge.selectors import shown_season
+from judge.selectors.seasons import shown_season
+from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
 from swarm_web.errors import RequestError
+from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.relay.models import ArchivedRollout
-from swarm_web.relay.selectors import Cursor, Outcome, RolloutFilters, search_rollouts
+from swarm_web.relay.selectors import (
+    Cursor,
+    Outcome,
+    RolloutFilters,
+    RolloutPage,
+    exchanges_in,
+    find_rollout,
+    search_rollouts,
+)
 
 PAGE_CARDS = 20
-# Of a list's card: enough to see what sets right and wrong apart.
+# On the cards of a list: enough to compare a right and a wrong one.
 SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
+RewardSpread = Literal["mixed", "right", "wrong"]
+# Number of links that a picture can show distinctly.
+SHOWN_LINKS = 20
+_HOUR = timedelta(hours=1)
+_FORMAT = "%Y-%m-%dT%H"
+_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
 
-Spread = Literal["mixed", "right", "wrong"]
+
+# ---- the archive
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One completion with our verifier's verdict; `number` is its place, from 1."""
+    """One completion with our verifier's verdict; `number` is its position, from 1."""
 
     number: int
     text: str
@@ -36,19 +54,19 @@ class Shown:
 
 @dataclass(frozen=True)
 class Card:
-    """A rollout with the completions that are shown of it; `hidden` are left out."""
+    """A rollout with the completions that are shown; `hidden` ones are left out."""
 
     rollout: ArchivedRollout
     completions: list[Shown]
 
     @property
     def hidden(self) -> int:
-        """How many completions are not shown."""
+        """Number of completions that are not shown."""
         return len(self.rollout.completions) - len(self.completions)
 
     @property
-    def spread(self) -> Spread:
-        """Whether rewards differ: only then is there anything to learn from this rollout."""
+    def spread(self) -> RewardSpread:
+        """Whether rewards differ: otherwise nothing can be learned from this rollout."""
         solved = self.rollout.solved or 0
         if 0 < solved < self.rollout.total:
             return "mixed"
@@ -56,13 +74,13 @@ class Card:
 
     @property
     def more_learners(self) -> int:
-        """How many nodes learned from it besides those that are named."""
+        """Number of nodes that learned from it and are not named."""
         return max(0, self.rollout.learned_by - len(self.rollout.learners))
 
 
 @dataclass(frozen=True)
 class RolloutQuery:
-    """A page of rollouts, as its address asks for it; `season` is a name, empty for the shown."""
+    """The query of a page of rollouts; `season` is a name, empty for the shown season."""
 
     filters: RolloutFilters
     season: str = ""
@@ -70,14 +88,14 @@ class RolloutQuery:
 
     @property
     def narrowed(self) -> bool:
-        """Tell whether anything but a season is asked for."""
+        """Whether the query filters by anything other than the season."""
         asked = self.filters
         return any((asked.words, asked.author, asked.dataset, asked.model, asked.outcome))
 
 
 @dataclass(frozen=True)
 class RolloutList:
-    """A page of cards; `later` is the next page's cursor, empty on the last one."""
+    """A page of cards; `later` is the cursor of the next page, empty on the last one."""
 
     query: RolloutQuery
     season: Season | None
@@ -92,7 +110,7 @@ class RolloutList:
 
 
 def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
-    """Return what a query string asks for. Raises RequestError."""
+    """Return the parsed query string of the page. Raises RequestError."""
     outcome = params.get("outcome", "")
     if outcome not in _OUTCOMES:
         raise RequestError(
@@ -115,7 +133,7 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
 
 
 def _clean(text: str) -> str:
-    """Return what was asked, without the NUL that Postgres refuses and the spaces around it."""
+    """Return a text without surrounding spaces and without NUL, which Postgres rejects."""
     return text.replace("\0", "").strip()[:200]
 
 
@@ -143,8 +161,32 @@ def read_rollouts(query: RolloutQuery) -> RolloutList:
     )
 
 
+def load_card(pk: int) -> Card:
+    """Return a rollout's card with all of its completions. Raises Http404."""
+    found = find_rollout(pk)
+    if found is None:
+        raise Http404
+    return make_card(found)
+
+
+def find_archived(
+    *,
+    author: str,
+    learner: str,
+    dataset: str,
+    outcome: str,
+    after: tuple[datetime, int] | None,
+    limit: int,
+) -> RolloutPage:
+    """Return a page of the archive's rollouts, newest first, after a rollout's time and id."""
+    filters = RolloutFilters(
+        author=author, learner=learner, dataset=dataset, outcome=Outcome(outcome)
+    )
+    return search_rollouts(filters, limit=limit, after=Cursor(*after) if after else None)
+
+
 def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
-    """Return a rollout's card with at most so many completions, right and wrong ones if it can."""
+    """Return a rollout's card with up to `most` completions, right and wrong ones if possible."""
     shown = [
         Shown(
             number,
@@ -164,28 +206,87 @@ def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    """Return a place in the order newest first as text: microseconds, and the row's key."""
-    return f"{(cursor.published_at - _EPOCH) // timedelta(microseconds=1)}-{cursor.pk}"
+    """Return a cursor as text: microseconds since the epoch, and the row's key."""
+    since_epoch = (cursor.published_at - _EPOCH) // timedelta(microseconds=1)
+    return encode_numbers(since_epoch, cursor.pk)
 
 
 def decode_cursor(text: str) -> Cursor | None:
-    """Return the place that a page begins behind, None for the first. Raises RequestError."""
+    """Return the key after which a page begins, None for the first page. Raises RequestError."""
     if not text:
         return None
-    match = _CURSOR.fullmatch(text)
-    published_at = _after_epoch(int(match[1])) if match else None
-    if match is None or published_at is None:
+    try:
+        since_epoch, pk = decode_numbers(text, count=2)
+        return Cursor(_EPOCH + timedelta(microseconds=since_epoch), pk)
+    except (ValueError, OverflowError) as problem:  # OverflowError: beyond the calendar's end.
         raise RequestError(
             "query.after",
             f"There is no page after {text[:40]!r}.",
             fix="Leave it out for the first page, and follow the page's own links from there.",
+        ) from problem
+
+
+# ---- who learned from whom
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """The links of the hour that begins at `hour`, strongest first."""
+
+    season: Season | None
+    hour: datetime
+    links: list[FlowLink]
+    picture: FlowPicture
+    is_now: bool
+
+    @property
+    def end(self) -> datetime:
+        """When the hour ends."""
+        return self.hour + _HOUR
+
+    @property
+    def earlier(self) -> str:
+        """The previous hour, as an address requests it."""
+        return format_hour(self.hour - _HOUR)
+
+    @property
+    def later(self) -> str:
+        """The next hour; empty if it has not begun."""
+        return "" if self.is_now else format_hour(self.end)
+
+
+def format_hour(hour: datetime) -> str:
+    """Write an hour in UTC, as an address requests it."""
+    return f"{hour.astimezone(UTC):{_FORMAT}}"
+
+
+def read_hour(text: str, *, now: datetime) -> datetime:
+    """Return the hour that an address requests, by default the current one. Raises RequestError."""
+    this = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if not text:
+        return this
+    hour = _parse(text)
+    if hour is None or hour > this or hour.year < 2000:
+        raise RequestError(
+            "query.hour",
+            f"There is no hour {text[:40]!r} to show.",
+            fix=f"Write a past hour in UTC, such as {format_hour(this)}, or leave it out.",
         )
-    return Cursor(published_at, int(match[2]))
+    return hour
 
 
-def _after_epoch(microseconds: int) -> datetime | None:
-    """Return a moment, or None beyond the calendar's end."""
+def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
+    """Read an hour's strongest links in a constant number of queries."""
+    season = shown_season()
+    flows = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
+    links = [FlowLink(flow.giver, flow.taker, flow.used) for flow in flows]
+    return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)
+
+
+def _parse(text: str) -> datetime | None:
+    if not _TEXT.fullmatch(text):
+        return None
     try:
-        return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
+        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+    except ValueError:
         return None

@@ -1,27 +1,106 @@
-"""A round's report. Until the round has closed it holds no question, spec, answer or score."""
+"""The report of a round; it has no question, spec, answer or score until the round has closed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, Max, QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 
-from judge.models import Question, Round, RoundSummary, Score
+from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
-from judge.selectors import count_questions, rulings_about
+from judge.selectors.rounds import count_questions, rulings_about
+from swarm_protocol.version import CLIENT_VERSION
+from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
-from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
+from swarm_web.errors import RequestError
+from swarm_web.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
+
+BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")
+
+
+# ---- rulings
+
+
+@dataclass(frozen=True)
+class RulingLine:
+    """A decision of the operator: the action, the reason as written, and what it changed."""
+
+    action: str
+    text: str
+    reason: str
+    changes: dict[str, int]
+    made_at: datetime
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """The changes as a list: in templates, a key can hide a method of a dictionary."""
+        return list(self.changes.items())
+
+
+def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
+    """Return rulings in words, in the given order."""
+    return [
+        RulingLine(
+            action=ruling.action,
+            text=_describe_action(Ruling.Action(ruling.action)),
+            reason=ruling.reason,
+            changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
+            made_at=ruling.made_at,
+        )
+        for ruling in rulings
+    ]
+
+
+def _describe_action(action: Ruling.Action) -> str:
+    said = {
+        Ruling.Action.VOID: _("The operator excluded this round from all scores."),
+        Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
+        Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
+        Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
+        Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
+    }
+    return said[action]
+
+
+# ---- scores
+
+
+def advise(reason: str) -> str:
+    """Return what helps against a Score.Reason; empty for a complete result."""
+    advice = {
+        Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
+        Score.Reason.UNSCORED: _(
+            "No action needed: this does not lower the score. If it happens often, tell "
+            "the operator."
+        ),
+        Score.Reason.NOT_OFFERED: _(
+            "Check what its terminal showed while the round was open: the node was busy, "
+            "stuck or offline. Missing a round does not lower the score."
+        ),
+        Score.Reason.DECLINED: _(
+            "Let all your nodes answer the rounds they are invited to, or stop them "
+            "before a round opens."
+        ),
+        Score.Reason.CAME_LATE: _("No action needed: leave it running for the next round."),
+    }
+    return advice.get(Score.Reason(reason), "")
+
+
+# ---- the round
 
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question: `solved` of the `counted` nodes for which it counts were right.
+    """A revealed question: `solved` of the `counted` nodes for which it counts solved it.
 
-    It does not count for those of the `seated` nodes whose answer could not be graded in time.
+    It does not count for nodes, of the `seated` ones, whose answer could not be graded in time.
     """
 
     question: Question
@@ -31,7 +110,7 @@ class QuestionReport:
 
     @property
     def index(self) -> int:
-        """The index that, with the season's seed, makes the question again."""
+        """The index that generates the question again, together with the season's seed."""
         return int(self.question.spec["index"])
 
     @property
@@ -40,9 +119,27 @@ class QuestionReport:
         return self.solved / self.counted if self.counted else None
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreReport:
+    """A node's result in a round, with its interval and advice."""
+
+    score: Score
+
+    @property
+    def interval(self) -> Interval | None:
+        """The score's interval at 95 %."""
+        low, high = self.score.interval_low, self.score.interval_high
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def advice(self) -> str:
+        """What helps; empty for a complete result."""
+        return advise(self.score.reason)
+
+
 @dataclass(frozen=True)
 class Revelation:
-    """What decided a round's questions: with it anybody can draw them again."""
+    """What determined a round's questions: anybody can draw them again from it."""
 
     secret: str
     rules: dict[str, Any]
@@ -50,9 +147,9 @@ class Revelation:
 
 @dataclass(frozen=True)
 class BeaconReport:
-    """The value of the public beacon that is mixed with a round's secret; null until it is there.
+    """The value of the public beacon that is mixed with a round's secret; null until it is known.
 
-    `round` is the beacon's own, whose value was not published before `emitted_at`.
+    `round` is the beacon's own round, whose value was not published before `emitted_at`.
     """
 
     chain: str
@@ -64,7 +161,7 @@ class BeaconReport:
 
 @dataclass(frozen=True)
 class Lead:
-    """The best result of the nodes that compete: `nodes` have it, and `node` is one of them."""
+    """The best result of the competing nodes: `nodes` have it, and `node` is one of them."""
 
     node: str
     correct: int
@@ -75,11 +172,10 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round, and after it closed its questions.
+    """A round, with its questions after it has closed.
 
-    `seen_before` of its questions the season had asked in earlier rounds.
-    A round that was closed before it became void keeps its revealed questions and loses its
-    scores and its lead.
+    `seen_before` of its questions had been asked in earlier rounds of the season. A round that
+    became void after it closed keeps its revealed questions, and loses its scores and its lead.
     """
 
     round: Round
@@ -94,7 +190,7 @@ class RoundReport:
 
     @cached_property
     def beacon(self) -> BeaconReport | None:
-        """The beacon that the round's rules name, if they do."""
+        """The beacon that the round's rules name, if any."""
         if "beacon" not in self.round.rules:
             return None
         named = msgspec.convert(self.round.rules["beacon"], Beacon)
@@ -108,13 +204,83 @@ class RoundReport:
         )
 
     @cached_property
-    def scores(self) -> list[Score]:
-        """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
-        return list(scores_of(self.round).defer("answered", "solved"))
+    def scores(self) -> list[ScoreReport]:
+        """All scores, best first, thousands of them: pages read a `Sheet` instead."""
+        return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
+
+    @property
+    def secret(self) -> str | None:
+        """The secret in hexadecimal; None until it is revealed."""
+        return self.revelation.secret if self.revelation else None
+
+    @property
+    def rules(self) -> dict[str, Any] | None:
+        """What the questions were drawn by; None until it is revealed."""
+        return self.revelation.rules if self.revelation else None
+
+
+@dataclass(frozen=True)
+class RoundEdition:
+    """The version of a revealed round's answer: its ETag, and the number of its scores."""
+
+    etag: str
+    rows: int
+
+
+def load_round(number: int) -> Round:
+    """Return the round of that number with its season. Raises Http404."""
+    return get_object_or_404(Round.objects.select_related("season"), number=number)
+
+
+def load_revealed_round(number: int, *, status_at: str) -> Round:
+    """Return a round that has closed; `status_at` is an address that shows its phase.
+
+    Raises Http404, and RequestError while the round is sealed.
+    """
+    judge_round = load_round(number)
+    if not judge_round.is_revealed:
+        raise RequestError(
+            "round.sealed",
+            f"Round {number} is sealed: it has not closed.",
+            fix=f"Ask again when {status_at} says that it is closed.",
+            status=409,
+        )
+    return judge_round
+
+
+def read_edition(judge_round: Round) -> RoundEdition:
+    """Return the version of a revealed round's answer without reading its scores.
+
+    After a round has closed, its answer changes only with a ruling about the round or about any of
+    its nodes, or with a release (CLIENT_VERSION).
+    """
+    ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
+    rows = judge_round.scores.count()
+    state = (judge_round.season.name, judge_round.phase, judge_round.closed_at, ruling, rows)
+    digest = blake2b(repr((*state, CLIENT_VERSION)).encode(), digest_size=16)
+    return RoundEdition(f'W/"{digest.hexdigest()}"', rows)
+
+
+def list_scores_of(judge_round: Round) -> Listing[Score]:
+    """List the results of a closed round, in the order in which its nodes joined."""
+    scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
+    return Listing(scores.select_related("node", "round"), Keyset("node_id"))
+
+
+def list_questions_of(judge_round: Round) -> Listing[Question]:
+    """List a round's questions in its order."""
+    return Listing(judge_round.questions.all(), Keyset("position"))
+
+
+def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
+    """List the answers to a question in the order in which nodes joined. Raises Http404."""
+    question = get_object_or_404(Question, round=judge_round, position=position)
+    answers = Answer.objects.filter(question=question).select_related("node")
+    return Listing(answers, Keyset("node_id"))
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round that counts, best first, and absent nodes last."""
+    """Return the scores of a closed round, best first, and absent nodes last."""
     if judge_round.phase != Round.Phase.CLOSED:
         return judge_round.scores.none()
     return ordered_scores(judge_round)
@@ -122,8 +288,7 @@ def scores_of(judge_round: Round) -> QuerySet[Score]:
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
     """Return the scores of a round in the order of the index `scores_best_first`."""
-    best_first = F("score").desc(nulls_last=True)
-    return judge_round.scores.select_related("node").order_by(best_first, "node_id")
+    return BEST_FIRST.sort(judge_round.scores.select_related("node"))
 
 
 def read_round(judge_round: Round) -> RoundReport:
@@ -139,8 +304,8 @@ def read_round(judge_round: Round) -> RoundReport:
             rulings=rulings,
             **turnout,
         )
-    tell = question_teller(judge_round)
-    questions = [tell(question) for question in judge_round.questions.order_by("position")]
+    report = question_reporter(judge_round)
+    questions = [report(question) for question in judge_round.questions.order_by("position")]
     return RoundReport(
         judge_round,
         question_count=len(questions),
@@ -153,23 +318,23 @@ def read_round(judge_round: Round) -> RoundReport:
     )
 
 
-def question_teller(judge_round: Round) -> Callable[[Question], QuestionReport]:
-    """Read the tallies of a revealed round once, and return what tells its questions with them."""
+def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport]:
+    """Read the tallies of a revealed round once, and return what reports its questions."""
     summary = RoundSummary.objects.filter(round=judge_round).first()
 
-    def tell(question: Question) -> QuestionReport:
+    def report(question: Question) -> QuestionReport:
         if summary is None:
             return QuestionReport(question, solved=0, counted=0, seated=0)
         solved, counted = summary.tallies[question.position - 1]
         return QuestionReport(question, solved, counted, seated=summary.scored)
 
-    return tell
+    return report
 
 
 def _find_lead(judge_round: Round) -> Lead | None:
     competing = scores_of(judge_round).filter(node__quarantined=False).exclude(arm=Node.Arm.BASE)
     best = competing.values_list("node__name", "correct", "n", "score").first()
-    # Those who gave no answer stand last.
+    # Nodes without an answer come last.
     if best is None or (score := best[3]) is None:
         return None
     return Lead(*best[:3], score, nodes=competing.filter(score=score).count())

@@ -1,6 +1,6 @@
-"""The rounds of one season or all: who took part, how scores spread, and what came of them."""
+"""The rounds of one season or of all: turnout, spread of scores, and status."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,27 +8,29 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from judge.models import Round, RoundSummary, Season
-from judge.selectors import listed_rounds, shown_season, started_seasons
-from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
-from swarm_web.dashboard.reports.drawings import Drawing
+from judge.selectors.rounds import listed_rounds
+from judge.selectors.seasons import shown_season, started_seasons
+from swarm_web.dashboard.charts.parts import TabledChart
+from swarm_web.dashboard.charts.rounds import RoundSpread, draw_spreads
 from swarm_web.errors import RequestError
+from swarm_web.keyset import Key, Keyset, Listing, decode_numbers
 
 PAGE_ROUNDS = 50
-# Nothing beyond these is drawn: an older page draws what was then the latest.
+# Maximum number of rounds in a chart: the newest ones of the page and of older pages.
 CHARTED_ROUNDS = 120
-_LARGEST = 2**31 - 1
+NEWEST_FIRST = Keyset("-number")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A round of the list; only one that counts has a summary."""
+class RoundLine:
+    """A round of the list; only rounds that count have a summary."""
 
     round: Round
     summary: RoundSummary | None
 
     @property
     def middle(self) -> tuple[float, float] | None:
-        """Between which scores the middle half of the trained nodes lies."""
+        """The range of scores of the middle half of the trained nodes."""
         if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         return self.summary.low, self.summary.high
@@ -38,35 +40,37 @@ class Line:
 class RoundsReport:
     """One page of rounds, newest first.
 
-    `season` is the one asked for, None for all, and `shown` the one whose rules are told. `newer`
-    and `older` are what the neighbouring pages are asked `before`, None where there is none; the
-    newest page needs no cursor, which 0 stands for.
+    `season` is the requested one, None for all, and `shown` the one whose rules are shown. `newer`
+    and `older` are the values of `before` for the neighbouring pages, None if there is none, and 0
+    for the newest page, which needs no cursor.
     """
 
     season: Season | None
     shown: Season | None
     seasons: list[Season]
-    lines: list[Line]
+    lines: list[RoundLine]
     newer: int | None
     older: int | None
-    drawing: Drawing
+    drawing: TabledChart
 
 
 def read_cursor(text: str | None) -> int | None:
     """Return the number before which a page begins. Raises RequestError."""
     if not text:
         return None
-    if text.isascii() and text.isdecimal():
-        return min(int(text[:11]), _LARGEST)
-    raise RequestError(
-        "query.before",
-        f"{text[:40]!r} is not a round's number.",
-        fix="Give the number of a round, such as before=120.",
-    )
+    try:
+        (number,) = decode_numbers(text)
+    except ValueError as problem:
+        raise RequestError(
+            "query.before",
+            f"{text[:40]!r} is not a round's number.",
+            fix="Give the number of a round, such as before=120.",
+        ) from problem
+    return number
 
 
 def read_season(name: str | None) -> Season | None:
-    """Return the season that a query string names; None for all. Raises RequestError."""
+    """Return the season of a query string; None for all. Raises RequestError."""
     if not name:
         return None
     season = started_seasons().filter(name=name).first()
@@ -79,27 +83,37 @@ def read_season(name: str | None) -> Season | None:
     return season
 
 
+def list_all_rounds() -> Listing[Round]:
+    """List the rounds of all seasons, newest first."""
+    return Listing(Round.objects.select_related("season"), NEWEST_FIRST)
+
+
+def list_started_seasons() -> Listing[Season]:
+    """List the seasons that have started, newest first."""
+    return Listing(started_seasons(), Keyset("-pk"))
+
+
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
     """Read a page of rounds in a constant number of queries and of rows."""
     rounds = listed_rounds(season)
-    reached = rounds if before is None else rounds.filter(number__lt=before)
-    page = list(reached[: PAGE_ROUNDS + 1])
-    more = len(page) > PAGE_ROUNDS
+    after = None if before is None else (before,)
+    page = NEWEST_FIRST.read(rounds, after=after, limit=PAGE_ROUNDS)
+    closed = NEWEST_FIRST.after(rounds, after).filter(phase=Round.Phase.CLOSED)
     return RoundsReport(
         season=season,
         shown=season or shown_season(),
         seasons=list(started_seasons()[:PAGE_ROUNDS]),
-        lines=[Line(r, _read_summary(r)) for r in page[:PAGE_ROUNDS]],
-        newer=_find_newer(rounds, page) if before is not None else None,
-        older=page[PAGE_ROUNDS - 1].number if more else None,
-        drawing=draw_rounds(reached.filter(phase=Round.Phase.CLOSED)[:CHARTED_ROUNDS]),
+        lines=[RoundLine(r, _read_summary(r)) for r in page.rows],
+        newer=_find_newer(rounds, after) if after else None,
+        older=page.next[0] if page.next else None,
+        drawing=draw_rounds(closed[:CHARTED_ROUNDS]),
     )
 
 
-def draw_rounds(closed: Iterable[Round]) -> Drawing:
+def draw_rounds(closed: Iterable[Round]) -> TabledChart:
     """Draw closed rounds, given newest first, from their summaries."""
     spreads = [spread for spread in map(_measure, closed) if spread]
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_spreads, spreads[::-1]),
         columns=[_("Round"), _("Median"), _("Middle half"), _("Best"), "n"],
         rows=[(s.round, s.median, (s.low, s.high), s.best, s.n) for s in spreads],
@@ -113,22 +127,17 @@ def _read_summary(judge_round: Round) -> RoundSummary | None:
     return getattr(judge_round, "summary", None)
 
 
-def _measure(judge_round: Round) -> Spread | None:
+def _measure(judge_round: Round) -> RoundSpread | None:
     summary = _read_summary(judge_round)
     if summary is None:
         return None
     low, median, high, best = summary.low, summary.median, summary.high, summary.best
     if low is None or median is None or high is None or best is None:
         return None
-    return Spread(judge_round.number, low, median, high, best, n=summary.trained)
+    return RoundSpread(judge_round.number, low, median, high, best, n=summary.trained)
 
 
-def _find_newer(rounds: QuerySet[Round], page: Sequence[Round]) -> int | None:
-    """Return before which number the page of the next newer rounds begins."""
-    if not page:
-        return 0
-    ahead = rounds.filter(number__gt=page[0].number).order_by("number")
-    numbers = list(ahead.values_list("number", flat=True)[: PAGE_ROUNDS + 1])
-    if not numbers:
-        return None
-    return 0 if len(numbers) <= PAGE_ROUNDS else numbers[PAGE_ROUNDS - 1] + 1
+def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
+    """Return the value of `before` for the next newer page; 0 for the newest page."""
+    newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
+    return None if newer is None else next(iter(newer), 0)

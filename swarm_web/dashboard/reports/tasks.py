@@ -1,7 +1,7 @@
-"""The datasets of a season: an example, difficulty, pass rates and what training gets out of them.
+"""The datasets of a season: an example, difficulty, pass rates, and their value for training.
 
-Pass rates come from the summaries that rounds leave when they close. Questions are shown of closed
-rounds only. Everything is bounded by the season's last rounds and the archive's newest rollouts.
+Pass rates come from the summaries of closed rounds. Only questions of closed rounds are shown.
+Everything is limited to the season's last rounds and the archive's newest rollouts.
 """
 
 from collections import defaultdict
@@ -10,27 +10,28 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db.models import Count, F, Q
+from django.http import Http404
 from django.utils.translation import gettext as _
 
 from judge.models import Question, Round, RoundSummary, Season
-from judge.selectors import shown_season, task_choices
+from judge.selectors.seasons import shown_season, task_choices
 from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_record.stats import macro_interval
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
+from swarm_web.dashboard.charts.parts import TabledChart
 from swarm_web.dashboard.charts.tasks import (
     POOLED_ROUNDS,
     PassRate,
-    Tally,
+    RoundTally,
     draw_pass_rates,
     pool_tallies,
 )
-from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 
 SHOWN_ROUNDS = 100
-# Of a list: enough for a figure of today, few enough to read with every visit.
+# For the list: enough for a current figure, few enough to read with every visit.
 LATEST_ROUNDS = 20
 LATEST_ROLLOUTS = 1000
 NAMED_QUESTIONS = 5
@@ -47,7 +48,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question of a closed round, and how many of those who had to answer it were right."""
+    """A question of a closed round, and how many of the nodes that had to answer it solved it."""
 
     prompt: str
     round: int
@@ -64,8 +65,8 @@ class AskedQuestion:
 class TaskLine:
     """One dataset of the season.
 
-    `weight` is its share of the questions; `rungs` are the levels that nodes may train on beside
-    the season's own, which is at `rungs.home`. `rates` are by arm, over the last rounds.
+    `weight` is its share of the questions; `rungs` are the levels on which nodes may train,
+    including the season's own level, `rungs.home`. `rates` are by arm, over the last rounds.
     """
 
     dataset: str
@@ -78,7 +79,7 @@ class TaskLine:
 
     @property
     def levels(self) -> int:
-        """How many levels of difficulty there are."""
+        """Number of difficulty levels."""
         return len(self.rungs.configs) if self.rungs else 1
 
     @property
@@ -98,20 +99,48 @@ class TaskLine:
 
 
 @dataclass(frozen=True)
+class SeasonTasks:
+    """The datasets of a season, the most asked first; there are none before the first season."""
+
+    season: Season | None
+    lines: list[TaskLine]
+
+    @property
+    def season_name(self) -> str | None:
+        """The season's name; None before the first one."""
+        return self.season.name if self.season else None
+
+
+@dataclass(frozen=True)
+class ArmRate:
+    """The share of `n` answers that an arm solved in the ten rounds up to one."""
+
+    round: int
+    arm: str
+    share: float
+    interval: tuple[float, float]
+    n: int
+
+
+@dataclass(frozen=True)
 class TaskReport:
-    """One dataset with its pass rates over rounds and its hardest and easiest questions."""
+    """One dataset with its pass rates over rounds and its hardest and easiest questions.
+
+    `pass_rates` are newest first, by arm within a round.
+    """
 
     line: TaskLine
-    drawing: Drawing
+    pass_rates: list[ArmRate]
+    drawing: TabledChart
     hardest: Sequence[AskedQuestion]
     easiest: Sequence[AskedQuestion]
 
 
-def read_tasks() -> tuple[Season | None, list[TaskLine]]:
-    """Return the shown season and its datasets, the most asked first, in six queries at most."""
+def read_tasks() -> SeasonTasks:
+    """Return the shown season and its datasets, in six queries at most."""
     season = shown_season()
     if season is None:
-        return None, []
+        return SeasonTasks(None, [])
     choices = task_choices(season.tasks)
     whole = sum(choice.weight for choice in choices)
     summaries = _read_summaries(season, rounds=LATEST_ROUNDS)
@@ -129,25 +158,27 @@ def read_tasks() -> tuple[Season | None, list[TaskLine]]:
         )
         for choice in choices
     ]
-    return season, sorted(lines, key=lambda line: (-line.weight, line.dataset))
+    return SeasonTasks(season, sorted(lines, key=lambda line: (-line.weight, line.dataset)))
 
 
-def read_task(dataset: str) -> TaskReport | None:
-    """Return one dataset of the shown season, or None if it is not asked in it."""
-    season, lines = read_tasks()
-    line = next((line for line in lines if line.dataset == dataset), None)
-    if season is None or line is None:
-        return None
-    summaries = _read_summaries(season, rounds=SHOWN_ROUNDS)
+def load_task(dataset: str) -> TaskReport:
+    """Return one dataset of the shown season. Raises Http404 if the season does not ask it."""
+    tasks = read_tasks()
+    line = next((line for line in tasks.lines if line.dataset == dataset), None)
+    if tasks.season is None or line is None:
+        raise Http404
+    summaries = _read_summaries(tasks.season, rounds=SHOWN_ROUNDS)
     asked = _read_questions(summaries, dataset)
     by_share = sorted(asked, key=lambda question: question.share)
     hardest = by_share[:NAMED_QUESTIONS]
     easiest = [question for question in by_share[::-1] if question not in hardest]
-    return TaskReport(line, _draw(summaries, dataset), hardest, easiest[:NAMED_QUESTIONS])
+    lines = _pool_rounds(summaries, dataset)
+    rates = _list_rates(lines)
+    return TaskReport(line, rates, _draw(lines, rates), hardest, easiest[:NAMED_QUESTIONS])
 
 
 def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
-    """Return what the season's last closed rounds came to, newest first."""
+    """Return the summaries of the season's last closed rounds, newest first."""
     closed = RoundSummary.objects.filter(round__season=season, round__phase=Round.Phase.CLOSED)
     return list(closed.select_related("round").order_by("-round__number")[:rounds])
 
@@ -174,7 +205,7 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return which share of each dataset's archived rollouts is informative."""
+    """Return the informative share of each dataset's archived rollouts."""
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
         ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])
@@ -197,24 +228,36 @@ def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
 
 
 def make_rate(part: int, n: int) -> Rate:
-    """Return the share that `part` is of `n` things; there is at least one."""
+    """Return the share of `part` in `n` things; `n` is at least 1."""
     return Rate(part / n, macro_interval(part / n, n), n)
 
 
-def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
-    """Draw the arms' pass rates, and write the same rows, newest first, for the table."""
-    rates: dict[str, list[PassRate]] = {}
+def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, list[PassRate]]:
+    """Return each arm's pass rates over the rounds, oldest first."""
+    lines: dict[str, list[PassRate]] = {}
     for arm in Node.Arm.values:
         cells = [
             (summary.round.number, summary.datasets.get(arm, {}).get(dataset, (0, 0)))
             for summary in reversed(summaries)
         ]
-        tallies = [Tally(number, correct, n) for number, (correct, n) in cells if n]
-        rates[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
-    points = [(arm, point) for arm, line in rates.items() for point in line]
-    points.sort(key=lambda pair: (-pair[1].round, pair[0]))
-    return Drawing(
-        draw=partial(draw_pass_rates, rates),
+        tallies = [RoundTally(number, correct, n) for number, (correct, n) in cells if n]
+        lines[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
+    return lines
+
+
+def _list_rates(lines: Mapping[str, Sequence[PassRate]]) -> list[ArmRate]:
+    rates = [
+        ArmRate(point.round, arm, point.rate, (point.low, point.high), point.n)
+        for arm, line in lines.items()
+        for point in line
+    ]
+    return sorted(rates, key=lambda rate: (-rate.round, rate.arm))
+
+
+def _draw(lines: dict[str, list[PassRate]], rates: Sequence[ArmRate]) -> TabledChart:
+    """Draw the arms' pass rates, with the same numbers as rows of the table."""
+    return TabledChart(
+        draw=partial(draw_pass_rates, lines),
         columns=[
             _("up to and including round"),
             _("arm"),
@@ -222,8 +265,5 @@ def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
             _("95 % interval"),
             "n",
         ],
-        rows=[
-            (point.round, arm, point.rate, (point.low, point.high), point.n)
-            for arm, point in points
-        ],
+        rows=[(rate.round, rate.arm, rate.share, rate.interval, rate.n) for rate in rates],
     )

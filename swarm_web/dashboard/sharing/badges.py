@@ -6,13 +6,12 @@ The JSON follows https://shields.io/badges/endpoint-badge.
 from dataclasses import dataclass
 from typing import Any
 
-from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
-from swarm_web.dashboard.sharing.lettering import measure
-from swarm_web.dashboard.sharing.words import describe_node, describe_site
+from swarm_web.dashboard.sharing.cards import measure
+from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts, describe_node, describe_site
 
-# shields.io asks no more often.
+# How long shields.io caches a badge.
 CACHE_S = 300
-# The arms' colours, so dark that white can be read on them.
+# The arms' colours, dark enough for white text.
 _BEHIND = {"swarm": "#00619a", "isolated": "#a64900", "base": "#5d6670"}
 _GREY = "#5d6670"
 _ACCENT = "#2f5fd0"
@@ -22,14 +21,14 @@ _PADDING = 7
 
 @dataclass(frozen=True)
 class Badge:
-    """A label, what it says, and the colour behind that."""
+    """A label, a message, and the message's background colour."""
 
     label: str
     message: str
     colour: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return what shields.io draws a badge from."""
+        """Return the JSON from which shields.io draws a badge."""
         return {
             "schemaVersion": 1,
             "label": self.label,
@@ -41,13 +40,13 @@ class Badge:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """How many pixels the label and the message take, with their padding."""
+        """The widths of label and message in pixels, with their padding."""
         label, message = (measure(text, _FONT_PX) for text in (self.label, self.message))
         return round(label) + 2 * _PADDING, round(message) + 2 * _PADDING
 
 
 def make_node_badge(facts: NodeFacts) -> Badge:
-    """Return a node's badge in the colour of its arm, grey while it was not judged."""
+    """Return a node's badge in the colour of its arm, grey if it was not judged."""
     colour = _GREY if facts.score is None else _BEHIND[facts.arm]
     return Badge(facts.name, describe_node(facts), colour)
 

@@ -1,23 +1,32 @@
-"""Preview cards, 1200 by 630 pixels, as PNG: what a link looks like where it is shared; pure.
+"""Preview cards, 1200 by 630 pixels, as PNG, with their typeface, and the site's icon; pure.
 
-Pillow draws lines without smoothing, so a card is drawn twice as large and made smaller.
+The typeface is Inter, under the SIL Open Font License, bundled. Pillow draws without smoothing, so
+everything is drawn larger and then made smaller.
 """
 
 import io
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 
 from django.conf import settings
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from swarm_web.dashboard.charts.parts import STYLES
-from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
-from swarm_web.dashboard.sharing.lettering import fit, shorten
-from swarm_web.dashboard.sharing.words import describe_site, write_interval, write_rank, write_share
+from swarm_web.dashboard.sharing.facts import (
+    NodeFacts,
+    SiteFacts,
+    describe_site,
+    write_interval,
+    write_rank,
+    write_share,
+)
 
+_FOLDER = Path(__file__).parent / "fonts"
+_FILES = {"regular": "inter-5.3.0-regular.ttf", "bold": "inter-5.3.0-bold.ttf"}
 WIDTH, HEIGHT = 1200, 630
-# The pages' colours in the light.
+# The colours of the pages' light theme.
 PAPER, INK, _QUIET, _LINE, ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", "#2f5fd0"
 _SCALE = 2
 _COLOURS = 96
@@ -25,14 +34,49 @@ _MARGIN = 72
 _ROOM = WIDTH - 2 * _MARGIN
 _CIRCLE = re.compile(r'<circle (class="one" )?cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"')
 LOGO_UNITS = 32
-# Cards are asked for in bursts: whenever a link is shared.
+# Cards are requested in bursts, when a link is shared.
 _KEPT = 64
-
 Spot = tuple[float, float]
+_SIZES = (16, 32, 48)
+# The icon's scale while it is drawn.
+_UNIT = 12
+
+
+# ---- the typeface
+
+
+@cache
+def load_font(weight: str, px: int) -> ImageFont.FreeTypeFont:
+    """Return the typeface in a weight (regular or bold) and size."""
+    return ImageFont.truetype(_FOLDER / _FILES[weight], px)
+
+
+def measure(text: str, px: int, *, weight: str = "regular") -> float:
+    """Return the width of a line of text in pixels."""
+    return float(load_font(weight, px).getlength(text))
+
+
+def fit(text: str, *, weight: str, px: int, least: int, width: float) -> ImageFont.FreeTypeFont:
+    """Return the largest size, from `px` down to `least`, at which a text fits a width."""
+    sizes = range(px, least - 1, -2)
+    fitting = (size for size in sizes if measure(text, size, weight=weight) <= width)
+    return load_font(weight, next(fitting, least))
+
+
+def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
+    """Return a text, shortened to a width if necessary."""
+    if font.getlength(text) <= width:
+        return text
+    lengths = range(len(text), 0, -1)
+    cut = (text[:length] + "…" for length in lengths)
+    return next((short for short in cut if font.getlength(short) <= width), "…")
+
+
+# ---- cards
 
 
 class Canvas:
-    """A card to draw on, in the pixels of the finished card."""
+    """A card to draw on, in pixels of the finished card."""
 
     def __init__(self) -> None:
         self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), PAPER)
@@ -49,7 +93,7 @@ class Canvas:
         width: float = _ROOM,
         anchor: str = "ls",
     ) -> float:
-        """Write a line that fits a width, from its base line, and return where it ends."""
+        """Write a line that fits a width, from its baseline, and return where it ends."""
         font = fit(
             text, weight=weight, px=px * _SCALE, least=px * _SCALE // 2, width=width * _SCALE
         )
@@ -58,7 +102,7 @@ class Canvas:
         return at[0] + font.getlength(shown) / _SCALE
 
     def line(self, spots: Sequence[Spot], *, colour: str, width: int) -> None:
-        """Draw a line through spots."""
+        """Draw a line through points."""
         path = [_enlarge(spot) for spot in spots]
         self._draw.line(path, fill=colour, width=width * _SCALE, joint="curve")
 
@@ -75,7 +119,7 @@ class Canvas:
         """Return the card as PNG."""
         small = self.image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
-        # Few pixels have the accent's colour: the usual method would mix it with its neighbours.
+        # Few pixels have the accent colour: the default method would mix it with its neighbours.
         few = small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
         few.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
@@ -105,7 +149,7 @@ def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
 
 @lru_cache(maxsize=_KEPT)
 def draw_site_card(facts: SiteFacts) -> bytes:
-    """Draw the site: what it is, what runs, and who leads."""
+    """Draw the site: its purpose, its state, and the leaders."""
     canvas = Canvas()
     _draw_logo(canvas, (WIDTH - _MARGIN - 240, 64), 240)
     canvas.write((_MARGIN, 170), facts.name, px=92, weight="bold", width=_ROOM - 280)
@@ -137,7 +181,7 @@ def _draw_logo(canvas: Canvas, corner: Spot, size: float) -> None:
 
 @cache
 def read_logo() -> list[tuple[float, float, float, bool]]:
-    """Return the circles of the site's logo: centre, radius, and whether it is the odd one."""
+    """Return the circles of the site's logo: centre, radius, and whether it is highlighted."""
     drawing = (settings.BASE_DIR / "static" / "img" / "logo.svg").read_text()
     return [
         (float(x), float(y), float(radius), bool(one))
@@ -178,8 +222,8 @@ def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
     right = WIDTH - _MARGIN
     if facts.leaders:
         canvas.write((_MARGIN, 370), "In front", px=24, colour=_QUIET)
-        told = "95 % interval and judge score"
-        canvas.write((right, 370), told, px=24, colour=_QUIET, anchor="rs")
+        caption = "95 % interval and judge score"
+        canvas.write((right, 370), caption, px=24, colour=_QUIET, anchor="rs")
     for place, (name, score, interval) in enumerate(facts.leaders):
         base = 420 + 50 * place
         canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_ROOM - 330)
@@ -194,3 +238,21 @@ def _enlarge(spot: Spot) -> Spot:
 
 def _begin_large(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+# ---- the icon
+
+
+@cache
+def draw_icon() -> bytes:
+    """Draw the icon in the sizes of tabs, task bars and shortcuts, as one ICO file."""
+    side = LOGO_UNITS * _UNIT
+    image = Image.new("RGBA", (side, side))
+    draw = ImageDraw.Draw(image)
+    # The dots are dark, like the tabs of some browsers.
+    draw.rounded_rectangle((0, 0, side - 1, side - 1), radius=side // 6, fill=PAPER)
+    for x, y, radius, is_one in read_logo():
+        draw.circle((x * _UNIT, y * _UNIT), radius * _UNIT, fill=ACCENT if is_one else INK)
+    buffer = io.BytesIO()
+    image.save(buffer, "ICO", sizes=[(size, size) for size in _SIZES])
+    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What badges and cards say, read from the same rows as the pages."""
+"""What badges and cards show of a node or the site: the facts, and their wording in English."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,17 +6,18 @@ from datetime import datetime
 from django.conf import settings
 
 from judge.models import Standing
-from judge.selectors import recent_scores, shown_season
+from judge.selectors.scores import recent_scores
+from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
 from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.pill import read_pill
+from swarm_web.dashboard.reports.home import read_pill
 from swarm_web.leaderboard import count_ranked, read_line
 from swarm_web.nodes.models import Node
 
 WINDOW = "season"
 RECENT_ROUNDS = 20
 LEADERS = 3
-# Why a node has no rank, in as few words as fit a badge.
+# Why a node has no rank, short enough for a badge.
 _UNRANKED = {
     Standing.Remark.TOO_FEW: "too few questions yet",
     Standing.Remark.OFTEN_ABSENT: "missed too many rounds",
@@ -25,11 +26,14 @@ _UNRANKED = {
 }
 
 
+# ---- facts
+
+
 @dataclass(frozen=True)
 class NodeFacts:
     """A node's standing in the season; `recent` are its scores of the last rounds, oldest first.
 
-    Without a score it was not judged yet; without a rank `unranked` says why.
+    It has no score if it was not judged yet, and without a rank `unranked` is the reason.
     """
 
     name: str
@@ -46,7 +50,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """What the whole site is about at this moment; `leaders` are (name, score, interval)."""
+    """The current state of the site; `leaders` are (name, score, interval)."""
 
     name: str
     season: str
@@ -57,7 +61,7 @@ class SiteFacts:
 
 
 def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
-    """Read what is told of a node, in a constant number of queries."""
+    """Read the facts of a node, in a constant number of queries."""
     season = shown_season()
     row = read_line(node, season=season, window=WINDOW, now=now) if season else None
     if season is None or row is None:
@@ -78,7 +82,7 @@ def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
 
 
 def read_site_facts(*, now: datetime) -> SiteFacts:
-    """Read what is told of the site, in a constant number of queries."""
+    """Read the facts of the site, in a constant number of queries."""
     board = read_board(WINDOW, now=now, limit=LEADERS)
     pill = read_pill(now=now)
     return SiteFacts(
@@ -91,3 +95,38 @@ def read_site_facts(*, now: datetime) -> SiteFacts:
             (row.node, row.score, row.interval) for row in board.rows if row.rank is not None
         ),
     )
+
+
+def write_share(score: float) -> str:
+    """Write a fraction of one with three decimals and no leading zero: `.347`."""
+    return f"{score:.3f}".removeprefix("0")
+
+
+def write_interval(interval: Interval) -> str:
+    """Write an interval of fractions, such as .311 to .384."""
+    return f"{write_share(interval[0])}–{write_share(interval[1])}"
+
+
+def write_rank(facts: NodeFacts) -> str:
+    """Write a node's rank and the number of ranked nodes, or why it has none."""
+    if facts.rank is None:
+        return facts.unranked
+    best, worst = facts.rank
+    ranks = str(best) if best == worst else f"{best}–{worst}"
+    return f"rank {ranks} of {facts.ranked}"
+
+
+# ---- wording
+
+
+def describe_node(facts: NodeFacts) -> str:
+    """Describe a node's rank and score in a few words."""
+    if facts.score is None:
+        return facts.unranked
+    return f"{write_share(facts.score)} · {write_rank(facts)}"
+
+
+def describe_site(facts: SiteFacts) -> str:
+    """Describe the state of the site in a few words."""
+    nodes = "1 node" if facts.connected == 1 else f"{facts.connected} nodes"
+    return nodes if facts.round is None else f"{nodes} · round {facts.round}"

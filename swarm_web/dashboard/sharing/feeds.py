@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 
 from judge.models import Round, RoundSummary
-from judge.selectors import listed_rounds
-from swarm_web.dashboard.sharing.words import write_share
+from judge.selectors.rounds import listed_rounds
+from swarm_web.dashboard.sharing.facts import write_share
 
 ENTRIES = 30
 
@@ -23,11 +23,11 @@ class ClosedRounds(Feed[Round, None]):
     subtitle = "Each round is one quiz: the same sealed questions for all nodes."
 
     def title(self) -> str:
-        """Name the feed."""
+        """Return the feed's title."""
         return f"{settings.SITE_NAME}: closed rounds"
 
     def link(self) -> str:
-        """Return the page that lists all rounds."""
+        """Return the address of the page with all rounds."""
         return reverse("rounds")
 
     def items(self) -> QuerySet[Round]:
@@ -36,11 +36,11 @@ class ClosedRounds(Feed[Round, None]):
         return closed[:ENTRIES]
 
     def item_title(self, item: Round) -> str:
-        """Name a round and its season."""
+        """Return the name of a round with its season."""
         return f"Round {item.number} of {item.season.name}"
 
     def item_description(self, item: Round) -> str:
-        """Say how many were scored, and how well."""
+        """Return how many nodes were scored, and their scores."""
         summary: RoundSummary | None = getattr(item, "summary", None)
         if summary is None or summary.median is None or summary.best is None:
             return "No trained node was scored."
@@ -49,9 +49,9 @@ class ClosedRounds(Feed[Round, None]):
         return f"{scored} scored: best {best}, median {median}."
 
     def item_pubdate(self, item: Round) -> datetime | None:
-        """Return when it closed."""
+        """Return when the round closed."""
         return item.closed_at
 
     def item_updateddate(self, item: Round) -> datetime | None:
-        """Return when it closed."""
+        """Return when the round closed."""
         return item.closed_at

@@ -1,4 +1,4 @@
-"""Views of badges and cards; each reads its facts and draws nothing that is known already."""
+"""Views of badges and cards: each reads its facts, and draws only what the client lacks."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -13,14 +13,13 @@ from django.views.decorators.http import etag, require_safe
 
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.dashboard.sharing.badges import CACHE_S, Badge, make_node_badge, make_site_badge
-from swarm_web.dashboard.sharing.cards import draw_node_card, draw_site_card
+from swarm_web.dashboard.sharing.cards import draw_icon, draw_node_card, draw_site_card
 from swarm_web.dashboard.sharing.facts import (
     NodeFacts,
     SiteFacts,
     read_node_facts,
     read_site_facts,
 )
-from swarm_web.dashboard.sharing.icon import draw_icon
 from swarm_web.nodes.models import Node
 
 ICON_CACHE_S = 86_400
@@ -28,21 +27,21 @@ ICON_CACHE_S = 86_400
 
 @require_safe
 def node_badge(request: HttpRequest, name: str, suffix: str) -> HttpResponse:
-    """Answer with a node's badge, as JSON for shields.io or drawn."""
+    """Return a node's badge, as JSON for shields.io or as SVG."""
     facts = _read_node(name)
     return _answer(request, facts, lambda: _draw_badge(request, make_node_badge(facts), suffix))
 
 
 @require_safe
 def site_badge(request: HttpRequest, suffix: str) -> HttpResponse:
-    """Answer with the site's badge, as JSON for shields.io or drawn."""
+    """Return the site's badge, as JSON for shields.io or as SVG."""
     facts = read_site_facts(now=timezone.now())
     return _answer(request, facts, lambda: _draw_badge(request, make_site_badge(facts), suffix))
 
 
 @require_safe
 def node_card(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer with a node's preview card."""
+    """Return a node's preview card."""
     facts = _read_node(name)
     return _answer(
         request, facts, lambda: _send_png(draw_node_card(facts, site=settings.SITE_NAME))
@@ -51,7 +50,7 @@ def node_card(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def site_card(request: HttpRequest) -> HttpResponse:
-    """Answer with the site's preview card."""
+    """Return the site's preview card."""
     facts = read_site_facts(now=timezone.now())
     return _answer(request, facts, lambda: _send_png(draw_site_card(facts)))
 
@@ -63,7 +62,7 @@ def _hash_icon(_request: HttpRequest) -> str:
 @require_safe
 @etag(_hash_icon)
 def favicon(_request: HttpRequest) -> HttpResponse:
-    """Answer with the icon that browsers ask for where a page names none, or one in SVG."""
+    """Return the icon for pages that name none, and for browsers without SVG icons."""
     response = HttpResponse(draw_icon(), content_type="image/x-icon")
     patch_cache_control(response, public=True, max_age=ICON_CACHE_S)
     return response
@@ -86,9 +85,9 @@ def _send_png(card: bytes) -> HttpResponse:
 def _answer(
     request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Answer 304 to who has what would be drawn from these facts, else draw it."""
-    told = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
-    etag = f'"{blake2b(told, digest_size=16).hexdigest()}"'
+    """Return 304 if the client has what these facts give, otherwise draw it."""
+    content = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
+    etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
     response = get_conditional_response(request, etag=etag)
     if response is None:
         response = draw()

@@ -1,7 +1,7 @@
-"""What a page has hundreds of: cells, bars and links, written in Python.
+"""Cells, bars and links that a page has hundreds of, written in Python.
 
-A template of its own for each of them costs more than everything else on a leaderboard of fifty
-rows. Whatever is not ours is escaped; what is told and when it is translated is as in templates.
+A template for each of them would take longer than the rest of a leaderboard of fifty rows. Values
+from outside are escaped; texts and their translation are as in templates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,12 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from judge.models import Score
-from swarm_web.dashboard.charts.sparkline import draw_sparkline
-from swarm_web.dashboard.reports.drawings import Value
-from swarm_web.dashboard.reports.lineup import BoardLine, Lift
-from swarm_web.dashboard.reports.marks import Mark, Outcome
-from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.charts.parts import Value
+from swarm_web.dashboard.charts.scores import draw_sparkline
+from swarm_web.dashboard.reports.answers import AnswerMark, AnswerOutcome, SheetRow
+from swarm_web.dashboard.reports.board import BoardLine, Lift
+from swarm_web.dashboard.reports.round import advise
 from swarm_web.dashboard.templatetags.figures import (
     NONE,
     figure_writer,
@@ -84,14 +83,14 @@ def difference_bar(
 
 @register.simple_tag
 def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
-    """Draw scores of rounds, oldest first, on a scale from 0 to `end`; nothing without any."""
+    """Draw scores of rounds, oldest first, on a scale from 0 to `end`; nothing without scores."""
     line = draw_sparkline([score / end for score in scores])
     return mark_safe(_SPARK.format(line=line) if line else "")
 
 
 @register.filter
 def score_cells(score: Score) -> SafeString:
-    """Write a node's result in a round: its score, the interval, and how many it solved."""
+    """Write a node's result in a round: its score, the interval, and the solved questions."""
     if score.score is None:
         return mark_safe(f'<td class="num">{NONE}</td>' * 3)
     solved = f"{score.correct} {escape(_('of'))} {score.n}"
@@ -105,7 +104,7 @@ def score_cells(score: Score) -> SafeString:
 
 @register.filter
 def lift_cell(lift: Lift | None) -> SafeString:
-    """Write how far a node lies above its model untrained, and what was compared."""
+    """Write a node's difference from its model untrained, and what was compared."""
     label = _("over base")
     if lift is None:
         return format_html('<td class="num lift none" data-label="{}">{}</td>', label, NONE)
@@ -123,7 +122,7 @@ def lift_cell(lift: Lift | None) -> SafeString:
 
 @register.filter
 def part_cell(line: BoardLine) -> SafeString:
-    """Write in which share of the window's rounds a node was scored, and in how many."""
+    """Write the share and the number of the window's rounds in which a node was scored."""
     label, rounds = _("of the rounds"), line.row.rounds
     if line.took_part is None:
         return format_html('<td class="num part" data-label="{}">{}</td>', label, NONE)
@@ -147,7 +146,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Say why a result is lower than it might be, and what helps; nothing for a complete one."""
+    """Write why a result is lower than possible, and what helps; nothing for a complete one."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'
@@ -155,12 +154,12 @@ def reason_words(score: Score) -> SafeString:
 
 
 @register.filter
-def result_rows(rows: Iterable[Row]) -> SafeString:
+def result_rows(rows: Iterable[SheetRow]) -> SafeString:
     """Write nodes with their results in a round, best first, as rows of a table."""
     return mark_safe("".join(map(_result_row, rows)))
 
 
-def _result_row(row: Row) -> str:
+def _result_row(row: SheetRow) -> str:
     score = row.score
     untrained = ' class="untrained"' if score.arm == "base" else ""
     quarantined = escape(_("Quarantined: not ranked.")) + " " if score.node.quarantined else ""
@@ -172,13 +171,13 @@ def _result_row(row: Row) -> str:
 
 
 @register.filter
-def heat_rows(rows: Iterable[Row]) -> SafeString:
+def heat_rows(rows: Iterable[SheetRow]) -> SafeString:
     """Write nodes with their marks, question by question, as rows of a table."""
     write = figure_writer()
-    # There are few kinds of marks: each is put into words once.
-    words: dict[tuple[Outcome, str], str] = {}
+    # There are few different marks: the words of each are written once.
+    words: dict[tuple[AnswerOutcome, str], str] = {}
 
-    def cell(mark: Mark) -> str:
+    def cell(mark: AnswerMark) -> str:
         kind = (mark.outcome, mark.verdict)
         said = words.get(kind) or words.setdefault(kind, escape(mark.words))
         took = mark.latency_ms
@@ -193,7 +192,7 @@ def heat_rows(rows: Iterable[Row]) -> SafeString:
     )
 
 
-def _heading(row: Row, *, kind: str = "") -> str:
+def _heading(row: SheetRow, *, kind: str = "") -> str:
     name = row.score.node.name
     link = f'<a href="{escape(node_path(name))}">{escape(name)}</a>'
     return f'<th scope="row" class="{kind}">{link}</th>' if kind else f'<th scope="row">{link}</th>'

@@ -1,7 +1,7 @@
-"""How figures look on pages: shares, intervals, rank ranges, sizes and moments.
+"""The format of numbers on pages: shares, intervals, rank ranges, sizes and times.
 
-Every filter answers an en dash for a figure that does not exist yet; a lookup that fails reaches
-a filter as an empty string.
+Every filter returns an en dash for a missing number; a failed lookup reaches a filter as an empty
+string.
 """
 
 from collections.abc import Callable
@@ -14,27 +14,25 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.reports.codes import name_code
-from swarm_web.dashboard.reports.drawings import Value
-from swarm_web.dashboard.reports.marks import describe_verdict
+from swarm_web.dashboard.charts.parts import Value
+from swarm_web.dashboard.reports.answers import describe_verdict
 
 register = template.Library()
-register.filter("code_name", name_code)
 register.filter("verdict", describe_verdict)
 
 NONE = "–"
 MINUS = "\u2212"
 SMALLEST_P = 0.001
-# Unicode's marks around a run that reads from left to right in the midst of other text.
+# Unicode's marks around text from left to right inside of other text.
 _ISOLATE, _END_OF_ISOLATE = "\u2066", "\u2069"
 _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
 def figure_writer() -> Callable[[str], str]:
-    """Return what keeps a figure in one piece, so that no range turns round between other text.
+    """Return a function that keeps a number in one piece, whatever direction the text has.
 
-    Where text runs from right to left it adds marks instead of elements, because figures stand in
-    titles and labels too. Whoever writes hundreds of figures asks once.
+    In text from right to left it adds marks instead of elements, because numbers are in titles and
+    labels too. Call this once for hundreds of numbers.
     """
     return _isolate if get_language_bidi() else str
 
@@ -124,7 +122,7 @@ def p_value(probability: float | str | None) -> str:
 
 @register.filter
 def short_model(name: str) -> str:
-    """Write a model's name without whose it is: `Qwen2.5-0.5B-Instruct` of `Qwen/…`."""
+    """Write a model's name without its owner: `Qwen2.5-0.5B-Instruct` of `Qwen/…`."""
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -141,7 +139,7 @@ def seconds(milliseconds: int | str | None) -> str:
 
 
 def write_seconds(milliseconds: int) -> str:
-    """Write a time as `seconds` does, without a thought for the language's direction."""
+    """Write a time as `seconds` does, without marks for the direction of the language."""
     took = milliseconds / 1000
     return f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs"
 
@@ -157,7 +155,7 @@ def size(count: int) -> str:
 
 @register.filter
 def moment(value: datetime | None, how: str = "time") -> SafeString | str:
-    """Write a moment in UTC; site.js shows it in the reader's zone, or as an age for `ago`."""
+    """Write a time in UTC; site.js shows it in the reader's zone, or as an age for `ago`."""
     if value is None:
         return NONE
     utc = value.astimezone(UTC)
@@ -172,7 +170,7 @@ def moment(value: datetime | None, how: str = "time") -> SafeString | str:
 
 @register.filter
 def words(dataset: str) -> str:
-    """Write a dataset's name as plain words: `chain_sum` as `chain sum`."""
+    """Write a dataset's name as words: `chain_sum` as `chain sum`."""
     return dataset.replace("_", " ")
 
 
@@ -180,3 +178,24 @@ def words(dataset: str) -> str:
 def as_json(value: object) -> str:
     """Write a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
+
+
+@register.filter("code_name")
+def name_code(code: str) -> str:
+    """Return the name of a reason for dropped rollouts, or of what a ruling changed.
+
+    Nodes may report reasons of their own: an unknown code is written without underscores.
+    """
+    known = {
+        "own": _("the node's own"),
+        "duplicate": _("already received"),
+        "foreign": _("from another season"),
+        "not_decodable": _("cannot be encoded by its tokenizer"),
+        "too_long": _("too long to train on"),
+        "unscorable": _("could not be checked"),
+        "not_informative": _("not informative"),
+        "not_drawn": _("not selected"),
+        "answers_changed": _("answers changed"),
+        "scores_changed": _("scores changed"),
+    }
+    return known.get(code, code.replace("_", " "))

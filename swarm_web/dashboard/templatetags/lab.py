@@ -1,4 +1,4 @@
-"""How pages write the lab's figures, and in which ink its arms are drawn."""
+"""The format of the lab's numbers on pages, and the colours of its arms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.charts.lab import Style
-from swarm_web.dashboard.charts.lab_sketch import DASHES
-from swarm_web.dashboard.reports import amounts
+from swarm_web.dashboard.charts.lab import DASHES, Style
+from swarm_web.dashboard.reports import lab_drawings as amounts
 from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
 from swarm_web.lab.shape import LabComparison, LabEstimate, LabGainAfter
 
@@ -22,7 +21,7 @@ _SWATCH = (
 
 
 def _isolating(write: Callable[[Any], str]) -> Callable[[Any], str]:
-    # A lookup that fails reaches a filter as an empty string.
+    # A failed lookup reaches a filter as an empty string.
     return lambda value: NONE if value in (None, "") else figure_writer()(write(value))
 
 

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from judge.models import Season
-from judge.selectors import describe_season, minimum_client
+from judge.selectors.seasons import describe_season, minimum_client
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from channels.db import database_sync_to_async
 
-from judge.selectors import describe_round
+from judge.selectors.rounds import describe_round
 from judge.services.answers import Submission, offered_questions, take_seat
 from swarm_protocol.messages import (
     AnswersReceived,

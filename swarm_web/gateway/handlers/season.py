@@ -3,7 +3,7 @@
 from channels.db import database_sync_to_async
 
 from judge.models import Season
-from judge.selectors import current_round, describe_round
+from judge.selectors.rounds import current_round, describe_round
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundInfo
 from swarm_web.gateway.session import Session

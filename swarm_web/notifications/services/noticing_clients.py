@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from judge.selectors import running_season
+from judge.selectors.seasons import running_season
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.rules import outdated

@@ -47,6 +47,13 @@ def test_every_operation_documents_its_refusals(db: None, client: Client) -> Non
         assert {"304", "400", "404", "405", "429"} <= methods["get"]["responses"].keys(), path
 
 
+def test_operations_are_named_by_their_views(db: None, client: Client) -> None:
+    document = client.get("/api/openapi.json").json()
+    named = {methods["get"]["operationId"] for methods in document["paths"].values()}
+    assert {"get_leaderboard", "list_nodes", "get_round", "list_answers"} <= named
+    assert len(named) == len(document["paths"])
+
+
 def test_every_field_is_described(db: None, client: Client) -> None:
     shapes = describe_shapes(client.get("/api/openapi.json").json())
     named = {shape.name for shape in shapes}

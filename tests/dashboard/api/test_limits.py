@@ -5,7 +5,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from judge.models import Season
-from swarm_web.dashboard.api.limits import PERIOD_S
+from swarm_web.dashboard.api.reading import PERIOD_S
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
 
@@ -23,7 +23,7 @@ def limited(db: None, settings: Settings) -> Settings:
 @pytest.fixture
 def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop the clock of the limit."""
-    monkeypatch.setattr("swarm_web.dashboard.api.limits.time.time", lambda: 1000 * PERIOD_S + 20)
+    monkeypatch.setattr("swarm_web.dashboard.api.reading.time.time", lambda: 1000 * PERIOD_S + 20)
 
 
 @pytest.mark.usefixtures("limited", "one_minute")
@@ -44,7 +44,7 @@ def test_each_address_has_its_own_limit(client: Client) -> None:
 @pytest.fixture
 def long_round(judged: list[Node], season: Season, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of a closed round with three nodes, where a page has one row."""
-    monkeypatch.setattr("swarm_web.dashboard.api.limits.MAX_PAGE", 1)
+    monkeypatch.setattr("swarm_web.dashboard.api.reading.MAX_PAGE", 1)
     return f"{ROUNDS}/{season.rounds.latest('number').number}"
 
 

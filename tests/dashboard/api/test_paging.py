@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Round, Season
-from swarm_web.dashboard.api.paging import write_cursor
+from swarm_web.keyset import encode_key
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 from tests.factories import make_node, make_round, make_score, make_spec, publish
@@ -153,14 +153,14 @@ def test_what_an_open_round_asks_is_sealed(season: Season, client: Client, part:
     assert (refusal.status_code, refusal.json()["code"]) == (409, "round.sealed")
 
 
-@pytest.mark.parametrize("cursor", ["x", "WyJ", write_cursor(["amber"]), write_cursor([-1])])
+@pytest.mark.parametrize("cursor", ["x", "WyJ", encode_key(["amber"]), encode_key([-1])])
 def test_a_cursor_that_was_never_given_names_no_page(db: None, client: Client, cursor: str) -> None:
     refusal = client.get(ROUNDS, {"cursor": cursor})
     assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
 
 
 def test_a_cursor_with_a_moment_of_no_zone_names_no_page(db: None, client: Client) -> None:
-    refusal = client.get("/api/v1/rollouts", {"cursor": write_cursor(["2026-01-01T00:00:00", 1])})
+    refusal = client.get("/api/v1/rollouts", {"cursor": encode_key(["2026-01-01T00:00:00", 1])})
     assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
 
 

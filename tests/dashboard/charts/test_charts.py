@@ -3,12 +3,12 @@
 from itertools import pairwise
 
 from swarm_record.stats import effective_n, macro_interval
-from swarm_web.dashboard.charts.scores import Point, draw_leaders, draw_node, pool_rounds
+from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders, draw_node, pool_rounds
 
 
-def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[Point]:
+def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[ScorePoint]:
     return [
-        Point(node=node, arm=arm, round=r, cells={"gcd": (min(r, 16), 16)})
+        ScorePoint(node=node, arm=arm, round=r, cells={"gcd": (min(r, 16), 16)})
         for r in range(1, rounds + 1)
     ]
 
@@ -23,7 +23,8 @@ def test_a_line_pools_the_cells_of_the_last_rounds() -> None:
 def test_a_pooled_score_weighs_datasets_alike() -> None:
     rounds = [{"gcd": (9, 9), "products": (0, 1)}, {"gcd": (9, 9), "products": (1, 1)}]
     points = [
-        Point(node="amber", arm="swarm", round=i, cells=cells) for i, cells in enumerate(rounds)
+        ScorePoint(node="amber", arm="swarm", round=i, cells=cells)
+        for i, cells in enumerate(rounds)
     ]
     last = pool_rounds(points)[-1]
     assert (last.score, last.n) == (0.75, 20)

@@ -3,9 +3,9 @@
 import re
 from itertools import pairwise
 
-from swarm_web.dashboard.charts.flow import BARS, Link, draw_flow
+from swarm_web.dashboard.charts.flow import BARS, FlowLink, draw_flow
 
-LINKS = [Link("ann", "bob", 60), Link("ann", "cat", 30), Link("bob", "cat", 10)]
+LINKS = [FlowLink("ann", "bob", 60), FlowLink("ann", "cat", 30), FlowLink("bob", "cat", 10)]
 
 
 def heights(path: str) -> tuple[float, float]:
@@ -23,7 +23,7 @@ def test_givers_and_takers_are_columns_with_the_strongest_on_top() -> None:
 
 
 def test_bars_do_not_overlap_and_lie_in_the_picture() -> None:
-    picture = draw_flow([Link(f"g{n}", f"t{n}", 1) for n in range(20)])
+    picture = draw_flow([FlowLink(f"g{n}", f"t{n}", 1) for n in range(20)])
     for column in (picture.givers, picture.takers):
         for above, below in pairwise(column):
             assert above.y + above.height < below.y

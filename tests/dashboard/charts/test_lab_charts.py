@@ -11,9 +11,9 @@ from swarm_web.dashboard.charts.lab import (
     draw_curves,
     draw_mechanism,
     draw_onset,
+    draw_sketch,
     style_arms,
 )
-from swarm_web.dashboard.charts.lab_sketch import draw_sketch
 from swarm_web.dashboard.charts.parts import STYLES
 from swarm_web.lab.shape import LabCurve, PublishedReport
 from tests.dashboard.lab_reports import make_comparison, make_report

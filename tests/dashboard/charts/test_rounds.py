@@ -2,11 +2,11 @@
 
 from django.utils import translation
 
-from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
+from swarm_web.dashboard.charts.rounds import RoundSpread, draw_spreads
 
 
 def test_band_median_and_best_share_their_rounds() -> None:
-    spreads = [Spread(r, low=0.1, median=r / 8, high=0.4, best=0.6, n=9) for r in (1, 2, 3)]
+    spreads = [RoundSpread(r, low=0.1, median=r / 8, high=0.4, best=0.6, n=9) for r in (1, 2, 3)]
     band, median, best = draw_spreads(spreads)["data"]
     assert band["x"] == [1, 2, 3, 3, 2, 1]
     assert band["y"] == [0.4, 0.4, 0.4, 0.1, 0.1, 0.1]

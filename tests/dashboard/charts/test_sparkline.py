@@ -1,6 +1,6 @@
 """A line of a node's last rounds fits its cell."""
 
-from swarm_web.dashboard.charts.sparkline import draw_sparkline
+from swarm_web.dashboard.charts.scores import draw_sparkline
 
 
 def test_the_scale_is_from_zero_to_one_whatever_the_scores() -> None:

@@ -1,10 +1,10 @@
 """Pass rates of a dataset: rounds are pooled, and each arm keeps its line style."""
 
-from swarm_web.dashboard.charts.tasks import Tally, draw_pass_rates, pool_tallies
+from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
 
 
 def test_a_point_pools_the_rounds_before_it() -> None:
-    tallies = [Tally(1, 0, 4), Tally(2, 4, 4), Tally(3, 4, 4)]
+    tallies = [RoundTally(1, 0, 4), RoundTally(2, 4, 4), RoundTally(3, 4, 4)]
     assert [(point.rate, point.n) for point in pool_tallies(tallies, width=2)] == [
         (0.0, 4),
         (0.5, 8),
@@ -13,17 +13,17 @@ def test_a_point_pools_the_rounds_before_it() -> None:
 
 
 def test_a_point_lies_in_its_interval() -> None:
-    (point,) = pool_tallies([Tally(7, 3, 10)])
+    (point,) = pool_tallies([RoundTally(7, 3, 10)])
     assert point.rate == 0.3
     assert point.low < point.rate < point.high
 
 
 def test_rounds_without_an_answer_have_no_point() -> None:
-    assert pool_tallies([Tally(1, 0, 0)]) == []
+    assert pool_tallies([RoundTally(1, 0, 0)]) == []
 
 
 def test_each_arm_is_a_line_in_its_style_behind_which_its_band_lies() -> None:
-    line = pool_tallies([Tally(1, 1, 4), Tally(2, 2, 4)])
+    line = pool_tallies([RoundTally(1, 1, 4), RoundTally(2, 2, 4)])
     figure = draw_pass_rates({"swarm": line, "isolated": line, "base": []})
     bands, lines = figure["data"][:2], figure["data"][2:]
     assert [drawn["line"]["dash"] for drawn in lines] == ["solid", "dash"]

@@ -1,8 +1,11 @@
 """Training is drawn over steps: reward and informative share, and kinds of reflection."""
 
-from swarm_web.dashboard.charts.training import Step, draw_reflection, draw_training
+from swarm_web.dashboard.charts.training import ReportedStep, draw_reflection, draw_training
 
-STEPS = [Step(2, 0.25, 0.5, {}), Step(4, 0.5, 0.75, {"recheck": 0.1, "hesitation": 0.2})]
+STEPS = [
+    ReportedStep(2, 0.25, 0.5, {}),
+    ReportedStep(4, 0.5, 0.75, {"recheck": 0.1, "hesitation": 0.2}),
+]
 
 
 def test_reward_and_informative_share_have_lines_of_their_own() -> None:
@@ -25,5 +28,5 @@ def test_without_steps_nothing_is_drawn() -> None:
 
 
 def test_a_step_may_be_as_large_as_a_report_allows() -> None:
-    steps = [Step(0, 0.5, 0.5, {}), Step(2**53, 0.5, 0.5, {})]
+    steps = [ReportedStep(0, 0.5, 0.5, {}), ReportedStep(2**53, 0.5, 0.5, {})]
     assert draw_training(steps)["layout"]["xaxis"]["dtick"] == 10**15

@@ -13,9 +13,8 @@ from websockets.asyncio.client import connect
 
 from swarm_web.dashboard.live import board
 from swarm_web.dashboard.live import socket as live_socket
-from swarm_web.dashboard.live.board import LiveBoard, live_board
-from swarm_web.dashboard.live.shares import TooManyViewsError
-from swarm_web.dashboard.live.views import View, ViewKey, read_key, read_view
+from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
+from swarm_web.dashboard.live.views import LiveView, ViewKey, read_key, read_view
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import browser_socket, close_round, hear, open_round_for
 from tests.factories import make_season
@@ -93,7 +92,7 @@ async def test_nobody_is_told_live_while_nothing_can_be_read(
 async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 1)
+    monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 1)
     await sync_to_async(make_season)()
     async with running_gateway() as url:
         headers = {"Origin": url.replace("ws://", "http://")}
@@ -110,7 +109,7 @@ async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
 async def test_odd_views_leave_room_for_the_pages_that_everybody_looks_at(
     query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
+    monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 0)
     await sync_to_async(make_season)()
     async with browser_socket(query) as socket:
         assert (await hear(socket))["type"] == "snapshot"
@@ -119,7 +118,7 @@ async def test_odd_views_leave_room_for_the_pages_that_everybody_looks_at(
 async def test_a_view_that_there_is_no_room_for_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
+    monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 0)
     monkeypatch.setattr(board, "read_view", pytest.fail)
     with pytest.raises(TooManyViewsError):
         await LiveBoard().join(read_key({"after": "50"}))
@@ -134,9 +133,9 @@ def note_readings(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Queue[Vie
     """Give a queue of the views that are read, in their order; a reading costs nothing."""
     loop, read = asyncio.get_running_loop(), asyncio.Queue[ViewKey]()
 
-    def note(key: ViewKey) -> View:
+    def note(key: ViewKey) -> LiveView:
         loop.call_soon_threadsafe(read.put_nowait, key)
-        return View(timezone.now(), pill="")
+        return LiveView(timezone.now(), pill="")
 
     with monkeypatch.context() as patch:
         patch.setattr(board, "read_view", note)
@@ -144,12 +143,12 @@ def note_readings(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Queue[Vie
 
 
 async def read_until_home(read: asyncio.Queue[ViewKey]) -> int:
-    """Return how many odd views are read before the home page."""
-    odd = 0
+    """Return how many uncommon views are read before the home page."""
+    uncommon = 0
     async with asyncio.timeout(PATIENCE_S):
-        while (await read.get()).is_odd:
-            odd += 1
-    return odd
+        while (await read.get()).is_uncommon:
+            uncommon += 1
+    return uncommon
 
 
 async def test_who_asks_for_many_odd_views_holds_up_no_other_page(

@@ -8,13 +8,13 @@ import pytest
 from asgiref.sync import sync_to_async
 from websockets.asyncio.client import connect
 
-from swarm_web.dashboard.live.shares import MAX_ODD_VIEWS_EACH, Shares, TooManyViewsError
+from swarm_web.dashboard.live.board import MAX_UNCOMMON_VIEWS_EACH, TooManyViewsError, ViewShares
 from swarm_web.dashboard.live.views import read_key
 from tests.dashboard.live.listening import hear
 from tests.factories import make_season
 from tests.sockets import PATIENCE_S, running_gateway
 
-ODD = [read_key({"search": f"word{number}"}) for number in range(MAX_ODD_VIEWS_EACH + 1)]
+ODD = [read_key({"search": f"word{number}"}) for number in range(MAX_UNCOMMON_VIEWS_EACH + 1)]
 
 
 @pytest.mark.slow
@@ -32,32 +32,32 @@ async def test_who_watches_many_odd_views_is_refused_one_more_and_others_are_not
             )
             return await open_sockets.enter_async_context(socket)
 
-        for number in range(MAX_ODD_VIEWS_EACH):
+        for number in range(MAX_UNCOMMON_VIEWS_EACH):
             await hear(await watch(number, come_from="127.0.0.1"))
-        refused = await watch(MAX_ODD_VIEWS_EACH, come_from="127.0.0.1")
+        refused = await watch(MAX_UNCOMMON_VIEWS_EACH, come_from="127.0.0.1")
         async with asyncio.timeout(PATIENCE_S):
             await refused.wait_closed()
         assert (refused.close_code, "your address" in refused.close_reason) == (4429, True)
-        neighbour = await watch(MAX_ODD_VIEWS_EACH, come_from="127.0.0.2")
+        neighbour = await watch(MAX_UNCOMMON_VIEWS_EACH, come_from="127.0.0.2")
         assert (await hear(neighbour))["type"] == "snapshot"
 
 
 def test_a_view_in_several_tabs_counts_once() -> None:
-    shares = Shares()
+    shares = ViewShares()
     with ExitStack() as watched:
         for key in [*ODD[:-1], ODD[0]]:
             watched.enter_context(shares.hold("192.0.2.1", key))
 
 
 def test_a_view_that_everybody_looks_at_does_not_count() -> None:
-    shares = Shares()
+    shares = ViewShares()
     with ExitStack() as watched:
         for key in [*ODD[:-1], read_key({"view": "home"})]:
             watched.enter_context(shares.hold("192.0.2.1", key))
 
 
 def test_a_view_counts_until_the_last_tab_leaves_it() -> None:
-    shares = Shares()
+    shares = ViewShares()
     with ExitStack() as watched:
         for key in ODD[1:]:
             watched.enter_context(shares.hold("192.0.2.1", key))

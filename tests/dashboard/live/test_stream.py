@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from swarm_web.dashboard.live.stream import RING_DELTAS, Packet, Stream
-from swarm_web.dashboard.live.views import View, describe_delta
+from swarm_web.dashboard.live.stream import RING_DELTAS, Packet, ViewStream
+from swarm_web.dashboard.live.views import LiveView, describe_delta
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def make_view(*, pill: str = "pill", lead: str = "", **rows: str) -> View:
-    return View(NOON, pill, rows=rows, order=tuple(rows), regions={"lead": lead})
+def make_view(*, pill: str = "pill", lead: str = "", **rows: str) -> LiveView:
+    return LiveView(NOON, pill, rows=rows, order=tuple(rows), regions={"lead": lead})
 
 
 def read(packet: Packet) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def test_a_delta_tells_of_an_announcement_that_changed(after: tuple[int, str] | 
 
 
 async def test_a_socket_reads_on_where_it_is() -> None:
-    stream = Stream(make_view(a="1"))
+    stream = ViewStream(make_view(a="1"))
     stream.advance(make_view(a="2"))
     stream.advance(make_view(a="3"))
     first = await stream.wait_after(0)
@@ -59,7 +59,7 @@ async def test_a_socket_reads_on_where_it_is() -> None:
 
 
 async def test_a_waiting_socket_wakes_at_the_next_change() -> None:
-    stream = Stream(make_view(a="1"))
+    stream = ViewStream(make_view(a="1"))
     waiting = asyncio.create_task(stream.wait_after(0))
     await asyncio.sleep(0)
     stream.advance(make_view(a="2"))
@@ -67,7 +67,7 @@ async def test_a_waiting_socket_wakes_at_the_next_change() -> None:
 
 
 async def test_a_socket_that_fell_behind_the_ring_gets_a_snapshot() -> None:
-    stream = Stream(make_view(a="0"))
+    stream = ViewStream(make_view(a="0"))
     for number in range(RING_DELTAS + 1):
         stream.advance(make_view(a=str(number + 1)))
     packet = await stream.wait_after(0)
@@ -76,7 +76,7 @@ async def test_a_socket_that_fell_behind_the_ring_gets_a_snapshot() -> None:
 
 
 def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
-    stream = Stream(make_view(a="0"))
+    stream = ViewStream(make_view(a="0"))
     assert stream.resume(f"{stream.epoch}:0") == 0
     for number in range(RING_DELTAS + 1):
         stream.advance(make_view(a=str(number + 1)))
@@ -88,26 +88,26 @@ def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
 
 @pytest.mark.parametrize("after", ["", "x", "x:1", ":", ":1"])
 def test_who_has_nothing_gets_no_deltas(after: str) -> None:
-    assert Stream(make_view()).resume(after) is None
+    assert ViewStream(make_view()).resume(after) is None
 
 
 def test_a_snapshot_tells_since_when_charts_and_turn_are_as_they_are() -> None:
     later, last = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
-    stream = Stream(make_view())
+    stream = ViewStream(make_view())
     stream.advance(replace(make_view(pill="other"), as_of=later))
     assert read(stream.snapshot())["since"] == NOON.isoformat()
-    stream.advance(replace(make_view(), as_of=last, turn=("Autumn", 3, "open")))
+    stream.advance(replace(make_view(), as_of=last, round_state=("Autumn", 3, "open")))
     assert read(stream.snapshot())["since"] == last.isoformat()
 
 
 def test_a_reading_that_was_overtaken_is_passed_over() -> None:
-    stream = Stream(replace(make_view(a="new"), as_of=NOON + timedelta(seconds=1)))
+    stream = ViewStream(replace(make_view(a="new"), as_of=NOON + timedelta(seconds=1)))
     stream.advance(make_view(a="old"))
     assert (stream.seq, stream.view.rows) == (0, {"a": "new"})
 
 
 def test_all_sockets_send_the_same_bytes() -> None:
-    stream = Stream(make_view(a="1"))
+    stream = ViewStream(make_view(a="1"))
     assert stream.snapshot() is stream.snapshot()
     packet = stream.snapshot()
     assert packet.packed is packet.packed

@@ -11,10 +11,10 @@ from judge.models import Comparison, Enrolment, Season
 from judge.services.seasons import end_season
 from judge.statistics.comparison import ArmsClaim, Missing
 from judge.statistics.planning import ScoreSpread
-from swarm_web.dashboard.reports.compare import Assignment, describe_missing, describe_verdict
+from swarm_web.dashboard.reports.compare import ArmAssignment, describe_missing, describe_verdict
 from tests.factories import make_node
 
-BY_COIN, BY_CHOICE = Assignment(coin=12, nodes=12), Assignment(coin=0, nodes=12)
+BY_COIN, BY_CHOICE = ArmAssignment(coin=12, nodes=12), ArmAssignment(coin=0, nodes=12)
 
 
 def make_claim(model: str = "tiny", **fields: Any) -> ArmsClaim:
@@ -182,20 +182,20 @@ def test_the_api_answers_before_the_first_season(db: None, client: Client) -> No
         (BY_COIN, "Arm assigned by coin flip for 12 of 12 nodes."),
         (BY_CHOICE, "Owners chose their arms, so this cannot show causation."),
         (
-            Assignment(coin=5, nodes=12),
+            ArmAssignment(coin=5, nodes=12),
             "Arm assigned by coin flip for 5 of 12 nodes. Owners chose the other arms",
         ),
-        (Assignment(coin=0, nodes=0), "No node has an arm yet."),
+        (ArmAssignment(coin=0, nodes=0), "No node has an arm yet."),
     ],
 )
-def test_how_arms_were_assigned_is_told(assignment: Assignment, words: str) -> None:
+def test_how_arms_were_assigned_is_told(assignment: ArmAssignment, words: str) -> None:
     assert words in assignment.words
 
 
 def test_only_a_coin_makes_a_difference_a_cause() -> None:
     claim = make_claim()
     assert "caused the difference" in describe_verdict(claim, assignment=BY_COIN)
-    for assignment in (BY_CHOICE, Assignment(coin=11, nodes=12)):
+    for assignment in (BY_CHOICE, ArmAssignment(coin=11, nodes=12)):
         assert "this cannot show causation" in describe_verdict(claim, assignment=assignment)
 
 

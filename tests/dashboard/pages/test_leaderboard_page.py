@@ -13,8 +13,8 @@ from judge.services.oversight import quarantine_node
 from swarm_record.stats import macro_interval
 from swarm_web.accounts.services import show_profile
 from swarm_web.dashboard.templatetags.figures import interval
+from swarm_web.leaderboard import PAGE_ROWS, Filters
 from swarm_web.nodes.models import Node
-from swarm_web.paging import PAGE_ROWS
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_scores, publish
 
@@ -286,9 +286,19 @@ def test_who_is_not_on_the_board_is_told_why(
     assert says in read(client, query)
 
 
-@pytest.mark.parametrize("query", ["?arm=left", "?after=-1", "?after=x", "?after=99999999999"])
+@pytest.mark.parametrize("query", ["?arm=left", "?after=-1", "?after=x"])
 def test_a_query_without_meaning_is_refused(db: None, client: Client, query: str) -> None:
     assert client.get(f"/leaderboard/{query}").status_code == 400
+
+
+def test_a_place_beyond_the_last_one_has_an_empty_page(client: Client, season: Season) -> None:
+    judge(season, amber=16)
+    assert listed(read(client, f"?after={10**30}")) == []
+
+
+def test_filters_without_a_wish_are_none() -> None:
+    assert not Filters()
+    assert Filters(search="heron")
 
 
 def test_a_row_tells_how_many_of_the_rounds_the_node_took_part_in(

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from judge.models import Answer, Question, Round, Season
-from swarm_web.dashboard.reports import question as report
+from swarm_web.dashboard.reports import answers as report
 from tests.factories import make_answer, make_node, make_round, make_score, make_scores
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from judge.models import Answer, Round, Ruling, Score
 from judge.services.oversight import quarantine_node
-from swarm_web.dashboard.reports.reasons import advise
+from swarm_web.dashboard.reports.round import advise
 from swarm_web.nodes.models import Node
 from tests.factories import make_node
 

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from judge.models import Answer, Round, Season
-from swarm_web.dashboard.reports import sheet as report
-from swarm_web.dashboard.reports.marks import Mark, Outcome
+from swarm_web.dashboard.reports import answers as report
+from swarm_web.dashboard.reports.answers import AnswerMark, AnswerOutcome
 from swarm_web.nodes.models import Node
 from tests.factories import make_answer, make_node, make_round, make_score, make_seat
 
@@ -52,15 +52,17 @@ def test_each_node_has_a_cell_for_each_question(
 @pytest.mark.parametrize(
     ("mark", "outcome", "sign", "words"),
     [
-        (Mark(True, "right", second=1.0), Outcome.RIGHT, "✓", "right"),
-        (Mark(False, "partial", second=1.0), Outcome.WRONG, "◐", "partly right"),
-        (Mark(False, "no_answer", second=1.0), Outcome.WRONG, "∅", "no <answer> tags"),
-        (Mark(False, "wrong", second=1.0), Outcome.WRONG, "✕", "wrong"),
-        (Mark(None, second=1.0), Outcome.UNGRADED, "?", "not graded"),
-        (Mark(None), Outcome.NONE, "·", "no answer received"),
+        (AnswerMark(True, "right", second=1.0), AnswerOutcome.RIGHT, "✓", "right"),
+        (AnswerMark(False, "partial", second=1.0), AnswerOutcome.WRONG, "◐", "partly right"),
+        (AnswerMark(False, "no_answer", second=1.0), AnswerOutcome.WRONG, "∅", "no <answer> tags"),
+        (AnswerMark(False, "wrong", second=1.0), AnswerOutcome.WRONG, "✕", "wrong"),
+        (AnswerMark(None, second=1.0), AnswerOutcome.UNGRADED, "?", "not graded"),
+        (AnswerMark(None), AnswerOutcome.NONE, "·", "no answer received"),
     ],
 )
-def test_a_mark_has_a_sign_and_words(mark: Mark, outcome: Outcome, sign: str, words: str) -> None:
+def test_a_mark_has_a_sign_and_words(
+    mark: AnswerMark, outcome: AnswerOutcome, sign: str, words: str
+) -> None:
     assert (mark.outcome, mark.sign, mark.words) == (outcome, sign, words)
 
 

@@ -7,8 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Answer, Round, Season
-from swarm_web.dashboard.reports.answer_speed import AnswerSpeed
-from swarm_web.dashboard.reports.node import read_report
+from swarm_web.dashboard.reports.node import AnswerSpeed, read_report
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import TrainingPoint
 from tests.factories import make_answer, make_node, make_round, make_scores, make_seat, publish

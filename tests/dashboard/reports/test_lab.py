@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from swarm_web.dashboard.reports.lab import read_answer, read_questions, sketch_answer, tell_arms
-from swarm_web.dashboard.reports.lab_drawings import draw_report, tell_cost, tell_mechanism
+from swarm_web.dashboard.reports.lab import list_arms, read_answer, read_questions, sketch_answer
+from swarm_web.dashboard.reports.lab_drawings import chart_cost, chart_mechanism, draw_report
 from swarm_web.lab.shape import PublishedReport
 from swarm_web.lab.shelf import list_published, read_summary
 from tests.dashboard.lab_reports import (
@@ -82,7 +82,7 @@ def test_every_question_is_told_whether_answered_or_not(lab: Path) -> None:
 
 
 def test_an_arm_stands_beside_the_papers_of_the_same_name() -> None:
-    alone, mixed, other = tell_arms(load())
+    alone, mixed, other = list_arms(load())
     assert (alone.is_baseline, alone.found, alone.paper) == (True, None, 1.0)
     assert (mixed.found and mixed.found.gain, mixed.paper) == (2.0, 1.94)
     assert other.paper is None
@@ -115,9 +115,9 @@ def test_an_arm_without_a_point_in_a_round_leaves_its_cells_empty() -> None:
 
 def test_tables_beside_points_say_what_each_arm_is() -> None:
     report = load()
-    assert [row[:3] for row in tell_mechanism(report).rows] == [
+    assert [row[:3] for row in chart_mechanism(report).rows] == [
         ["8/0", "1", "baseline"],
         ["4/4", "2", "+100\u202f%"],
         ["4/4 sender", "3", "+200\u202f%"],
     ]
-    assert list(tell_cost(report).rows[1]) == ["4/4", "246\u202f629", "6.13\u202fMB", "4.1"]
+    assert list(chart_cost(report).rows[1]) == ["4/4", "246\u202f629", "6.13\u202fMB", "4.1"]

@@ -10,7 +10,7 @@ from judge.engine import Phase
 from judge.models import Season
 from judge.services.seasons import end_season, pause_season
 from swarm_tasks.beacon import QUICKNET
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import Pill, read_pill
 from tests.factories import make_round, make_season
 
 

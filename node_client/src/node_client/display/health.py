@@ -1,7 +1,7 @@
 """The answer to "is my node working?": one line with the reason and a remedy. Pure.
 
-The texts are those of the node's page on the site (`swarm_web.dashboard.reports.verdict`), where
-both have the same information.
+The texts are those of the node's page on the site (`swarm_web.dashboard.reports.node_health`),
+where both have the same information.
 """
 
 from dataclasses import dataclass

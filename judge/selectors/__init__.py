@@ -1,0 +1,1 @@
+"""Reads of the judge, by subject: seasons, rounds, scores, and the public record."""

@@ -1,0 +1,119 @@
+"""Rounds: the current one, lists of them, and those that wait."""
+
+from typing import Any
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from judge.engine import Phase
+from judge.models import (
+    Answer,
+    Round,
+    RoundSummary,
+    Ruling,
+    Score,
+    Season,
+    Seat,
+)
+from swarm_protocol.messages import RoundInfo, RoundPhase
+
+# The phases' names in messages.
+_PHASES: dict[Phase, RoundPhase] = {
+    Phase.SCHEDULED: "scheduled",
+    Phase.OPEN: "open",
+    Phase.SCORING: "scoring",
+    Phase.CLOSED: "closed",
+    Phase.VOID: "void",
+}
+
+
+def current_round(season: Season) -> Round | None:
+    """Return the round to show to nodes and visitors: open, being scored, or the next one."""
+    return _most_urgent(season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID]))
+
+
+def round_in_progress() -> Round | None:
+    """Return a round that is open or being scored, also if its season has ended."""
+    rounds = Round.objects.select_related("season")
+    return _most_urgent(rounds.filter(phase__in=[Phase.OPEN, Phase.SCORING]))
+
+
+def _most_urgent(unfinished: QuerySet[Round]) -> Round | None:
+    rank = {Phase.OPEN: 0, Phase.SCORING: 1, Phase.SCHEDULED: 2}
+    return min(
+        unfinished.order_by("opens_at")[:16],
+        key=lambda r: (rank[Phase(r.phase)], r.opens_at),
+        default=None,
+    )
+
+
+def undrawn_rounds() -> QuerySet[Round]:
+    """Return the rounds whose questions wait for a public beacon, in the order of their numbers."""
+    waiting = Round.objects.filter(
+        phase=Phase.SCHEDULED, rules__has_key="beacon", beacon__isnull=True
+    )
+    return waiting.order_by("number")
+
+
+def count_questions(judge_round: Round) -> int:
+    """Return the number of questions of a round, also before they are drawn."""
+    if judge_round.is_drawn:
+        return judge_round.questions.count()
+    return int(judge_round.rules["questions"])
+
+
+def describe_round(judge_round: Round, *, questions: int | None = None) -> RoundInfo:
+    """Return a round as a message for nodes; passing `questions`, their number, saves a query."""
+    return RoundInfo(
+        number=judge_round.number,
+        phase=_PHASES[Phase(judge_round.phase)],
+        opens_at=judge_round.opens_at.isoformat(),
+        closes_at=judge_round.closes_at.isoformat(),
+        questions=count_questions(judge_round) if questions is None else questions,
+        commitment=judge_round.commitment,
+    )
+
+
+def listed_rounds(season: Season | None) -> QuerySet[Round]:
+    """Return the rounds of a season, or of all, newest first, with seasons and summaries."""
+    rounds = Round.objects.select_related("season", "summary").order_by("-number")
+    return rounds.filter(season=season) if season else rounds
+
+
+def summaries_in(season: Season, *, rounds: int) -> list[tuple[int, Any]]:
+    """Return number and groups (ArmGroup) of the last closed rounds, oldest first."""
+    closed = RoundSummary.objects.filter(round__season=season, round__phase=Phase.CLOSED)
+    latest = closed.order_by("-round__number").values_list("round__number", "groups")
+    return list(latest[:rounds])[::-1]
+
+
+def rounds_with_turnout() -> QuerySet[Round]:
+    """Return all rounds, newest first, with `seated` and `scored` counts of nodes."""
+    seats = Seat.objects.filter(round=OuterRef("pk"))
+    scores = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED)
+    return (
+        Round.objects.select_related("season")
+        .annotate(seated=_count(seats), scored=_count(scores))
+        .order_by("-number")
+    )
+
+
+def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
+    """Return a round's number of rows as a subquery; two joins would multiply their rows."""
+    counted = rows.order_by().values("round").annotate(count=Count("pk")).values("count")
+    return Coalesce(Subquery(counted), 0)
+
+
+def answers_to_grade() -> QuerySet[Answer]:
+    """Return the answers that wait for their verdict.
+
+    Answers that were left out when their round closed or became void no longer wait: only a
+    recompute, which does not use this query, grades them.
+    """
+    graded = [Phase.OPEN, Phase.SCORING]
+    return Answer.objects.filter(score=None, question__round__phase__in=graded)
+
+
+def rulings_about(judge_round: Round) -> QuerySet[Ruling]:
+    """Return the operator's rulings about a round, oldest first."""
+    return judge_round.rulings.order_by("made_at")

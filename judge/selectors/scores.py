@@ -1,0 +1,104 @@
+"""Scores of rounds, lines of leaderboards, and the claims that follow from them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from judge.engine import Phase
+from judge.models import (
+    Comparison,
+    Counted,
+    Round,
+    Score,
+    Season,
+    Standing,
+)
+from swarm_web.nodes.models import Node
+
+
+def standings_in(season: Season, window: str) -> QuerySet[Standing]:
+    """Return a window's lines as leaderboards list them, quarantined nodes included."""
+    lines = Standing.objects.filter(season=season, window=window)
+    return lines.select_related("node").order_by("place")
+
+
+def standings_edition(season: Season, window: str) -> int:
+    """Return a number that changes whenever a window's lines are recomputed; 0 without lines."""
+    first = Standing.objects.filter(season=season, window=window).order_by("place")
+    return first.values_list("pk", flat=True).first() or 0
+
+
+def counted_rounds(season: Season, window: str) -> int:
+    """Return the number of rounds that a window counts."""
+    return Counted.objects.filter(window=window, round__season=season).count()
+
+
+def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[str, list[float]]:
+    """Return nodes' scores in the season's last closed rounds, by the nodes' names.
+
+    Oldest first, in one query; rounds without a score are left out.
+    """
+    closed = Round.objects.filter(season=season, phase=Phase.CLOSED, closed_at__isnull=False)
+    scores = Score.objects.filter(
+        round__in=closed.order_by("-closed_at")[:rounds],
+        node__name__in=list(nodes),
+    )
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for node, score in scores.order_by("round__number").values_list("node__name", "score"):
+        if score is not None:
+            found[node].append(score)
+    return dict(found)
+
+
+def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> QuerySet[Score]:
+    """Return the scores of some nodes in the season's last closed rounds, oldest first."""
+    latest = season.rounds.filter(phase=Phase.CLOSED).order_by("-number")
+    numbers = list(latest.values_list("number", flat=True)[:rounds])
+    return (
+        Score.objects.filter(
+            node_id__in=list(node_ids), round__number__in=numbers, status=Score.Status.SCORED
+        )
+        .select_related("round", "node")
+        .order_by("round__number")
+    )
+
+
+def scores_of_node(node: Node, season: Season) -> QuerySet[Score]:
+    """Return a node's results in the season's closed rounds, newest first, with absences."""
+    closed = node.scores.filter(round__season=season, round__phase=Phase.CLOSED)
+    return closed.select_related("round").order_by("-round__number")
+
+
+def results_of_node(node: Node) -> QuerySet[Score]:
+    """Return a node's results in the closed rounds of all seasons, newest first."""
+    closed = Score.objects.filter(node=node, round__phase=Phase.CLOSED)
+    return closed.select_related("round", "node").order_by("-round__number")
+
+
+def exported_scores() -> QuerySet[Score]:
+    """Return every score of closed rounds in the order of the reward downloads."""
+    return (
+        Score.objects.filter(round__phase=Phase.CLOSED)
+        .select_related("round__season", "node")
+        .order_by("round__number", "node__name")
+    )
+
+
+def comparisons_in(season: Season) -> QuerySet[Comparison]:
+    """Return the judge's claims about the arms, a row for each model."""
+    return Comparison.objects.filter(season=season).order_by("model")
+
+
+def differences_by_model() -> dict[str, dict[str, float]]:
+    """Return swarm - isolated by model and season, for ended seasons that assigned by coin."""
+    ended = Comparison.objects.filter(
+        season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
+    )
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for model, season, claim in ended.order_by("model", "season__ended_at").values_list(
+        "model", "season__name", "claim"
+    ):
+        if claim["missing"] is None:
+            found[model][season] = claim["difference"]
+    return dict(found)

@@ -1,0 +1,87 @@
+"""Seasons: the running and the shown one, their rules, and how arms were assigned."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from judge.engine import Phase
+from judge.models import (
+    Counted,
+    Enrolment,
+    Round,
+    Season,
+    Window,
+)
+from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_web.nodes.models import Node
+
+
+def running_season() -> Season | None:
+    """Return the season that runs now, paused or not."""
+    return Season.objects.filter(state=Season.State.RUNNING).first()
+
+
+def shown_season() -> Season | None:
+    """Return the season that pages show: the running one, otherwise the latest one."""
+    started = Season.objects.exclude(state=Season.State.DRAFT)
+    return running_season() or started.order_by("-started_at").first()
+
+
+def started_seasons() -> QuerySet[Season]:
+    """Return the seasons that run or ran, newest first."""
+    return Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at", "-pk")
+
+
+def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
+    """Return the seasons whose windows may still change, which ends a week after the last round.
+
+    Seasons with closed rounds that are not booked are included: an update may require that.
+    """
+    lately = Q(closed_at__gt=now - timedelta(days=8))
+    booked = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
+    closed = Round.objects.filter(season=OuterRef("pk"), phase=Phase.CLOSED)
+    wanting = Exists(closed.filter(lately | ~Exists(booked)))
+    started = Season.objects.exclude(state=Season.State.DRAFT)
+    return started.filter(Q(state=Season.State.RUNNING) | wanting)
+
+
+def minimum_client(season: Season | None) -> str:
+    """Return the oldest version of the client that is served."""
+    return (season.minimum_client if season else "") or str(settings.MINIMUM_CLIENT_VERSION)
+
+
+def task_choices(tasks: object) -> list[TaskChoice]:
+    """Read a season's stored task mix. Raises msgspec.ValidationError."""
+    return msgspec.convert(tasks, list[TaskChoice])
+
+
+def describe_season(season: Season) -> SeasonInfo:
+    """Return a season's rules as a message for nodes."""
+    return SeasonInfo(
+        name=season.name,
+        seed=season.seed,
+        generator=season.generator,
+        tasks=task_choices(season.tasks),
+        completions=season.completions,
+        local=season.local,
+        external=season.external,
+        max_new_tokens=season.max_new_tokens,
+        temperature=season.temperature,
+        assignment="coin" if season.assignment == Season.Assignment.COIN else "choice",
+        system_prompt=season.system_prompt,
+        isolated_publish=season.isolated_publish,
+        batch=season.batch,
+        answers=season.answer_rules,
+        sampling=season.sampling,
+    )
+
+
+def coin_share(season: Season) -> tuple[int, int]:
+    """Return the number of training nodes whose arm was drawn by coin, and of all of them."""
+    enrolled = Enrolment.objects.filter(season=season).exclude(arm=Node.Arm.BASE)
+    counts = enrolled.aggregate(
+        coin=Count("pk", filter=Q(assignment=Season.Assignment.COIN)), everybody=Count("pk")
+    )
+    return counts["coin"], counts["everybody"]

@@ -1,0 +1,158 @@
+"""The leaderboard."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router
+from pydantic import Field
+
+from swarm_web.dashboard.api.fields import (
+    Answered,
+    Arm,
+    Cells,
+    Connected,
+    Interval,
+    Model,
+    Moment,
+    Next,
+    NodeName,
+    OverBase,
+    Parameters,
+    Rank,
+    Remark,
+    ReportSchema,
+    Score,
+    SeasonName,
+    Title,
+    read_under,
+)
+from swarm_web.dashboard.api.paging import Cursor, Limit, read_cursor
+from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.reports.board import BoardLine, list_trained, read_board, read_edition
+from swarm_web.errors import RequestError
+from swarm_web.keyset import KeyNumber, encode_key
+from swarm_web.leaderboard import Filters, Leaderboard
+
+router = Router(tags=["leaderboard"])
+
+Window = Annotated[
+    Literal["season", "round", "recent", "24h", "7d"],
+    Field(description="The stretch of rounds that counts; `recent` is the season's last K rounds."),
+]
+Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+OfModel = Annotated[Text, Field(description="Only nodes of this model.")]
+OfArm = Annotated[
+    Literal["", "swarm", "isolated", "base"],
+    Field(description="Only nodes of this arm; `base` lists untrained models as items."),
+]
+Owner = Annotated[Text, Field(description="Only nodes of this account, if its profile is public.")]
+Search = Annotated[Text, Field(description="Only nodes with this in their name.")]
+
+
+class BaseItem(ReportSchema):
+    """A line of the leaderboard: macro pass@1 over the window, and `cells` per dataset."""
+
+    rank: Rank
+    remark: Remark
+    node: NodeName
+    title: Title
+    model: Model
+    parameters: Parameters
+    arm: Arm
+    score: Score
+    interval: Interval
+    recent_score: float | None = Field(
+        description="The score over the season's last rounds, as many as the window `recent` has.",
+        examples=[0.38],
+    )
+    n: Answered
+    rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
+    missed: int = Field(
+        description="How many rounds of the window it missed though it was invited.", examples=[1]
+    )
+    cells: Cells
+    used_by_others: int = Field(
+        description="How many times other nodes trained on one of its rollouts.", examples=[640]
+    )
+    external_used: int = Field(
+        description="How many rollouts of others it trained on in the season.", examples=[812]
+    )
+    last_seen: Moment | None
+    connected: Connected
+
+
+class LeaderboardItem(BaseItem):
+    """One trained node; nodes that cannot be told apart share ranks."""
+
+    model_config = read_under(row=BaseItem.model_fields)
+
+    over_base: OverBase
+    over_base_interval: Interval | None
+
+
+class LeaderboardOut(ReportSchema):
+    """A season's leaderboard, best first."""
+
+    model_config = read_under(board="season window as_of base quarantined waiting".split())
+
+    season: SeasonName
+    window: str = Field(description="The window that was asked for.", examples=["season"])
+    as_of: Moment
+    items: list[LeaderboardItem]
+    next: Next
+    base: list[BaseItem] = Field(
+        description="Untrained models of the page's own kinds, for comparison; not ranked."
+    )
+    quarantined: int = Field(
+        description="How many nodes the operator took out of the ranks.", examples=[0]
+    )
+    waiting: list[NodeName] = Field(
+        description="The first connected nodes that the season has not judged yet."
+    )
+
+
+@dataclass(frozen=True)
+class LeaderboardPage:
+    """A page of the leaderboard; `items` are its lines without the untrained models beside them."""
+
+    board: Leaderboard
+    items: list[BoardLine]
+    next: str | None
+
+
+@read(router, "/leaderboard", LeaderboardOut, conflicts="The order has changed: begin again")
+def get_leaderboard(
+    request: HttpRequest,
+    window: Window = "season",
+    model: OfModel = "",
+    arm: OfArm = "",
+    owner: Owner = "",
+    search: Search = "",
+    cursor: Cursor = "",
+    limit: Limit = 100,
+) -> LeaderboardPage:
+    """Rank the nodes by judge score over a window.
+
+    When a round closes the order is drawn up anew. Who is reading page after page is told so with
+    409, and begins again: all pages of a walk are of one order.
+    """
+    edition = read_edition(window)
+    known, after = read_cursor(cursor, tuple[KeyNumber, KeyNumber]) or (edition, 0)
+    board = read_board(
+        window,
+        now=timezone.now(),
+        filters=Filters(model=model, arm=arm, owner=owner, search=search),
+        after=after,
+        limit=limit,
+    )
+    if cursor and not known == edition == read_edition(window):
+        raise RequestError(
+            "leaderboard.changed",
+            "The leaderboard was drawn up anew since the page before.",
+            fix="Begin again without a cursor.",
+            status=409,
+        )
+    more = encode_key((edition, board.later)) if board.later is not None else None
+    return LeaderboardPage(board, list_trained(board), more)

@@ -1,1 +1,0 @@
-"""What the read API answers with, and its OpenAPI document describes."""

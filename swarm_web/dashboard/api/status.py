@@ -1,0 +1,58 @@
+"""What the swarm does at this moment."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router
+from pydantic import Field
+
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_web.dashboard.api.fields import (
+    Moment,
+    ReportSchema,
+    RoundNumber,
+    SeasonName,
+    at,
+    read_under,
+)
+from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.reports.home import Pill, read_pill
+
+router = Router(tags=["status"])
+
+
+class StatusOut(ReportSchema):
+    """The round that runs, and how many nodes are connected."""
+
+    model_config = read_under(pill="season phase until connected".split())
+
+    season: SeasonName | None
+    round: RoundNumber | None = at("pill", "number")
+    phase: str = Field(
+        description="`scheduled`, `open` or `scoring`; `paused` while the season opens no rounds; "
+        "`manual` while its operator, who makes them by hand, has scheduled none; else `none`.",
+        examples=["open"],
+    )
+    until: Moment | None = Field(description="When the phase ends, where that is known.")
+    connected: int = Field(description="How many nodes are connected.", examples=[41])
+    as_of: Moment = at("pill", "now")
+    client_version: str = Field(
+        description="The version of swarm-node that matches this site.", examples=["0.2.0"]
+    )
+    protocol_version: int = Field(description="The version of the wire protocol.", examples=[1])
+
+
+@dataclass(frozen=True)
+class SiteStatus:
+    """The current round, and the versions that this site runs."""
+
+    pill: Pill
+    client_version: str = CLIENT_VERSION
+    protocol_version: int = PROTOCOL_VERSION
+
+
+@read(router, "/status", StatusOut)
+def get_status(request: HttpRequest) -> SiteStatus:
+    """Tell which round runs, and how many nodes are connected."""
+    return SiteStatus(read_pill(now=timezone.now()))

@@ -1,1 +1,0 @@
-"""The operations of the read API, a module for each thing that it tells of."""

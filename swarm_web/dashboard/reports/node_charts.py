@@ -1,0 +1,237 @@
+"""A node's charts: its judge scores beside the same model untrained, and its training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from judge.models import Score, Season
+from judge.selectors.scores import scores_of_node
+from judge.selectors.seasons import shown_season
+from swarm_web.brief_cache import keep_briefly
+from swarm_web.dashboard.charts.parts import Figure, TabledChart, Value
+from swarm_web.dashboard.charts.scores import (
+    POOLED_ROUNDS,
+    PooledScore,
+    ScorePoint,
+    draw_node,
+    pool_in,
+    pool_rounds,
+)
+from swarm_web.dashboard.charts.training import (
+    ReportedStep,
+    draw_reflection,
+    draw_training,
+    name_kinds,
+)
+from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
+from swarm_web.errors import RequestError
+from swarm_web.leaderboard import LeaderboardRow, read_base
+from swarm_web.nodes.models import Node
+from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
+
+WINDOW = "season"
+# Selectable numbers of rounds. Every chart has as many points as the smallest of them.
+SPANS = (CHARTED_ROUNDS, 4 * CHARTED_ROUNDS, 16 * CHARTED_ROUNDS)
+# Number of points that a chart can resolve; the relay keeps one every few minutes.
+CHARTED_POINTS = 288
+LISTED_PEERS = 8
+PEERS_SINCE = timedelta(days=7)
+
+
+# ---- judge scores
+
+
+def read_span(text: str | None) -> int:
+    """Return the number of rounds in a query string. Raises RequestError."""
+    spans = {str(span): span for span in SPANS}
+    if not text:
+        return SPANS[0]
+    if text not in spans:
+        raise RequestError(
+            "query.rounds",
+            f"There is no stretch of {text[:40]!r} rounds.",
+            fix=f"Use one of {', '.join(spans)}.",
+        )
+    return spans[text]
+
+
+def draw_history(
+    node: Node, season: Season, *, base: LeaderboardRow | None, span: int
+) -> TabledChart:
+    """Draw a node's last `span` rounds of a season, in at most two queries.
+
+    `base` is the line of the same model untrained, if it was judged.
+    """
+    scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
+    points = _read_points(scored, node=node.name, rounds=span)
+    untrained = _read_untrained(season, base, points)
+    step = span // SPANS[0]
+    width = max(POOLED_ROUNDS, step)
+    line = pool_rounds(points, width=width, step=step)
+    rounds = {pooled.round for pooled in line}
+    compared = {p.round: p for p in pool_in(untrained, rounds, width=width)}
+    return TabledChart(
+        draw=partial(draw_node, points, base=untrained, step=step),
+        columns=[_("Round"), _("Score"), _("95 % interval"), "n", _("Untrained")],
+        rows=[_list_pooled(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
+    )
+
+
+def _list_pooled(pooled: PooledScore, base: PooledScore | None) -> list[Value]:
+    interval = (pooled.low, pooled.high)
+    return [pooled.round, pooled.score, interval, pooled.n, base.score if base else None]
+
+
+def _read_untrained(
+    season: Season, base: LeaderboardRow | None, points: Sequence[ScorePoint]
+) -> list[ScorePoint]:
+    """Return the untrained model's points in the range of rounds of these points."""
+    if base is None or not points:
+        return []
+    first, last = points[0].round, points[-1].round
+    found = Score.objects.filter(
+        node__name=base.node,
+        round__season=season,
+        round__phase="closed",
+        round__number__range=(first, last),
+        status=Score.Status.SCORED,
+    )
+    return _read_points(found.order_by("-round__number"), node=base.node, rounds=SPANS[-1])
+
+
+def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[ScorePoint]:
+    """Return the points of a node's last rounds, oldest first, without loading whole scores."""
+    columns = newest_first.values_list("round__number", "arm", "cells")[:rounds]
+    return [ScorePoint(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
+
+
+def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
+    """Return `scores_of_node`, limited to ids from the season's first round on.
+
+    Each score lies on a separate page of the database. With the first round's id, the index alone
+    skips earlier seasons: the ids of a season's rounds are in the order of their numbers.
+    """
+    ids = season.rounds.order_by("number").values_list("pk", flat=True)
+    first = keep_briefly(f"first round:{season.pk}", ids.first)
+    return scores_of_node(node, season).filter(round__gte=first or 0)
+
+
+def find_base(
+    node: Node, season: Season, *, now: datetime, lift: Lift | None = None
+) -> LeaderboardRow | None:
+    """Return the untrained line of a node's model with most questions; None for untrained nodes.
+
+    A `lift` that was measured before already contains this line.
+    """
+    if node.arm == Node.Arm.BASE:
+        return None
+    if lift is not None and lift.base.model == node.model:
+        return lift.base
+    return max(read_bases(node.model, season, now=now), key=lambda row: row.n, default=None)
+
+
+def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
+    """Return the season's untrained lines of a model, cached for all nodes that train it."""
+    return keep_briefly(
+        f"bases:{season.pk}:{model}",
+        lambda: read_base(model, season=season, window=WINDOW, now=now),
+    )
+
+
+# ---- training
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """The nodes whose rollouts a node trained on recently, and those that trained on its own."""
+
+    taken: list[Peer]
+    given: list[Peer]
+
+
+def read_steps(node: Node, season: Season) -> list[ReportedStep]:
+    """Return a node's latest training reports of a season, oldest first, in one query."""
+    points = training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
+    return [
+        ReportedStep(point.step, point.training_reward, point.informative_share, point.reflection)
+        for point in points
+    ]
+
+
+def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
+    """Return the nodes with which a node exchanged most, in two queries."""
+    since = now - PEERS_SINCE
+    return Exchanged(
+        taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
+        given=given_to(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
+    )
+
+
+def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
+    """Draw the training reward and the informative share."""
+    return TabledChart(
+        draw=partial(draw_training, steps),
+        columns=[_("Step"), _("Training reward"), _("Informative share")],
+        rows=[(s.step, s.training_reward, s.informative_share) for s in reversed(steps)],
+    )
+
+
+def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
+    """Draw how often completions recheck, hesitate or explore."""
+    kinds = name_kinds()
+    return TabledChart(
+        draw=partial(draw_reflection, steps),
+        columns=[_("Step"), *kinds.values()],
+        rows=[
+            (s.step, *(s.reflection.get(kind) for kind in kinds))
+            for s in reversed(steps)
+            if s.reflection
+        ],
+    )
+
+
+# ---- all charts of the page
+
+
+@dataclass(frozen=True)
+class NodeCharts:
+    """The charts of a node's page."""
+
+    history: TabledChart
+    training: TabledChart
+    reflection: TabledChart
+
+
+def read_charts(
+    node: Node, season: Season, *, base: LeaderboardRow | None, span: int
+) -> NodeCharts:
+    """Read the charts of a node's page, in at most three queries."""
+    steps = read_steps(node, season)
+    return NodeCharts(
+        history=draw_history(node, season, base=base, span=span),
+        training=chart_training(steps),
+        reflection=chart_reflection(steps),
+    )
+
+
+def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
+    """Draw one chart of a node's page; empty before the first season. Raises RequestError."""
+    season = shown_season()
+    if season is None:
+        return {}
+    if chart == "score":
+        base = find_base(node, season, now=now)
+        return draw_history(node, season, base=base, span=span).figure
+    if chart == "training":
+        return chart_training(read_steps(node, season)).figure
+    if chart == "reflection":
+        return chart_reflection(read_steps(node, season)).figure
+    raise RequestError(
+        "query.chart",
+        f"There is no chart {chart[:40]!r}.",
+        fix="Use one of score, training, reflection.",
+    )

@@ -1,0 +1,265 @@
+"""The answer to "is my node working?": one sentence, its reason, and what to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+
+from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
+from swarm_web.nodes.models import Node
+
+HealthState = Literal["good", "waiting", "bad"]
+
+
+# ---- the current round
+
+
+@dataclass(frozen=True)
+class SeatStatus:
+    """A node's seat in a round that is open or being scored.
+
+    `offered`: it requested the questions, and answered `answered` of them. `came_late`: it joined
+    after the round opened, and is excluded. `half_over`: half of the answering time is over.
+    """
+
+    number: int
+    is_open: bool
+    offered: bool
+    came_late: bool
+    answered: int
+    questions: int
+    half_over: bool
+
+    @property
+    def words(self) -> str:
+        """What the node has done in the round so far, as a sentence."""
+        number = {"number": self.number}
+        if not self.offered:
+            return _("It has not requested the questions of round %(number)s yet.") % number
+        text = _("It has answered %(answered)s of %(questions)s questions of round %(number)s.")
+        return text % {**number, "answered": self.answered, "questions": self.questions}
+
+
+def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus | None:
+    """Return a node's seat in the season's current round, in one query; None without a seat."""
+    # The round that opened last: at most one is open, and rounds being scored opened before it.
+    going_on = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
+    answers = Answer.objects.filter(node=OuterRef("node"), question__round=OuterRef("round"))
+    questions = Question.objects.filter(round=OuterRef("round"))
+    seats = Seat.objects.filter(
+        node=node, round=Subquery(going_on.order_by("-opens_at").values("pk")[:1])
+    )
+    found = seats.values_list(
+        *("round__number", "round__phase", "offered_at", "came_late"),
+        _count(answers, by="node"),
+        _count(questions, by="round"),
+        *("round__opens_at", "round__closes_at"),
+    ).first()
+    if found is None:
+        return None
+    number, phase, offered_at, came_late, answered, asked, opens_at, closes_at = found
+    return SeatStatus(
+        number=number,
+        is_open=phase == Round.Phase.OPEN,
+        offered=offered_at is not None,
+        came_late=came_late,
+        answered=answered,
+        questions=asked,
+        half_over=now >= opens_at + (closes_at - opens_at) / 2,
+    )
+
+
+def _count(rows: QuerySet[Answer] | QuerySet[Question], *, by: str) -> Coalesce:
+    counted = rows.order_by().values(by).annotate(count=Count("pk")).values("count")
+    return Coalesce(Subquery(counted), 0)
+
+
+# ---- the verdict
+
+
+@dataclass(frozen=True)
+class NodeHealth:
+    """Whether a node works: `text` continues a sentence after its name, `reason` says why."""
+
+    state: HealthState
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node's place on the season's leaderboard.
+
+    `remark` is a Standing.Remark; `n` questions count so far, and a rank requires `minimum`. It
+    missed `missed` rounds to which it was invited.
+    """
+
+    remark: str
+    n: int
+    minimum: int
+    missed: int = 0
+
+
+def judge_health(
+    node: Node,
+    *,
+    connected: bool,
+    season_runs: bool,
+    scores: Sequence[Score],
+    place: Place | None,
+    seat: SeatStatus | None = None,
+) -> NodeHealth:
+    """Return whether a node works; `scores` are its results in the season, newest first.
+
+    `seat` is its seat in the current round, None without one. The first problem found is the
+    answer, as later ones follow from it.
+    """
+    if node.blocked:
+        return NodeHealth(
+            "bad",
+            _("is blocked."),
+            _("The operator blocked its token. Contact the operator to learn why."),
+        )
+    if node.quarantined:
+        return NodeHealth(
+            "bad",
+            _("is quarantined."),
+            _(
+                "The operator removed it from the ranking. It is still judged and keeps its data."
+                " The reason is shown below. If you disagree, contact the operator, who can "
+                "restore it at once."
+            ),
+        )
+    if not connected:
+        return _explain_absence(node)
+    if not season_runs:
+        return NodeHealth(
+            "waiting",
+            _("is connected and training alone."),
+            _("No season is running. It joins automatically when one starts."),
+        )
+    if seat is not None and seat.came_late:
+        return _await_next_round(seat.number)
+    if not scores:
+        return _await_first_score(seat)
+    return _add_seat_status(_judge_last_round(scores[0], place=place), seat)
+
+
+def _await_next_round(missed: int) -> NodeHealth:
+    return NodeHealth(
+        "waiting",
+        _("is connected and waiting for its next round."),
+        _("It joined after round %(number)s opened. You do not need to do anything.")
+        % {"number": missed},
+    )
+
+
+def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
+    if seat is not None and seat.answered:
+        return NodeHealth("good", _("is connected and answering its first round."), seat.words)
+    waits = NodeHealth(
+        "waiting",
+        _("is connected and waiting for its first round."),
+        _("It takes part in the next round that opens. You do not need to do anything."),
+    )
+    return waits if seat is None else _add_seat_status(replace(waits, reason=""), seat)
+
+
+def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
+    """Add what the node does in the current round to a verdict.
+
+    A node that does nothing there is not called healthy, whatever its results are.
+    """
+    if seat is None:
+        return verdict
+    if not seat.offered and not seat.is_open:
+        return _explain_miss(seat.number)
+    if not seat.offered and seat.half_over and verdict.state != "bad":
+        return NodeHealth(
+            "waiting",
+            _("is connected but has not requested round %(number)s yet.") % {"number": seat.number},
+            _(
+                "Half of the answering time has passed. The node may still be finishing a "
+                "training step. If the round closes first, check its terminal for the last error."
+            ),
+        )
+    return replace(verdict, reason=f"{verdict.reason} {seat.words}".strip())
+
+
+def _explain_absence(node: Node) -> NodeHealth:
+    if node.last_seen is None:
+        return NodeHealth(
+            "waiting",
+            _("has not connected yet."),
+            _("Start it with swarm-node join and its token."),
+        )
+    has_left = node.left_at is not None and node.left_at >= node.last_seen
+    if has_left and node.said_goodbye:
+        why = _("Its client disconnected normally.")
+    elif has_left:
+        why = _("Its connection was lost: network failure, sleep or a crash.")
+    else:
+        why = _("Its heartbeat stopped: network failure, sleep or a crash.")
+    return NodeHealth("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
+
+
+def _judge_last_round(last: Score, *, place: Place | None) -> NodeHealth:
+    number = {"number": last.round.number}
+    if last.reason in {Score.Reason.NOT_OFFERED, Score.Reason.DECLINED}:
+        return _explain_miss(last.round.number)
+    if last.reason == Score.Reason.CAME_LATE:
+        return _await_next_round(last.round.number)
+    if last.reason == Score.Reason.UNANSWERED:
+        return NodeHealth(
+            "bad",
+            _("answers too slowly: round %(number)s closed before it had finished.") % number,
+            _("Unanswered questions count as wrong. Use a faster device or a smaller model."),
+        )
+    if last.reason == Score.Reason.UNSCORED:
+        return NodeHealth(
+            "good",
+            _("is healthy."),
+            _("Some recent questions could not be graded in time: they do not count for any node."),
+        )
+    return _judge_place(number, place=place)
+
+
+def _explain_miss(missed: int) -> NodeHealth:
+    return NodeHealth(
+        "bad",
+        _("is connected but missed round %(number)s.") % {"number": missed},
+        _("It did not request the questions. Check its terminal for the last error."),
+    )
+
+
+def _judge_place(number: dict[str, int], *, place: Place | None) -> NodeHealth:
+    """Return the health of a node that answered all of its last round."""
+    answered = _("It is connected and answered all questions of round %(number)s.") % number
+    if place is None:
+        return NodeHealth("good", _("is healthy but not ranked yet."), answered)
+    if place.remark == Standing.Remark.BASE:
+        return NodeHealth(
+            "good",
+            _("is healthy."),
+            _("It is an untrained model, shown for comparison and not ranked. %(answered)s")
+            % {"answered": answered},
+        )
+    if place.remark == Standing.Remark.TOO_FEW:
+        return NodeHealth(
+            "good",
+            _("is healthy but not ranked yet."),
+            _("A rank requires %(minimum)s questions; %(n)s count so far. %(answered)s")
+            % {"minimum": place.minimum, "n": place.n, "answered": answered},
+        )
+    if place.remark == Standing.Remark.OFTEN_ABSENT:
+        return NodeHealth(
+            "bad",
+            _("is healthy again but not ranked."),
+            _("It missed %(missed)s rounds it was invited to. %(answered)s")
+            % {"missed": place.missed, "answered": answered},
+        )
+    return NodeHealth("good", _("is healthy."), answered)

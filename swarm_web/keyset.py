@@ -1,0 +1,160 @@
+"""Keyset pagination: a page begins after the key of a row, not after a number of rows.
+
+Rows that come or go in the meantime do not move the others, the last page costs what the first one
+does, and all visitors of a page ask for the same rows.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from django.db.models import F, Model, OrderBy, Q, QuerySet
+
+Row = TypeVar("Row", bound=Model)
+Decoded = TypeVar("Decoded")
+Key = tuple[Any, ...]
+
+LARGEST = 2**63 - 1
+_DIGITS = re.compile(r"\d+", re.ASCII)
+
+# Parts of keys, as far as the database understands them.
+KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+KeyMoment = Annotated[datetime, msgspec.Meta(tz=True)]
+KeyText = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column that rows are ordered by; `name` is a lookup path such as `round__number`."""
+
+    name: str
+    descending: bool = False
+    nulls_last: bool = False
+
+    @property
+    def order(self) -> OrderBy:
+        """The column's part of ORDER BY."""
+        return OrderBy(F(self.name), descending=self.descending, nulls_last=self.nulls_last or None)
+
+    def after(self, value: object) -> Q:
+        """Return the condition that a row's value comes after this one."""
+        if value is None:
+            return Q(pk__in=())  # Nulls come last.
+        later = Q(**{f"{self.name}__{'lt' if self.descending else 'gt'}": value})
+        return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
+
+    def same(self, value: object) -> Q:
+        """Return the condition that a row has this value."""
+        return Q(**{f"{self.name}__isnull": True}) if value is None else Q(**{self.name: value})
+
+
+@dataclass(frozen=True)
+class KeysetPage(Generic[Row]):
+    """Rows of a page; `next` is the key after which the following page begins, None on the last."""
+
+    rows: list[Row]
+    next: Key | None
+
+
+class Keyset:
+    """An order of rows; the key of a row is the tuple of its columns' values, and is unique.
+
+    Columns are given as for `order_by`, or as a KeyColumn. `kind` is the type of keys, for those
+    that come back from a client: one number if nothing else is said.
+    """
+
+    def __init__(self, *columns: str | KeyColumn, kind: Any = tuple[KeyNumber]) -> None:
+        self.columns = [_read_column(column) for column in columns]
+        self.kind = kind
+        self._paths = [attrgetter(column.name.replace("__", ".")) for column in self.columns]
+
+    def sort(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        """Return the rows in this order."""
+        return rows.order_by(*(column.order for column in self.columns))
+
+    def key_of(self, row: Model) -> Key:
+        """Return the key of a row."""
+        return tuple(path(row) for path in self._paths)
+
+    def after(self, rows: QuerySet[Row], key: Key | None) -> QuerySet[Row]:
+        """Return the rows after a key, in this order; all of them without a key."""
+        return self.sort(rows if key is None else rows.filter(self._lies_after(key)))
+
+    def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
+        """Return up to `limit` rows after a key, in one query."""
+        found = list(self.after(rows, after)[: limit + 1])
+        shown = found[:limit]
+        return KeysetPage(shown, self.key_of(shown[-1]) if len(found) > limit else None)
+
+    def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
+        """Return the key after which the page ends at `key`; () is the first page.
+
+        None if no row comes before the page that begins after `key`.
+        """
+        backwards = rows.exclude(self._lies_after(key)).order_by(
+            *(column.order for column in self.columns)
+        )
+        found = list(backwards.reverse()[: limit + 1])
+        if not found:
+            return None
+        return self.key_of(found[limit]) if len(found) > limit else ()
+
+    def _lies_after(self, key: Key) -> Q:
+        """Return the condition of rows after a key: by the first column in which they differ."""
+        condition, same = Q(), Q()
+        for column, value in zip(self.columns, key, strict=True):
+            condition |= same & column.after(value)
+            same &= column.same(value)
+        return condition
+
+
+@dataclass(frozen=True)
+class Listing(Generic[Row]):
+    """Rows that are listed page by page, and their order."""
+
+    rows: QuerySet[Row]
+    keyset: Keyset
+
+
+def _read_column(column: str | KeyColumn) -> KeyColumn:
+    if isinstance(column, KeyColumn):
+        return column
+    return KeyColumn(column.removeprefix("-"), descending=column.startswith("-"))
+
+
+# ---- keys in addresses
+
+
+def encode_key(key: object) -> str:
+    """Return a key as text that is opaque to clients."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(key)).decode().rstrip("=")
+
+
+def decode_key(text: str, kind: type[Decoded]) -> Decoded:
+    """Return the key that `encode_key` wrote. Raises ValueError."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(raw, type=kind)
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"not a key: {text[:20]!r}") from problem
+
+
+def encode_numbers(*numbers: int) -> str:
+    """Return whole numbers as text that people can read: `120`, or `17-4`."""
+    return "-".join(map(str, numbers))
+
+
+def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
+    """Return the numbers that `encode_numbers` wrote. Raises ValueError.
+
+    What is larger than any key counts as the largest.
+    """
+    parts = text.split("-")
+    if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):
+        raise ValueError(f"not {count} numbers: {text[:20]!r}")
+    return tuple(min(int(part[:20]), LARGEST) for part in parts)

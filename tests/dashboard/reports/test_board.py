@@ -1,0 +1,98 @@
+"""Untrained models stand beside the trained ones, and say how far these have come."""
+
+import pytest
+from django.utils import timezone
+
+from swarm_web.dashboard.reports.board import end_scale, line_up, measure_lift
+from swarm_web.leaderboard import Leaderboard, LeaderboardRow
+
+
+def make_row(
+    node: str, *, model: str = "tiny", score: float = 0.5, n: int = 16, base: bool = False
+) -> LeaderboardRow:
+    return LeaderboardRow(
+        rank=None if base else (1, 9),
+        remark="base" if base else "",
+        node=node,
+        title="",
+        model=model,
+        parameters=1,
+        arm="base" if base else "swarm",
+        score=score,
+        interval=(score - 0.03, score + 0.04),
+        recent_score=score,
+        n=n,
+        rounds=1,
+        missed=0,
+        cells={},
+        external_used=0,
+        used_by_others=0,
+        last_seen=None,
+        connected=False,
+    )
+
+
+def make_board(*rows: LeaderboardRow) -> Leaderboard:
+    return Leaderboard(
+        season="Autumn",
+        window="season",
+        as_of=timezone.now(),
+        recent_rounds=20,
+        minimum_questions=16,
+        minimum_attendance=90,
+        rows=[row for row in rows if not row.is_base],
+        base=[row for row in rows if row.is_base],
+        waiting=[],
+    )
+
+
+def test_an_untrained_model_follows_the_best_of_its_kind_only() -> None:
+    board = make_board(
+        make_row("a", model="large"),
+        make_row("b"),
+        make_row("c"),
+        make_row("base-tiny", base=True),
+        make_row("base-large", model="large", base=True),
+    )
+    assert [line.row.node for line in line_up(board)] == ["a", "base-large", "b", "base-tiny", "c"]
+
+
+def test_an_untrained_model_that_nobody_trained_stands_last() -> None:
+    board = make_board(make_row("base-odd", model="odd", base=True), make_row("a"))
+    assert [line.row.node for line in line_up(board)] == ["a", "base-odd"]
+
+
+def test_every_row_of_the_model_is_compared_with_it() -> None:
+    board = make_board(
+        make_row("a", score=0.75), make_row("b", score=0.25), make_row("base-tiny", base=True)
+    )
+    lifts = {line.row.node: line.lift.difference for line in line_up(board) if line.lift}
+    assert lifts == {"a": 0.25, "b": -0.25}
+
+
+def test_of_several_untrained_nodes_the_one_with_most_questions_is_compared() -> None:
+    few, many = make_row("few", n=16, base=True), make_row("many", n=32, base=True)
+    lift = measure_lift(make_row("a"), [few, many, few])
+    assert lift is not None
+    assert lift.base is many
+
+
+def test_the_interval_of_a_difference_adds_squares() -> None:
+    lift = measure_lift(make_row("a", score=0.75), [make_row("base", base=True)])
+    assert lift is not None
+    assert lift.interval == pytest.approx((0.25 - 0.05, 0.25 + 0.05))
+
+
+def test_all_lines_of_a_page_are_drawn_on_the_scale_of_the_highest_interval() -> None:
+    board = make_board(make_row("a", score=0.12), make_row("b", score=0.04))
+    assert [line.scale_end for line in line_up(board)] == [0.2, 0.2]
+
+
+def test_a_recent_score_above_all_intervals_widens_the_scale() -> None:
+    rows = [make_row("a", score=0.01)]
+    assert end_scale(rows, {}) == 0.05
+    assert end_scale(rows, {"a": [0.0, 0.3]}) == 0.5
+
+
+def test_a_page_without_lines_has_a_scale_up_to_one() -> None:
+    assert end_scale([], {}) == 1.0

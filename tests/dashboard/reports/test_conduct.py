@@ -1,0 +1,29 @@
+"""What a node was refused, told to whoever looks at its page."""
+
+from django.utils import timezone, translation
+
+from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_web.dashboard.reports.conduct import describe_refusals
+from swarm_web.refusals import LastRefusal, Refusals
+
+LATE = Refusals({"answer.late": 2}, LastRefusal("answer.late", "too late", timezone.now()))
+
+
+def test_what_helps_is_told_in_the_readers_language() -> None:
+    english = FIXES[ErrorCode.ANSWER_LATE]
+    report = describe_refusals(LATE)
+    assert report is not None
+    assert (report.fix, report.lines[0].fix) == (english, english)
+    with translation.override("fa"):
+        translated = describe_refusals(LATE)
+    assert translated is not None
+    assert translated.fix
+    assert translated.fix != english
+
+
+def test_a_code_that_is_not_known_has_no_remedy() -> None:
+    new = LATE.last
+    assert new is not None
+    report = describe_refusals(Refusals({"new.code": 1}, LastRefusal("new.code", "?", new.at)))
+    assert report is not None
+    assert report.fix == ""
