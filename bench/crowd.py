@@ -14,7 +14,7 @@ from swarm_protocol.messages import (
     AnswerText,
     Hello,
     NodeMessage,
-    Question,
+    OfferedQuestion,
     QuestionsOffered,
     RequestQuestions,
     RoundState,
@@ -31,7 +31,7 @@ _AT_ONCE = 50
 
 
 @dataclass
-class Member:
+class CrowdNode:
     """One node of the crowd."""
 
     connection: ClientConnection
@@ -67,7 +67,9 @@ class Member:
         assert reply.receipt is not None
         return len(reply.accepted)
 
-    def _answer(self, position: int, question: Question, offered: QuestionsOffered) -> AnswerText:
+    def _answer(
+        self, position: int, question: OfferedQuestion, offered: QuestionsOffered
+    ) -> AnswerText:
         """Answer as long-windedly as a small model does."""
         thought = f"Let me think about question {position} step by step. " * 4
         text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
@@ -78,7 +80,7 @@ class Member:
 
 
 @asynccontextmanager
-async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[Member]]:
+async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[CrowdNode]]:
     """Connect a node for each token and say hello."""
     gate = asyncio.Semaphore(_AT_ONCE)
     members = await asyncio.gather(*(_join(url, t, i, gate) for i, t in enumerate(tokens)))
@@ -88,7 +90,7 @@ async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list
         await asyncio.gather(*(member.connection.close() for member in members))
 
 
-async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> Member:
+async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> CrowdNode:
     async with gate:
         connection = await connect(
             url,
@@ -97,7 +99,7 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> M
             ping_interval=None,
             open_timeout=60,
         )
-        member = Member(connection, number, make_key())
+        member = CrowdNode(connection, number, make_key())
         hello = Hello(
             id="hello",
             protocol=PROTOCOL_VERSION,
@@ -113,7 +115,7 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> M
         return member
 
 
-async def await_opening(member: Member, number: int) -> None:
+async def await_opening(member: CrowdNode, number: int) -> None:
     """Wait until a node hears that the round is open."""
     while True:
         heard = decode_from_server(await member.connection.recv())
@@ -131,7 +133,7 @@ class HandIn:
     accepted: int
 
 
-async def sit_round(members: Sequence[Member], number: int) -> HandIn:
+async def sit_round(members: Sequence[CrowdNode], number: int) -> HandIn:
     """Let all nodes take their seats at once, then hand in at once."""
     start = time.perf_counter()
     await asyncio.gather(*(member.take_questions(number) for member in members))

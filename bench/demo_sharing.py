@@ -31,7 +31,7 @@ _ANSWERS_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
-class Score:
+class SharingScore:
     """A node's score over the season so far, with its interval at 95 %; fractions of questions."""
 
     node: str
@@ -46,10 +46,10 @@ class Demo:
     """One demo: when sharing was ahead, in seconds after the page opened, and the last scores."""
 
     ahead_after_s: float | None
-    scores: list[Score]
+    scores: list[SharingScore]
 
 
-def is_ahead(scores: Sequence[Score]) -> bool:
+def is_ahead(scores: Sequence[SharingScore]) -> bool:
     """Tell whether every node that shares is above every isolated one, beyond both intervals."""
     lows = [score.low for score in scores if score.arm == "swarm"]
     highs = [score.high for score in scores if score.arm == "isolated"]
@@ -68,16 +68,16 @@ def watch_demo(*, nodes: int, minutes: float) -> Demo:
         return Demo(None, _read_scores(site.port))
 
 
-def _read_scores(port: int) -> list[Score]:
+def _read_scores(port: int) -> list[SharingScore]:
     with urllib.request.urlopen(
         f"http://{HOST}:{port}/api/v1/leaderboard?window=season", timeout=_ANSWERS_WITHIN_S
     ) as answer:
         return [_read_row(row) for row in json.load(answer)["items"]]
 
 
-def _read_row(row: dict[str, Any]) -> Score:
+def _read_row(row: dict[str, Any]) -> SharingScore:
     low, high = row["interval"]
-    return Score(row["node"], row["arm"], row["score"], low, high)
+    return SharingScore(row["node"], row["arm"], row["score"], low, high)
 
 
 def _describe(demo: Demo) -> str:

@@ -29,7 +29,7 @@ from bench.gpu_plan import (
     sizes_for_dry_run,
     sizes_for_gpu,
 )
-from bench.gpu_sections import Outcome, run_sections
+from bench.gpu_sections import SectionResults, run_sections
 from bench.node_pace import QUIET
 from bench.report import print_targets, write_results
 
@@ -123,7 +123,9 @@ def _choose(options: Options, device: Device, folder: Path) -> list[Section]:
     return list(plan(sizes, measurements, device=options.device, folder=folder))
 
 
-def _report(options: Options, device: Device, figures: dict[str, float], outcome: Outcome) -> bool:
+def _report(
+    options: Options, device: Device, figures: dict[str, float], outcome: SectionResults
+) -> bool:
     """Print the figures and write them, unless it was a dry run; tell whether promises are kept."""
     print_figures(figures, title=f"{device.words}{options.mark}")
     kept = print_targets(figures, targets(figures), title=f"Promised figures{options.mark}")
@@ -139,7 +141,7 @@ def _report(options: Options, device: Device, figures: dict[str, float], outcome
     return kept
 
 
-def name_figures(sections: Sequence[Section], outcome: Outcome) -> dict[str, float]:
+def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[str, float]:
     """Return the figures of all sections, each with the size's name behind its own."""
     return {
         f"{name}_{section.size}": value

@@ -18,19 +18,19 @@ _STARTS_WITHIN_S = 120.0
 
 
 @dataclass
-class Outcome:
+class SectionResults:
     """What sections returned, and why others failed, by their names."""
 
     results: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def run_sections(sections: Iterable[Section], *, until: float, longest_s: float) -> Outcome:
+def run_sections(sections: Iterable[Section], *, until: float, longest_s: float) -> SectionResults:
     """Run each section for at most `longest_s` seconds, and all until this moment at the latest.
 
     The moment is one of `time.monotonic`. What comes after it fails.
     """
-    outcome, left = Outcome(), list(sections)
+    outcome, left = SectionResults(), list(sections)
     while left and time.monotonic() < until:
         try:
             with apart("bench.gpu_sections:serve") as process:

@@ -21,7 +21,7 @@ from judge.models import Answer, Question, Round, Score, Season, Seat
 from judge.services.scores import write_scores
 from judge.services.standings import refresh_standings
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_web.bulk import copy_rows
+from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node
 
 _names = count(1)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.node_compare import Comparison, compare, print_comparisons, ratio_targets
+from bench.node_compare import TrainerComparison, compare, print_comparisons, ratio_targets
 from bench.node_model import build_model
 from bench.node_pace import QUIET
 from bench.node_sizes import SIZES, Size
@@ -48,7 +48,7 @@ def main(names: list[str]) -> int:
     return 0 if kept else 1
 
 
-def compare_on_cpu(size: Size) -> Comparison:
+def compare_on_cpu(size: Size) -> TrainerComparison:
     """Compare both trainers, in quiet turns alone, on a model with random weights."""
     with tempfile.TemporaryDirectory() as folder:
         model = build_model(size, Path(folder) / "model")

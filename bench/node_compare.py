@@ -17,7 +17,7 @@ PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TrainerComparison:
     """Both trainers at one size: medians over quiet turns, and peak memory."""
 
     ours_s: float
@@ -39,7 +39,7 @@ class Comparison:
         return self.ours_bytes / self.trl_bytes
 
 
-def compare(size: Size, *, model: Path, device: str, most_foreign: float) -> Comparison:
+def compare(size: Size, *, model: Path, device: str, most_foreign: float) -> TrainerComparison:
     """Let both trainers make steps by turns, each in its own process, and compare them.
 
     A turn counts when other processes had at most `most_foreign` of the machine meanwhile. Raises
@@ -52,7 +52,7 @@ def compare(size: Size, *, model: Path, device: str, most_foreign: float) -> Com
         theirs, mine = _take_turns(size, trl, ours, most_foreign=most_foreign)
     if not theirs or not mine:
         raise RuntimeError("other processes kept the machine busy: try again when it is quiet")
-    return Comparison(
+    return TrainerComparison(
         ours_s=median(turn.seconds for turn in mine),
         trl_s=median(turn.seconds for turn in theirs),
         ours_bytes=mine[-1].peak_bytes,
@@ -93,7 +93,7 @@ def _take_turns(size: Size, *sides: Contestant, most_foreign: float) -> list[lis
     return quiet
 
 
-def print_comparisons(comparisons: dict[str, Comparison]) -> None:
+def print_comparisons(comparisons: dict[str, TrainerComparison]) -> None:
     """Print both trainers' steps at each size, and where our time goes."""
     table = Table(title="One step, medians in seconds")
     for heading in ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio"):

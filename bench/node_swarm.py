@@ -54,7 +54,7 @@ _LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepPace:
     """One node's means over the measured steps, in seconds, and how many external ones each had.
 
     `step_s` is from the end of one step to the end of the next, `cpu_s` the processor time of the
@@ -95,11 +95,11 @@ class Runner:
         """Tell whether it has made so many steps since `begin`, or since it was started."""
         return len(self.steps()) > self._first + count
 
-    def pace(self) -> Pace:
+    def pace(self) -> StepPace:
         """Return how it went since `begin`."""
         cpu_s = self._cpu() - self._cpu_s
         first, *made = self.steps()[self._first :]
-        return Pace(
+        return StepPace(
             step_s=(_ended_at(made[-1]) - _ended_at(first)) / len(made),
             cpu_s=cpu_s / len(made),
             swarm_s=fmean(float(step["seconds/swarm"]) for step in made),
@@ -145,7 +145,7 @@ def measure_swarm_overhead() -> dict[str, float]:
             raise RuntimeError(f"{problem}; the nodes said:\n{_last_words(folder)}") from None
 
 
-def _compare(joined: Sequence[Pace], alone: Sequence[Pace]) -> dict[str, float]:
+def _compare(joined: Sequence[StepPace], alone: Sequence[StepPace]) -> dict[str, float]:
     step_s, lone_step_s = (fmean(pace.step_s for pace in side) for side in (joined, alone))
     cpu_s, lone_cpu_s = (fmean(pace.cpu_s for pace in side) for side in (joined, alone))
     return {

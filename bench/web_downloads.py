@@ -5,7 +5,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from bench.web_site import Server
+from bench.web_site import BenchServer
 from swarm_web.local.probes import HOST
 
 _WATCHED_EVERY_S = 0.05
@@ -20,7 +20,7 @@ class Download:
     size_mb: float
 
 
-def download(server: Server, suffix: str, *, rows: int) -> Download:
+def download(server: BenchServer, suffix: str, *, rows: int) -> Download:
     """Download all rewards after a small file, which loads what the format needs."""
     _fetch(server, f"/downloads/rewards.{suffix}?round_to=20")
     before, highest = server.rss_mb(), [0.0]
@@ -40,7 +40,7 @@ def download(server: Server, suffix: str, *, rows: int) -> Download:
     return Download(rows / took, max(highest) - before, size / 1e6)
 
 
-def _fetch(server: Server, path: str) -> int:
+def _fetch(server: BenchServer, path: str) -> int:
     """Read a file to its end and return its length."""
     connection = http.client.HTTPConnection(HOST, server.port)
     connection.request("GET", path)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from bench.web_downloads import download
 from bench.web_live import BROWSERS, measure_landings
-from bench.web_site import Server, serving
+from bench.web_site import BenchServer, serving
 from bench.web_visitors import VISITORS, percentile, rush, visit, weigh
 from judge.models import Round, Score, Season, Standing, Window
 from swarm_web.nodes.models import Node
@@ -56,7 +56,7 @@ def prepare_data() -> None:
 # ---- pages
 
 
-def measure_pages(server: Server) -> dict[str, float]:
+def measure_pages(server: BenchServer) -> dict[str, float]:
     """Let visitors look at each kind of page, and weigh it."""
     figures: dict[str, float] = {}
     table = Table(title=f"{VISITORS} visitors, a page a second each; two processes")
@@ -97,7 +97,7 @@ def list_pages() -> dict[str, Draw]:
 # ---- downloads and live updates
 
 
-def measure_downloads(server: Server) -> dict[str, float]:
+def measure_downloads(server: BenchServer) -> dict[str, float]:
     """Download a million rewards in each format."""
     rows = Score.objects.filter(round__phase=Round.Phase.CLOSED).count()
     figures: dict[str, float] = {"download_rows": rows}
@@ -114,7 +114,7 @@ def measure_downloads(server: Server) -> dict[str, float]:
     return figures
 
 
-def measure_live(server: Server) -> dict[str, float]:
+def measure_live(server: BenchServer) -> dict[str, float]:
     """Let browsers watch, and a score land some times."""
     landings = asyncio.run(measure_landings(server))
     delays = [landing.delay_s for landing in landings]

@@ -8,9 +8,9 @@ from asgiref.sync import sync_to_async
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from bench.web_site import Server
+from bench.web_site import BenchServer
 from judge.models import Season, Standing, Window
-from swarm_web import bus
+from swarm_web.core import bus
 from swarm_web.local.probes import HOST
 
 BROWSERS = 2_000
@@ -27,7 +27,7 @@ class Landing:
     cpu_s: float
 
 
-async def measure_landings(server: Server) -> list[Landing]:
+async def measure_landings(server: BenchServer) -> list[Landing]:
     """Let all browsers connect, change the leader's score again and again, and time it."""
     gate = asyncio.Semaphore(_AT_ONCE)
     site = f"{HOST}:{server.port}"
@@ -51,7 +51,7 @@ async def measure_landings(server: Server) -> list[Landing]:
     return landings
 
 
-async def _land(server: Server, sockets: list[ClientConnection]) -> Landing:
+async def _land(server: BenchServer, sockets: list[ClientConnection]) -> Landing:
     await asyncio.sleep(_QUIET_S)
     waiting = [asyncio.create_task(_await_change(socket)) for socket in sockets]
     await asyncio.sleep(0)

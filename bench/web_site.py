@@ -21,7 +21,7 @@ _READY_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
-class Server:
+class BenchServer:
     """A running web server, as one process or several."""
 
     port: int
@@ -67,7 +67,7 @@ def kept_databases() -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def serving(*, workers: int) -> Iterator[Server]:
+def serving(*, workers: int) -> Iterator[BenchServer]:
     """Run the web server with so many processes, on this process's settings."""
     port = free_port()
     command = (*serve_web(host=HOST, port=port), "--workers", str(workers))
@@ -75,7 +75,7 @@ def serving(*, workers: int) -> Iterator[Server]:
         name="web", command=here(command), is_ready=lambda: answers_ok(port, "/healthz")
     )
     with _running(web) as process:
-        yield Server(port, psutil.Process(process.pid))
+        yield BenchServer(port, psutil.Process(process.pid))
 
 
 @contextmanager

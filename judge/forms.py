@@ -19,7 +19,7 @@ from judge.task_mix import check_lasting, check_tasks
 from swarm_protocol.version import parse_version
 from swarm_tasks.spaces import Lasting
 from swarm_tasks.verifier import DrawnTask
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 Data = dict[str, Any]
 

@@ -19,7 +19,7 @@ from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, tell_lasting
 from swarm_tasks.verifier import DrawnTask
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 MAX_TASKS = 64
 SAMPLE_KEY = b"sample shown in the admin"

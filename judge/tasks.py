@@ -20,8 +20,8 @@ from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.scheduling import draw_waiting_rounds, ensure_next_round
 from judge.services.scores import renew_stale_summary
 from judge.services.standings import refresh_standings
-from swarm_web import drand, heartbeat
-from swarm_web.verifiers import process_verifier
+from swarm_web.core import drand, heartbeat
+from swarm_web.core.verifiers import process_verifier
 
 # A worker with one process must also advance rounds, so a task works for at most this long.
 GRADING_S = 2.0
@@ -41,7 +41,7 @@ def tick_rounds() -> None:
     running = running_season()
     if running is not None:
         ensure_next_round(running, now=timezone.now(), verifier=process_verifier())
-    heartbeat.stamp(heartbeat.Part.CLOCK, now=now)
+    heartbeat.stamp(heartbeat.SitePart.CLOCK, now=now)
 
 
 @shared_task

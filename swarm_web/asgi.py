@@ -24,14 +24,14 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path, reverse  # noqa: E402
 
-from swarm_web.body_limit import BodyLimit  # noqa: E402
 from swarm_web.dashboard.live.socket import OriginGate, live_socket  # noqa: E402
 from swarm_web.dashboard.pages import home  # noqa: E402
+from swarm_web.edge.body_limit import BodyLimit  # noqa: E402
+from swarm_web.edge.page_cache import PageCache  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.connection import serve_node  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
 from swarm_web.gateway.pulse import lifespan  # noqa: E402
-from swarm_web.page_cache import PageCache  # noqa: E402
 
 # Django's types know views, not ASGI applications.
 sockets = URLRouter(

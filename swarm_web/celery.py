@@ -22,10 +22,10 @@ from celery.signals import (
 )
 from django.utils import timezone
 
-from swarm_web import heartbeat
-from swarm_web.outages import OutageFilter
-from swarm_web.store import async_redis
-from swarm_web.store_version import StoreTooOldError, check_store
+from swarm_web.core import heartbeat
+from swarm_web.core.log_filters import OutageFilter
+from swarm_web.core.store import async_redis
+from swarm_web.core.store_version import StoreTooOldError, check_store
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
 
@@ -60,7 +60,7 @@ def spare_what_is_loaded(**_signal: object) -> None:
 def stamp_worker(**_signal: object) -> None:
     """Leave a sign of life that /readyz and /status/ read."""
     try:
-        heartbeat.stamp(heartbeat.Part.WORKER, now=timezone.now())
+        heartbeat.stamp(heartbeat.SitePart.WORKER, now=timezone.now())
     except redis.exceptions.RedisError:
         logger.warning("could not leave a sign of life", exc_info=True)
 

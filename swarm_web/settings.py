@@ -25,7 +25,7 @@ env = environ.Env()
 DEBUG = env.bool("DEBUG", default=False)
 HTTPS = env.bool("HTTPS", default=not DEBUG)
 # Number of proxies in front of the site whose headers give a visitor's address and scheme
-# (swarm_web.addresses). With 0, these headers are ignored.
+# (swarm_web.edge.addresses). With 0, these headers are ignored.
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=1 if HTTPS else 0)
 SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else env.str("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -124,12 +124,12 @@ if env.bool("DATABASE_POOLER", default=False):
     DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = None
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
-# Whether that is a node of a cluster (swarm_web.store_cluster), whose other nodes it names.
+# Whether that is a node of a cluster (swarm_web.core.store_cluster), whose other nodes it names.
 REDIS_CLUSTER = env.bool("REDIS_CLUSTER", default=False)
 CACHES = {
     # What all processes count together: allauth's limits on requests.
-    "default": {"BACKEND": "swarm_web.shared_cache.SharedCache"},
-    # What each process keeps for a moment (swarm_web.brief_cache).
+    "default": {"BACKEND": "swarm_web.edge.shared_cache.SharedCache"},
+    # What each process keeps for a moment (swarm_web.edge.brief_cache).
     "brief": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
@@ -173,7 +173,7 @@ GATEWAY_DRAIN_S = env.float("GATEWAY_DRAIN_S", default=3)
 GATEWAY_RETURN_WITHIN_S = env.float("GATEWAY_RETURN_WITHIN_S", default=5)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 
-# ---- pages of visitors who are not signed in (swarm_web.page_cache)
+# ---- pages of visitors who are not signed in (swarm_web.edge.page_cache)
 # After how long such a page is made anew; 0 makes each, as whoever works on a page wants it.
 PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1.0)
 
@@ -250,7 +250,7 @@ LAB_SHIPPED = BASE_DIR / "docs" / "lab"
 LAB_REPORTS = [BASE_DIR / folder for folder in env.list("LAB_REPORTS", default=["docs/lab"])]
 
 # ---- who may do what in a browser
-# The largest body of a request, in bytes (swarm_web.body_limit). Nothing is uploaded, and the
+# The largest body of a request, in bytes (swarm_web.edge.body_limit). Nothing is uploaded, and the
 # largest form, a season with 64 tasks, stays far below it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 AUTH_PASSWORD_VALIDATORS = [
@@ -366,8 +366,8 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
     "filters": {
-        "outages": {"()": "swarm_web.outages.OutageFilter"},
-        "refusals": {"()": "swarm_web.refusal_log.RefusalFilter"},
+        "outages": {"()": "swarm_web.core.log_filters.OutageFilter"},
+        "refusals": {"()": "swarm_web.core.log_filters.RefusalFilter"},
     },
     "handlers": {
         "console": {

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from swarm_web.accounts.views.owners import owner
-from swarm_web.login_limit import limit_challenges, limit_logins
+from swarm_web.edge.login_limit import limit_challenges, limit_logins
 
 # Operators sign in as everybody does: the admin's own log-in asks for no second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from swarm_tasks.verifier import Verifier
 from swarm_web.catalogues import compile_stale
-from swarm_web.store import async_redis, sync_redis
+from swarm_web.core.store import async_redis, sync_redis
 from tests.valkey_cluster import Cluster, valkey_cluster
 
 # What migrations put there, and Django needs.

@@ -7,8 +7,8 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from swarm_web.addresses import name_network, network_of, network_of_request
-from swarm_web.store import sync_redis
+from swarm_web.core.store import sync_redis
+from swarm_web.edge.addresses import name_network, network_of, network_of_request
 from tests.web import serving
 
 ROUNDS = "/api/v1/rounds"

@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import caches
 from pytest_django import Settings
 
-from swarm_web.brief_cache import keep_briefly
+from swarm_web.edge.brief_cache import keep_briefly
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from swarm_tasks.beacon import MAX_VALUE_BYTES, QUICKNET, Beacon
-from swarm_web import drand
+from swarm_web.core import drand
 from tests.drand import NOBODY, Answer, hang, honest, running, value_of
 
 BEACON = Beacon(QUICKNET, 1000)

@@ -6,7 +6,7 @@ from weakref import ref
 
 import pytest
 
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core.event_loops import one_per_loop
 
 
 class Thing:

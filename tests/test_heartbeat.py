@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest_asyncio
 
-from swarm_web import heartbeat
-from swarm_web.store import async_redis
+from swarm_web.core import heartbeat
+from swarm_web.core.store import async_redis
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The house rules that no linter checks: class names mean one thing, and every module has a layer."""
+"""House rules that no linter checks: unique class names, and a layer for every module."""
 
 import ast
 import tomllib

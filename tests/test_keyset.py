@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from judge.models import Round, Score, Season
-from swarm_web.keyset import (
+from swarm_web.core.keyset import (
     LARGEST,
     KeyColumn,
     KeyMoment,

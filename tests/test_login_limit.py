@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from swarm_web.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S, read_name
-from swarm_web.store import sync_redis
+from swarm_web.core.store import sync_redis
+from swarm_web.edge.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S, read_name
 
 PASSWORD = "a long enough one"
 HERE = "192.0.2.1"

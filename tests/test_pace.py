@@ -1,7 +1,7 @@
 """The pace of rollouts follows from totals a minute apart."""
 
-from swarm_web.pace import Totals, measure_pace, note_totals
-from swarm_web.store import sync_redis
+from swarm_web.board.pace import Totals, measure_pace, note_totals
+from swarm_web.core.store import sync_redis
 
 
 def test_it_is_told_in_rollouts_a_minute() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from swarm_web import page_cache
-from swarm_web.page_cache import PageCache
+from swarm_web.edge import page_cache
+from swarm_web.edge.page_cache import PageCache
 
 Headers = dict[str, str]
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from swarm_web.refusal_log import RefusalFilter
+from swarm_web.core.log_filters import RefusalFilter
 from tests.logs import Clock, Written, logger_writing_to
 from tests.web import serving
 

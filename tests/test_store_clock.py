@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from swarm_web.core.store import async_redis
+from swarm_web.core.store_clock import StoreClock, store_clock
 from swarm_web.gateway.connection import Connection
 from swarm_web.gateway.roster import roster
 from swarm_web.nodes.models import Node
-from swarm_web.store import async_redis
-from swarm_web.store_clock import StoreClock, store_clock
 
 SECOND_NS = 1_000_000_000
 

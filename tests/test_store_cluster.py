@@ -14,19 +14,19 @@ from django.core.cache import cache
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from swarm_web import counters, heartbeat
-from swarm_web.attempts import count_attempt
-from swarm_web.bus import VIEWERS, switchboard
+from swarm_web.board.pace import Totals, note_totals
+from swarm_web.core import counters, heartbeat
+from swarm_web.core.attempts import count_attempt
+from swarm_web.core.bus import VIEWERS, switchboard
+from swarm_web.core.errors import RequestError
+from swarm_web.core.refusals import note_refusal, pending_refusals, read_refusals
+from swarm_web.core.store import async_redis, broker_redis, sync_redis
+from swarm_web.core.store_clock import store_clock
+from swarm_web.core.store_version import check_store
 from swarm_web.dashboard.api.reading import AddressThrottle
-from swarm_web.errors import RequestError
-from swarm_web.login_limit import MOST_OF_ADDRESS
+from swarm_web.edge.login_limit import MOST_OF_ADDRESS
 from swarm_web.notifications.services.noticing import update_watch
-from swarm_web.pace import Totals, note_totals
-from swarm_web.refusals import note_refusal, pending_refusals, read_refusals
 from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
-from swarm_web.store import async_redis, broker_redis, sync_redis
-from swarm_web.store_clock import store_clock
-from swarm_web.store_version import check_store
 from tests.processes import PROJECT
 from tests.valkey_cluster import Cluster
 
@@ -67,9 +67,9 @@ def test_a_cluster_refuses_keys_of_several_servers() -> None:
 
 
 def test_signs_of_life_of_all_parts_are_read_at_once() -> None:
-    for part in heartbeat.Part:
+    for part in heartbeat.SitePart:
         heartbeat.stamp(part, now=NOW)
-    assert heartbeat.read_ages(now=NOW) == dict.fromkeys(heartbeat.Part, 0.0)
+    assert heartbeat.read_ages(now=NOW) == dict.fromkeys(heartbeat.SitePart, 0.0)
 
 
 async def test_the_silence_of_web_processes_is_measured() -> None:

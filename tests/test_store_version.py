@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from swarm_web.asgi import application
 from swarm_web.celery import refuse_old_store
+from swarm_web.core.store import async_redis
+from swarm_web.core.store_version import StoreTooOldError, check_store
 from swarm_web.local.databases import prepare_valkey
-from swarm_web.store import async_redis
-from swarm_web.store_version import StoreTooOldError, check_store
 from tests.processes import running
 
 

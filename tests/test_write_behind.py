@@ -6,8 +6,8 @@ import pytest
 import redis.exceptions
 from django import db
 
-from swarm_web import write_behind
-from swarm_web.write_behind import WriteBehind
+from swarm_web.core import write_behind
+from swarm_web.core.write_behind import WriteBehind
 from tests.sockets import PATIENCE_S
 
 AWAY = redis.exceptions.ConnectionError("away")

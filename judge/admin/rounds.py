@@ -22,7 +22,7 @@ from judge.services.oversight import void_round
 from judge.services.rounds import count_ungraded
 from judge.services.scheduling import LEAD, schedule_round
 from swarm_protocol.errors import RefusedError
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 # ---- decisions
 

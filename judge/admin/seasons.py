@@ -23,7 +23,7 @@ from judge.task_mix import check_lasting, describe_lasting, draw_sample, season_
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import YEAR_TASKS
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 # Fields that scores depend on; they cannot change once the season has started.
 FROZEN = [

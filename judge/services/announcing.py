@@ -6,7 +6,7 @@ from judge.models import Round
 from judge.selectors.rounds import current_round, describe_round
 from judge.services.record import read_chain_head
 from swarm_protocol.messages import RoundState
-from swarm_web import bus
+from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:

@@ -15,7 +15,7 @@ from judge.services.record import record_withdrawn
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
-from swarm_web import bus
+from swarm_web.core import bus
 from swarm_web.nodes.models import Node
 
 # Block sizes, drawn at random so that nobody knows which place of a block is the last.

@@ -24,8 +24,8 @@ from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, 
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, pack, place_round, stack_scores, unpack
 from swarm_tasks.marks import Cells
-from swarm_web import bus
-from swarm_web.bulk import copy_rows
+from swarm_web.core import bus
+from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node
 
 # msgspec decodes text about ten times as fast as Django decodes JSON columns.

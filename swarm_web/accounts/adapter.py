@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.validators import MaxLengthValidator, validate_slug
 from django.http import HttpRequest
 
-from swarm_web.addresses import network_of_request
+from swarm_web.edge.addresses import network_of_request
 
 # User names are shown in addresses and lists: ASCII letters and digits, hyphens and underscores, so
 # that no name is invisible, changes the text around it, or imitates letters of another script.
@@ -24,4 +24,4 @@ class AccountAdapter(DefaultAccountAdapter):
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:
-        """Do not count attempts: swarm_web.login_limit does, so that no address can lock a name."""
+        """Do not count attempts: `edge.login_limit` does, so that no address can lock a name."""

@@ -6,7 +6,7 @@ from allauth.account.forms import LoginForm
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from swarm_web.login_limit import LONGEST_NAME
+from swarm_web.edge.login_limit import LONGEST_NAME
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.titles import plain_title
 

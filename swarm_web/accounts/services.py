@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import ProtectedError
 
 from swarm_web.accounts.models import Profile
-from swarm_web.errors import RequestError
+from swarm_web.core.errors import RequestError
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node, revoke_token
 

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.home import Pill, latest_chain_link, read_pill
+from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import current_maintenance
 

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import sync_only_middleware
 
-from swarm_web.errors import RequestError
+from swarm_web.core.errors import RequestError
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
 

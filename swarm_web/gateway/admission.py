@@ -12,7 +12,7 @@ from time import monotonic
 from django.conf import settings
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core.event_loops import one_per_loop
 from swarm_web.gateway.limits import Keyed, TokenBucket
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import Slots, jitter

@@ -25,7 +25,9 @@ from swarm_protocol.messages import (
     ServerMessage,
     SubmitAnswers,
 )
-from swarm_web import counters
+from swarm_web.core import counters
+from swarm_web.core.refusals import note_refusal
+from swarm_web.core.write_behind import STORE_ERRORS
 from swarm_web.gateway.handlers.greeting import greet
 from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
 from swarm_web.gateway.handlers.standing import tell_standing
@@ -33,8 +35,6 @@ from swarm_web.gateway.handlers.training import publish, report_training, sample
 from swarm_web.gateway.quota import Wait
 from swarm_web.gateway.session import Session
 from swarm_web.gateway.staggering import jitter
-from swarm_web.refusals import note_refusal
-from swarm_web.write_behind import STORE_ERRORS
 
 logger = logging.getLogger(__name__)
 

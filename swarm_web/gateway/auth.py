@@ -12,13 +12,13 @@ from asgiref.typing import (
 )
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_web import counters
-from swarm_web.addresses import network_of
+from swarm_web.core import counters
+from swarm_web.core.write_behind import STORE_ERRORS
+from swarm_web.edge.addresses import network_of
 from swarm_web.gateway.admission import admission
 from swarm_web.gateway.denial import deny
 from swarm_web.gateway.session import shared_reads
 from swarm_web.nodes.models import Node
-from swarm_web.write_behind import STORE_ERRORS
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from swarm_web.write_behind import STORE_ERRORS
+from swarm_web.core.write_behind import STORE_ERRORS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from channels.db import database_sync_to_async
 
-from swarm_web.write_behind import STORE_ERRORS
+from swarm_web.core.write_behind import STORE_ERRORS
 
 Value = TypeVar("Value")
 

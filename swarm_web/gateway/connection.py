@@ -16,7 +16,8 @@ from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import CLOSE_CODES, RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, ServerMessage, Welcome
-from swarm_web import counters
+from swarm_web.core import counters
+from swarm_web.core.store_clock import store_clock
 from swarm_web.gateway.admission import admission
 from swarm_web.gateway.answering import answer, note, refuse
 from swarm_web.gateway.auth import read_token
@@ -25,7 +26,6 @@ from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
-from swarm_web.store_clock import store_clock
 
 # How long a socket may stay open without a hello, and the close code then.
 HELLO_S = 20.0

@@ -16,11 +16,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from swarm_protocol.errors import ErrorCode
+from swarm_web.core.write_behind import STORE_ERRORS
 from swarm_web.gateway.admission import Closed, admission
 from swarm_web.gateway.roster import roster
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import return_window, time_to_round
-from swarm_web.write_behind import STORE_ERRORS
 
 logger = logging.getLogger(__name__)
 

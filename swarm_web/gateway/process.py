@@ -1,8 +1,8 @@
 """The end of a web process: what it collected is written, so that a clean stop loses nothing."""
 
-from swarm_web.counters import pending_counts
+from swarm_web.core.counters import pending_counts
+from swarm_web.core.refusals import pending_refusals
 from swarm_web.gateway.roster import roster
-from swarm_web.refusals import pending_refusals
 from swarm_web.relay.hub import hub
 
 

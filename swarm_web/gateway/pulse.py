@@ -13,15 +13,15 @@ from django import db
 from django.utils import timezone
 
 from judge.engine import SILENCE
-from swarm_web import heartbeat
+from swarm_web.core import heartbeat
+from swarm_web.core.store import async_redis
+from swarm_web.core.store_clock import store_clock
+from swarm_web.core.store_version import StoreTooOldError, check_store
 from swarm_web.gateway.draining import Drain
 from swarm_web.gateway.process import close_process
 from swarm_web.gateway.upkeep import follow_maintenance
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import latest_maintenance
-from swarm_web.store import async_redis
-from swarm_web.store_clock import store_clock
-from swarm_web.store_version import StoreTooOldError, check_store
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core.event_loops import one_per_loop
 from swarm_web.gateway.limits import Allowance, Keyed, Rates
 from swarm_web.nodes.models import Node
 

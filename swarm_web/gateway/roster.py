@@ -16,15 +16,15 @@ from django.utils import timezone
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundState, SeasonState
-from swarm_web import bus
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core import bus
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis
+from swarm_web.core.write_behind import WriteBehind
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import draw_delays
 from swarm_web.nodes.arrivals import Departure, find_admitted, leave, touch
 from swarm_web.nodes.models import Node
-from swarm_web.store import async_redis
-from swarm_web.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 

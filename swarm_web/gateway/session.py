@@ -16,7 +16,7 @@ from judge.services.receipts import Signer
 from judge.services.record import read_chain_head
 from judge.tasks import grade_answers
 from swarm_protocol.messages import Arm, ChainHead, RoundInfo
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core.event_loops import one_per_loop
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.cached import Cached
 from swarm_web.gateway.grading_bell import GradingBell

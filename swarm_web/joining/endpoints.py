@@ -10,7 +10,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from swarm_protocol.joining import DEVICE_PATH, GRANT_TYPE, DeviceCode, DeviceError
-from swarm_web.addresses import network_of_request
+from swarm_web.edge.addresses import network_of_request
 from swarm_web.joining.models import JoinRequest
 from swarm_web.joining.services import (
     DeviceFlowError,

@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from swarm_web.addresses import network_of_request
-from swarm_web.attempts import count_attempt
-from swarm_web.errors import answer_refusals
+from swarm_web.core.attempts import count_attempt
+from swarm_web.core.errors import answer_refusals
+from swarm_web.edge.addresses import network_of_request
 from swarm_web.joining import services
 from swarm_web.joining.codes import read_user_code
 from swarm_web.joining.forms import NodeChoiceForm

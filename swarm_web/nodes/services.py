@@ -12,7 +12,7 @@ from random import Random
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from swarm_web import bus
+from swarm_web.core import bus
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.names import draw_name
 

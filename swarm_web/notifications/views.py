@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST
 
-from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.core.errors import RequestError, answer_refusals
 from swarm_web.notifications.forms import ChannelForm, EventsForm
 from swarm_web.notifications.models import Channel
 from swarm_web.notifications.selectors import can_mail, mail_address

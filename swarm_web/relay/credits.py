@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import redis.asyncio
 
-from swarm_web import counters
+from swarm_web.core import counters
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.tally import Lesson, Tally
 

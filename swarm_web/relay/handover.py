@@ -17,13 +17,13 @@ from weakref import WeakValueDictionary
 import msgspec
 import redis.asyncio
 
-from swarm_web.bus import switchboard
+from swarm_web.core.bus import switchboard
+from swarm_web.core.write_behind import STORE_ERRORS, WriteBehind
 from swarm_web.nodes.models import Node
 from swarm_web.relay.given import GivenList
 from swarm_web.relay.keys import given_list_key, holders_key
 from swarm_web.relay.season_pool import Member
 from swarm_web.relay.tally import Part
-from swarm_web.write_behind import STORE_ERRORS, WriteBehind
 
 logger = logging.getLogger(__name__)
 

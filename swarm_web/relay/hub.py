@@ -36,8 +36,11 @@ import redis.exceptions
 from channels.db import database_sync_to_async
 from django.conf import settings
 
-from swarm_web import counters
-from swarm_web.event_loops import one_per_loop
+from swarm_web.core import counters
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis
+from swarm_web.core.store_clock import store_clock
+from swarm_web.core.write_behind import STORE_ERRORS, WriteBehind
 from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import CreditOutbox
 from swarm_web.relay.handover import Members
@@ -55,9 +58,6 @@ from swarm_web.relay.season_pool import Member, SeasonPool
 from swarm_web.relay.services.folding import fold_changes
 from swarm_web.relay.tally import Tally
 from swarm_web.relay.window import Bounds
-from swarm_web.store import async_redis
-from swarm_web.store_clock import store_clock
-from swarm_web.write_behind import STORE_ERRORS, WriteBehind
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 
 
 @dataclass(frozen=True)
-class Limits:
+class HubLimits:
     """What the operator sets."""
 
     bounds: Bounds
@@ -95,9 +95,9 @@ class Limits:
     spot_checks_a_minute: int
 
 
-def read_limits() -> Limits:
+def read_limits() -> HubLimits:
     """Return the limits of the settings."""
-    return Limits(
+    return HubLimits(
         bounds=Bounds(
             size=settings.RELAY_POOL_SIZE,
             per_node=settings.RELAY_ROLLOUTS_PER_NODE,
@@ -118,7 +118,11 @@ class Hub:
     """The pools of one event loop. `clock` returns Unix seconds."""
 
     def __init__(
-        self, client: redis.asyncio.Redis, limits: Limits, *, clock: Callable[[], float] = time.time
+        self,
+        client: redis.asyncio.Redis,
+        limits: HubLimits,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._limits = limits

@@ -52,7 +52,7 @@ class SampleLimits:
     node: int
 
 
-class Sample(msgspec.Struct, frozen=True):
+class ArchiveSample(msgspec.Struct, frozen=True):
     """A published rollout to be archived; `at` is Unix seconds."""
 
     season_id: int
@@ -87,11 +87,11 @@ class SampleQuota:
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Sample)
+_decoder = msgspec.json.Decoder(ArchiveSample)
 
 
 async def offer_samples(
-    client: redis.asyncio.Redis, samples: Sequence[Sample], *, limits: SampleLimits
+    client: redis.asyncio.Redis, samples: Sequence[ArchiveSample], *, limits: SampleLimits
 ) -> int:
     """Offer what one node published at one moment; return how many were kept: the first ones."""
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
@@ -104,7 +104,7 @@ async def offer_samples(
     return int(await client.register_script(_OFFER)(keys=keys, args=args))
 
 
-def take_samples(client: redis.Redis, *, most: int) -> list[Sample]:
+def take_samples(client: redis.Redis, *, most: int) -> list[ArchiveSample]:
     """Take up to `most` samples, oldest first, off the list."""
     taken = cast("list[bytes] | None", client.lpop(_LIST, most))
     return [_decoder.decode(sample) for sample in taken or []]

@@ -15,10 +15,10 @@ from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import ReportTraining, Rollout
 from swarm_web.relay.claims import Check
 from swarm_web.relay.given import Given, GivenList
-from swarm_web.relay.intake import Sample, SampleQuota
+from swarm_web.relay.intake import ArchiveSample, SampleQuota
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
-from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
 
 # What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
 _AROUND_BYTES = 128
@@ -83,12 +83,12 @@ class SeasonPool:
 
     def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:
         self.season_id = season_id
-        self.window = Window(bounds)
+        self.window = PoolWindow(bounds)
         self.weights: Mapping[int, float] = {}
         self.doubted: frozenset[int] = frozenset()
         # For the other processes, and for the archive.
         self.outgoing: list[Entry] = []
-        self.samples: list[Sample] = []
+        self.samples: list[ArchiveSample] = []
         self._quota = quota
         self._tally = tally
         self._points: dict[int, float] = {}
@@ -243,7 +243,7 @@ class SeasonPool:
         taken, self.outgoing = self.outgoing, []
         return taken
 
-    def take_samples(self) -> list[Sample]:
+    def take_samples(self) -> list[ArchiveSample]:
         """Take what is offered to the archive."""
         taken, self.samples = self.samples, []
         return taken
@@ -258,4 +258,6 @@ class SeasonPool:
 
     def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
         """Let the archive have a rollout; verdicts need no log-probs."""
-        self.samples.append(Sample(self.season_id, member.node_id, now, without_logprobs(rollout)))
+        self.samples.append(
+            ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))
+        )

@@ -7,6 +7,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from swarm_web.core.verifiers import process_verifier
 from swarm_web.relay.services import (
     book_credits,
     check_declarations,
@@ -15,7 +16,6 @@ from swarm_web.relay.services import (
     prune_archive,
     store_samples,
 )
-from swarm_web.verifiers import process_verifier
 
 # Answers to the judge wait for the same worker: what is left is for the next run.
 CHECKING_S = 2.0

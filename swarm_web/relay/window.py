@@ -20,7 +20,7 @@ from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
 from swarm_web.relay.entries import Bag, Bags, Entry, Shares, strip_logprobs
 from swarm_web.relay.likeness import Likeness, liken_body
 
-__all__ = ["Bounds", "Entry", "Outcome", "Reason", "Strategy", "Window"]
+__all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Reason", "Strategy"]
 
 # A copy is compared with so many rollouts that its party has sent to the same question.
 _COMPARED = 8
@@ -62,7 +62,7 @@ class Bounds:
     max_age_s: float
 
 
-class Window:
+class PoolWindow:
     """The rollouts of one season that this process can hand out.
 
     `evicted` counts what was pushed out, by reason, since the window was made.

@@ -14,7 +14,7 @@ from judge.services.seasons import end_season
 from judge.services.standings import refresh_standings
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_web.bulk import copy_rows
+from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint
 from swarm_web.seeding.course import Course, Sitting

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from swarm_web.store import sync_redis
+from swarm_web.core.store import sync_redis
 
 PASSWORD = "seven wise herons"
 

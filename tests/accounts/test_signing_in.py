@@ -20,7 +20,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from swarm_web.accounts.tasks import prune_sessions
-from swarm_web.login_limit import MOST_CHALLENGES
+from swarm_web.edge.login_limit import MOST_CHALLENGES
 from tests.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db

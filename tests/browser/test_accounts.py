@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from playwright.async_api import Browser, Page, expect
 
-from swarm_web import bus
 from swarm_web.accounts.services import show_profile
+from swarm_web.core import bus
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
-from swarm_web.store import sync_redis
 from tests.browser.conftest import Visitor, visiting
 from tests.browser.touring import tour
 from tests.dashboard.conftest import judge_nodes

@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 from judge.models import Round, Ruling, Season
 from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
-from swarm_web import bus
+from swarm_web.core import bus
 from swarm_web.dashboard.models import Announcement
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor, visiting

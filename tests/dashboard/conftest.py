@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from judge.models import Answer, Round, Season, Seat
-from swarm_web import bus
+from swarm_web.core import bus
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.store import async_redis
 from tests.factories import (
     make_node,
     make_round,

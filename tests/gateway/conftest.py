@@ -9,10 +9,10 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from judge.models import Round, Season, Seat
-from swarm_web import bus
+from swarm_web.core import bus
+from swarm_web.core.store import async_redis
 from swarm_web.gateway.process import close_process
 from swarm_web.nodes.models import Node
-from swarm_web.store import async_redis
 from tests.factories import make_node, make_season
 from tests.sockets import running_gateway
 

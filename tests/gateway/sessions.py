@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import AnswerText, RequestRollouts, RolloutsSampled
-from swarm_web.counters import read_all
+from swarm_web.core.counters import read_all
 from swarm_web.gateway.handlers.training import sample
 from swarm_web.gateway.process import write_collected
 from swarm_web.gateway.session import Session, Shared, shared_reads

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from judge.models import Season
 from swarm_protocol.codec import decode_from_server
 from swarm_protocol.messages import PublishRollouts, RequestRound
-from swarm_web import bus
+from swarm_web.core import bus
 from swarm_web.gateway import quota, roster
 from swarm_web.gateway.inbox import MOST_AHEAD
 from swarm_web.gateway.process import write_collected

@@ -25,10 +25,10 @@ from swarm_protocol.messages import (
     SeasonState,
     Welcome,
 )
-from swarm_web import bus
+from swarm_web.core import bus
+from swarm_web.core.store import async_redis
 from swarm_web.gateway import answering
 from swarm_web.nodes.models import Node
-from swarm_web.store import async_redis
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import read_counts

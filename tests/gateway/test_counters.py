@@ -4,7 +4,7 @@ import pytest
 import redis.exceptions
 from asgiref.sync import async_to_sync
 
-from swarm_web import counters
+from swarm_web.core import counters
 
 
 async def test_counts_add_up_by_name_and_code() -> None:

@@ -13,10 +13,10 @@ from swarm_protocol.messages import (
     RoundState,
     Welcome,
 )
+from swarm_web.core.refusals import read_refusals
 from swarm_web.gateway.handlers.greeting import greet
 from swarm_web.gateway.handlers.training import publish
 from swarm_web.gateway.process import write_collected
-from swarm_web.refusals import read_refusals
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout, make_season

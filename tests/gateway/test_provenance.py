@@ -18,16 +18,16 @@ from swarm_protocol.messages import (
     RolloutName,
 )
 from swarm_tasks.keyspace import Part
+from swarm_web.board.leaderboard import read_line
+from swarm_web.core.store import sync_redis
+from swarm_web.core.verifiers import process_verifier
 from swarm_web.gateway.handlers.greeting import greet
 from swarm_web.gateway.handlers.training import publish, report_training
 from swarm_web.gateway.process import write_collected
-from swarm_web.leaderboard import read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from swarm_web.relay.selectors import recent_rollouts
 from swarm_web.relay.tasks import keep_archive
-from swarm_web.store import sync_redis
-from swarm_web.verifiers import process_verifier
 from tests.factories import make_hello, make_rollout, make_round, make_score
 from tests.factories import publish as publish_standings
 from tests.gateway.conftest import Member

@@ -11,10 +11,10 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connections
 
-from swarm_web import heartbeat
 from swarm_web.asgi import application
+from swarm_web.core import heartbeat
+from swarm_web.core.store import async_redis
 from swarm_web.gateway import pulse
-from swarm_web.store import async_redis
 from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S
 

@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from judge.models import Season
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_web import bus
+from swarm_web.core import bus
+from swarm_web.core.store import async_redis
 from swarm_web.gateway import roster
 from swarm_web.gateway.session import shared_reads
 from swarm_web.nodes.models import Node
-from swarm_web.store import async_redis
 from tests.gateway.conftest import Member
 from tests.sockets import PATIENCE_S
 

@@ -22,6 +22,7 @@ from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import (
     AnswersReceived,
     NodeMessage,
+    NodeStanding,
     QuestionsOffered,
     Refused,
     RequestQuestions,
@@ -30,7 +31,6 @@ from swarm_protocol.messages import (
     RoundState,
     SeasonState,
     ServerMessage,
-    Standing,
     SubmitAnswers,
     TaskSpec,
     Welcome,
@@ -149,7 +149,15 @@ async def hearing(
 async def test_every_kind_of_frame_that_might_tell_too_much_is_searched(hearing: Hearing) -> None:
     kinds = {type(message) for message in hearing.messages}
     assert kinds == {
-        *(Welcome, SeasonState, RoundState, Refused, Standing, QuestionsOffered, AnswersReceived)
+        *(
+            Welcome,
+            SeasonState,
+            RoundState,
+            Refused,
+            NodeStanding,
+            QuestionsOffered,
+            AnswersReceived,
+        )
     }
 
 

@@ -4,10 +4,10 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
-from swarm_protocol.messages import RequestStanding, Standing
+from swarm_protocol.messages import NodeStanding, RequestStanding
+from swarm_web.board.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.dashboard.reports.node import read_report
 from swarm_web.gateway.handlers.standing import tell_standing
-from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Conduct, Contribution
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
@@ -26,7 +26,7 @@ def closed(season: Season, amber: Member) -> Round:
     return judged
 
 
-def assert_same(standing: Standing, row: LeaderboardRow) -> None:
+def assert_same(standing: NodeStanding, row: LeaderboardRow) -> None:
     """Check that what the node is told is what the leaderboard has."""
     for name in ("node", "rank", "score", "interval", "n", "rounds", "external_used", "remark"):
         assert getattr(standing, name) == getattr(row, name), name
@@ -86,7 +86,7 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
     season: Season, amber: Member
 ) -> None:
     standing = await tell_standing(session_of(amber), ASK)
-    assert standing == Standing(
+    assert standing == NodeStanding(
         reply_to="s",
         node="amber",
         rank=None,

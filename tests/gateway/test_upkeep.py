@@ -14,12 +14,12 @@ from judge.engine import SILENCE
 from node_client.swarm.connection import CoordinatorConnection
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused
-from swarm_web import heartbeat
+from swarm_web.core import heartbeat
+from swarm_web.core.store import async_redis
 from swarm_web.gateway import pulse
 from swarm_web.maintenance import models
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.services import begin_maintenance, end_maintenance
-from swarm_web.store import async_redis
 from tests.gateway.conftest import Member
 from tests.gateway.test_auth import denied
 from tests.node_client.shell_fakes import HELLO, Notebook

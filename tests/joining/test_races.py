@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from swarm_web.accounts.services import delete_account
-from swarm_web.errors import RequestError
+from swarm_web.core.errors import RequestError
 from swarm_web.joining import services
 from swarm_web.joining.services import (
     DeviceFlowError,

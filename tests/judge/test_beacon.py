@@ -22,7 +22,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import entry_of, extend_chain, seal_of
 from swarm_tasks.beacon import LEAD, Beacon, mix_key
 from swarm_tasks.quiz import QUIZ_FORMAT_BEACON, QuizRules, commit_quiz
-from swarm_web import drand
+from swarm_web.core import drand
 from tests.drand import Drand, honest, running, value_of
 from tests.judge.test_no_repeats import FewQuestions
 from tests.judge.toys import QUESTIONS, Clock, Site

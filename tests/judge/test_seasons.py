@@ -14,8 +14,8 @@ from judge.services.seasons import (
 from swarm_protocol.codec import decode_from_server
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
-from swarm_web import bus
-from swarm_web.store import sync_redis
+from swarm_web.core import bus
+from swarm_web.core.store import sync_redis
 from tests.judge.toys import Clock, Site, make_toy_season
 
 Assignment = Season.Assignment

@@ -7,7 +7,7 @@ from judge.services.oversight import (
     quarantine_node,
     release_node,
 )
-from swarm_web.leaderboard import read_leaderboard, read_line
+from swarm_web.board.leaderboard import read_leaderboard, read_line
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 

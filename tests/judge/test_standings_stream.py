@@ -11,7 +11,7 @@ from judge.services.oversight import (
 )
 from judge.services.standings import rebuild_standings
 from swarm_record.stream import QUESTIONS
-from swarm_web.leaderboard import read_leaderboard
+from swarm_web.board.leaderboard import read_leaderboard
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 

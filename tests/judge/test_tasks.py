@@ -27,11 +27,11 @@ from judge.services.scheduling import LEAD
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
-from swarm_web import heartbeat
+from swarm_web.core import heartbeat
+from swarm_web.core.store import sync_redis
 from swarm_web.maintenance.models import RETURN
 from swarm_web.maintenance.selectors import latest_maintenance
 from swarm_web.maintenance.services import begin_maintenance, end_maintenance
-from swarm_web.store import sync_redis
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
 
 
@@ -170,7 +170,7 @@ def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, puls
 
 def test_a_tick_stamps_the_clocks_heartbeat(site: Site) -> None:
     tasks.tick_rounds()
-    assert heartbeat.read_ages(now=site.clock.now)[heartbeat.Part.CLOCK] == pytest.approx(0)
+    assert heartbeat.read_ages(now=site.clock.now)[heartbeat.SitePart.CLOCK] == pytest.approx(0)
 
 
 def test_the_first_tick_after_an_outage_extends_deadlines_before_it_advances_rounds(

@@ -25,8 +25,9 @@ from swarm_protocol.messages import (
     Hardware,
     Hello,
     NodeMessage,
+    NodeStanding,
+    OfferedQuestion,
     PublishRollouts,
-    Question,
     QuestionsOffered,
     Refused,
     ReportTraining,
@@ -41,7 +42,6 @@ from swarm_protocol.messages import (
     SeasonInfo,
     ServerMessage,
     SignedReceipt,
-    Standing,
     SubmitAnswers,
     TrainingReported,
     Welcome,
@@ -224,13 +224,15 @@ class Coordinator:
             case SubmitAnswers():
                 return self._store(message)
             case RequestStanding():
-                return Standing(message.id, "amber-quiet-heron", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3)
+                return NodeStanding(
+                    message.id, "amber-quiet-heron", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3
+                )
         raise AssertionError(message)
 
     def _offer(self, message: RequestQuestions) -> QuestionsOffered:
         assert self.round is not None
         questions = [
-            Question(f"r{self.round.number}q{place}", "chain_sum", f"{place} + 1 = ?")
+            OfferedQuestion(f"r{self.round.number}q{place}", "chain_sum", f"{place} + 1 = ?")
             for place in range(self.round.questions)
         ]
         offered = QuestionsOffered(message.id, self.round, 8, 0.0, now(), questions)

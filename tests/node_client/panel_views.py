@@ -6,7 +6,7 @@ from node_client.display.view import NodeView
 from node_client.learning.report import ShownExample, StepReport, TrainingTotals
 from node_client.site import Site
 from node_client.swarm.connection import LinkState
-from swarm_protocol.messages import RoundInfo, Standing
+from swarm_protocol.messages import NodeStanding, RoundInfo
 from swarm_tasks.verifier import Verdict
 from tests.node_client.fakes import toy_season
 
@@ -54,7 +54,7 @@ def full_view() -> NodeView:
         round=RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64),
     )
     view.note_standing(
-        Standing(
+        NodeStanding(
             *(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900, "", 12),
             published=1590,
             delivered_to_others=3410,

@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.courier import process_courier
 from swarm_web.notifications.models import Channel
 from swarm_web.notifications.services.channels import add_channel
-from swarm_web.store import sync_redis
 from tests.factories import make_node
 from tests.notifications.receiver import Receiver, receiving
 

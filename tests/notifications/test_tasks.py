@@ -11,11 +11,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from judge.models import Round
-from swarm_web.heartbeat import stamp_web
+from swarm_web.core.heartbeat import stamp_web
+from swarm_web.core.store import sync_redis
 from swarm_web.notifications import tasks
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.services.channels import send_test
-from swarm_web.store import sync_redis
 from tests.factories import make_round, make_scores, make_season
 from tests.notifications.conftest import make_channel, make_owned
 from tests.notifications.receiver import Receiver

@@ -3,9 +3,9 @@
 import asyncio
 from datetime import timedelta
 
-from swarm_web.heartbeat import stamp_web
+from swarm_web.core.heartbeat import stamp_web
+from swarm_web.core.store import sync_redis
 from swarm_web.notifications.services.noticing import update_watch
-from swarm_web.store import sync_redis
 from tests.notifications.conftest import NOW
 
 SECONDS = timedelta(seconds=15)

@@ -262,7 +262,7 @@ def test_a_coordinator_that_tells_no_prompt_or_count_means_those_of_before() -> 
         '{"type": "standing", "reply_to": "1", "node": "n", "rank": null, "score": null,'
         ' "interval": null, "n": 0, "rounds": 0, "external_used": 0}'
     )
-    assert isinstance(standing, messages.Standing)
+    assert isinstance(standing, messages.NodeStanding)
     assert (standing.ranked, standing.published, standing.delivered_to_others) == (None, None, None)
 
 

@@ -8,11 +8,11 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from judge.models import Season
-from swarm_web.bus import switchboard
-from swarm_web.counters import pending_counts
+from swarm_web.core.bus import switchboard
+from swarm_web.core.counters import pending_counts
+from swarm_web.core.store import async_redis, sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
-from swarm_web.store import async_redis, sync_redis
 from tests.factories import make_node, make_season
 
 

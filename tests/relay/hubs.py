@@ -12,11 +12,11 @@ import redis.asyncio
 
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import Completion, ReportTraining, Rollout, RolloutName, TaskSpec
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import Hub, read_limits
 from swarm_web.relay.season_pool import Member, Offered, Published, SeasonPool
 from swarm_web.relay.window import Strategy
-from swarm_web.store import async_redis
 from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S
 

@@ -8,12 +8,12 @@ import msgspec
 
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import CHECKS
 from swarm_web.relay.season_pool import Offered, Published
 from swarm_web.relay.window import Strategy
-from swarm_web.store import async_redis
 
 
 async def publish_rollouts(

@@ -17,6 +17,7 @@ from swarm_protocol.messages import Completion, Rollout
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
@@ -26,7 +27,6 @@ from swarm_web.relay.services import (
     prune_archive,
     store_samples,
 )
-from swarm_web.store import sync_redis
 from tests.factories import (
     make_archived_rollout,
     make_exchange,

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_web.core.store import sync_redis
 from swarm_web.relay.claims import Check, take_checks, tell_lapsed
 from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
-from swarm_web.store import sync_redis
 
 SEASON = 1_000_001  # No season that another test makes.
 AGE_S = 600

@@ -4,19 +4,19 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
-from swarm_web.bus import switchboard
+from swarm_web.core.bus import switchboard
+from swarm_web.core.store import async_redis, sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.claims import Check, take_checks, tell_lapsed, tell_weights
 from swarm_web.relay.given import Given
 from swarm_web.relay.handover import Left, Members
 from swarm_web.relay.hub import Hub, read_limits
-from swarm_web.relay.intake import Sample, SampleLimits, offer_samples, take_samples
+from swarm_web.relay.intake import ArchiveSample, SampleLimits, offer_samples, take_samples
 from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.replica import Replica
 from swarm_web.relay.selectors import delivered_to_others
 from swarm_web.relay.window import Entry
-from swarm_web.store import async_redis, sync_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
 
@@ -93,7 +93,7 @@ async def test_samples_for_the_archive_are_bounded() -> None:
         step=1,
         tokenizer="t",
     )
-    samples = [Sample(1, 1, NOW, rollout)] * 3
+    samples = [ArchiveSample(1, 1, NOW, rollout)] * 3
     kept = await offer_samples(async_redis(), samples, limits=SampleLimits(site=2, node=2))
     assert kept == len(take_samples(sync_redis(), most=9)) == 2
 

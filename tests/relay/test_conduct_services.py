@@ -14,13 +14,13 @@ from swarm_protocol.messages import Completion, Rollout
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.conduct import PROBATION, Level
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import weights_key
 from swarm_web.relay.models import Conduct, Contribution
 from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
-from swarm_web.store import sync_redis
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
     catch_up,

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 import redis.exceptions
 
-from swarm_web import counters
+from swarm_web.core import counters
+from swarm_web.core.store import async_redis
 from swarm_web.relay import credits as credits_module
 from swarm_web.relay import tally as tally_module
 from swarm_web.relay.credits import CreditOutbox, Credits
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.tally import Lesson, Pair, Tally
-from swarm_web.store import async_redis
 from tests.relay.outages import gated_redis
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")

@@ -11,6 +11,7 @@ import redis
 from django.db import DatabaseError, connection
 
 from judge.models import Season
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import Credits, PairColumns
 from swarm_web.relay.keys import CREDITS
@@ -18,7 +19,6 @@ from swarm_web.relay.models import Contribution, Exchange, Learned
 from swarm_web.relay.pairs import MOST_A_MINUTE
 from swarm_web.relay.services import book_credits, crediting
 from swarm_web.relay.tally import Lesson, Pair
-from swarm_web.store import sync_redis
 from tests.factories import make_archived_rollout
 from tests.relay.hubs import NOW
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from judge.models import Season
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import handover
 from swarm_web.relay.hub import Hub
 from swarm_web.relay.keys import holders_key
-from swarm_web.store import async_redis
 from tests.relay.hubs import draw, join, make_hub, publish, report, running, until
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")

@@ -10,7 +10,8 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError
 
 from judge.models import Season
-from swarm_web import counters, write_behind
+from swarm_web.core import counters, write_behind
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
 from swarm_web.relay.credits import Credits
@@ -20,7 +21,6 @@ from swarm_web.relay.keys import (
     given_list_key,
 )
 from swarm_web.relay.models import Contribution
-from swarm_web.store import async_redis
 from tests.factories import make_season
 from tests.relay.hubs import draw, join, make_hub, publish, report, running
 from tests.relay.outages import gated_redis

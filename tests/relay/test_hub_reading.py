@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from judge.models import Season
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
 from swarm_web.relay.keys import (
@@ -17,7 +18,6 @@ from swarm_web.relay.keys import (
 )
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.replica import processes_key, stream_key
-from swarm_web.store import async_redis
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 from tests.relay.outages import gated_redis
 

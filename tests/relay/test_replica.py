@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from judge.models import Season
+from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.replica import stream_key
-from swarm_web.store import async_redis
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 
 # That no other rollout has by chance; completions that say the same are not compared.

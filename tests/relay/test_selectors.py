@@ -10,7 +10,7 @@ from judge.models import Season
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import (
     Flow,
-    Outcome,
+    FoundCompletions,
     Peer,
     RolloutFilters,
     exchanges_in,
@@ -68,9 +68,9 @@ def test_filters_keep_what_was_asked_for(season: Season, amber: Node, bold: Node
         (RolloutFilters(learner="bold"), [sums]),
         (RolloutFilters(learner="amber"), []),
         (RolloutFilters(dataset="word_sorting"), [words]),
-        (RolloutFilters(outcome=Outcome.RIGHT), [sums]),
-        (RolloutFilters(outcome=Outcome.WRONG), [words]),
-        (RolloutFilters(author="amber", outcome=Outcome.WRONG), []),
+        (RolloutFilters(outcome=FoundCompletions.RIGHT), [sums]),
+        (RolloutFilters(outcome=FoundCompletions.WRONG), [words]),
+        (RolloutFilters(author="amber", outcome=FoundCompletions.WRONG), []),
     ):
         assert search_rollouts(filters, limit=5).rollouts == kept
 

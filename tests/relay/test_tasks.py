@@ -7,10 +7,10 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from judge.models import Season
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.keys import checked_key
 from swarm_web.relay.tasks import keep_declarations
-from swarm_web.store import sync_redis
 from tests.factories import make_rollout
 from tests.relay.sharing import offer_checks, publish_rollouts
 

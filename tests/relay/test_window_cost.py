@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from swarm_web.relay.window import Strategy, Window
+from swarm_web.relay.window import PoolWindow, Strategy
 from tests.relay.windows import draw, fill, key, make_window
 
 COUNT = 8
@@ -27,7 +27,7 @@ class CountingParty(str):
 
 
 def count_looks(
-    window: Window,
+    window: PoolWindow,
     strategy: Strategy,
     *,
     party: str = "nobody",
@@ -42,7 +42,7 @@ def count_looks(
     return fmean(looks)
 
 
-def make_swarm(nodes: int, each: int = 50) -> Window:
+def make_swarm(nodes: int, each: int = 50) -> PoolWindow:
     window = make_window(size=100_000)
     for node in range(nodes):
         fill(window, node, range(each), informative=node % 2 == 0, dataset=f"d{node % 5}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import chisquare
 
-from swarm_web.relay.window import Entry, Strategy, Window
+from swarm_web.relay.window import Entry, PoolWindow, Strategy
 from tests.relay.windows import draw, fill, key, make_window
 
 DRAWS = 20_000
@@ -24,7 +24,7 @@ def assert_law(seen: Counter[Any], chances: Mapping[Any, float]) -> None:
     assert chisquare([seen[name] for name in names], expected).pvalue > 1e-4
 
 
-def draw_often(window: Window, count: int, *, seed: int, **wanted: Any) -> list[list[Entry]]:
+def draw_often(window: PoolWindow, count: int, *, seed: int, **wanted: Any) -> list[list[Entry]]:
     random = Random(seed)
     return [draw(window, count, random=random, **wanted) for _ in range(DRAWS)]
 
@@ -33,7 +33,7 @@ def count_entries(draws: list[list[Entry]]) -> Counter[str]:
     return Counter(entry.key for drawn in draws for entry in drawn)
 
 
-def make_uneven() -> Window:
+def make_uneven() -> PoolWindow:
     """Return a window in which one party holds 94 of 100 entries, and three others 2 each."""
     window = make_window()
     fill(window, 1, range(94), dataset="gcd")

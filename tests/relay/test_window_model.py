@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_web.relay.likeness import Digests
-from swarm_web.relay.window import Bounds, Entry, Outcome, Reason, Strategy, Window
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Reason, Strategy
 from tests.relay.windows import draw, entry
 
 PARTIES = {1: "owner 1", 2: "owner 1", 3: "node 3", 4: "node 4"}
@@ -111,7 +111,7 @@ happenings = st.lists(
 def test_the_window_holds_what_the_model_holds(
     happened: list[tuple[float, tuple[Entry, float] | int]],
 ) -> None:
-    window, model, now = Window(BOUNDS), Model(), 1000.0
+    window, model, now = PoolWindow(BOUNDS), Model(), 1000.0
     for passed, what in happened:
         now += passed
         if isinstance(what, int):
@@ -151,7 +151,7 @@ def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
     doubted: set[int],
     seed: int,
 ) -> None:
-    window, model = Window(BOUNDS), Model()
+    window, model = PoolWindow(BOUNDS), Model()
     for new in added:
         window.add(new, now=0)
         model.add(new, now=0)

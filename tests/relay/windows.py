@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from swarm_web.relay.likeness import digest
-from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
 
 WIDE: dict[str, Any] = {
     "size": 10_000,
@@ -19,9 +19,9 @@ WIDE: dict[str, Any] = {
 }
 
 
-def make_window(**bounds: Any) -> Window:
+def make_window(**bounds: Any) -> PoolWindow:
     """Return a window without bounds, except for those that are given."""
-    return Window(Bounds(**{**WIDE, **bounds}))
+    return PoolWindow(Bounds(**{**WIDE, **bounds}))
 
 
 def entry(
@@ -48,7 +48,7 @@ def key(node: int, number: int) -> str:
     return f"n{node}/r{number}"
 
 
-def fill(window: Window, node: int, numbers: range, *, now: float = 0, **fields: Any) -> None:
+def fill(window: PoolWindow, node: int, numbers: range, *, now: float = 0, **fields: Any) -> None:
     """Add entries of a node, all of them new."""
     for number in numbers:
         new = entry(node, number, at=now, **fields)
@@ -56,7 +56,7 @@ def fill(window: Window, node: int, numbers: range, *, now: float = 0, **fields:
 
 
 def draw(
-    window: Window,
+    window: PoolWindow,
     count: int,
     *,
     strategy: Strategy = Strategy.ANY,
@@ -80,6 +80,6 @@ def draw(
     )
 
 
-def held(window: Window, *, now: float = 0) -> set[str]:
+def held(window: PoolWindow, *, now: float = 0) -> set[str]:
     """Return the keys of all that the window holds."""
     return {each.key for each in draw(window, 100_000, now=now)}

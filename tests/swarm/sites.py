@@ -15,11 +15,11 @@ from django.db import connection, connections
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
+from swarm_web.core.store import sync_redis
 from swarm_web.local import commands
 from swarm_web.local.probes import HOST, answers_ok, free_port
 from swarm_web.local.process import SiteProcess
 from swarm_web.local.site import load_settings
-from swarm_web.store import sync_redis
 from tests.local.launcher import LaunchedSite
 from tests.node_client.forked import running_forked
 from tests.processes import PROJECT, running

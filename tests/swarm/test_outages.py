@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import OperationalError
 
-from swarm_web.outages import OutageFilter
+from swarm_web.core.log_filters import OutageFilter
 from tests.logs import Clock, Written, logger_writing_to
 
 

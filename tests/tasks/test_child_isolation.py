@@ -15,7 +15,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.child.landlock import landlock_version
 from swarm_tasks.child.sandbox import Measure
 from swarm_tasks.keyspace import INDEX_END
-from swarm_tasks.pipe import Draw, Job, Made, Ready, Score, decode_reply, encode_message
+from swarm_tasks.pipe import Draw, Job, Made, Ready, ScoreRequest, decode_reply, encode_message
 from swarm_tasks.process import ChildProcess
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY, child_pid
@@ -91,7 +91,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
 ) -> None:
     for request in (
         Draw(dataset, config, 1, [index], None),
-        Score([Job(dataset, config, 1, index, ["text"])], AnswerRules.EXACT, 5.0),
+        ScoreRequest([Job(dataset, config, 1, index, ["text"])], AnswerRules.EXACT, 5.0),
     ):
         child.send(encode_message(request), deadline_s=10)
         with pytest.raises(RefusedError) as caught:

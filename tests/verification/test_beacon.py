@@ -20,7 +20,7 @@ from judge.services.scheduling import Fetch, draw_waiting_rounds
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED
 from swarm_tasks.beacon import Beacon, BeaconValue, next_beacon
 from swarm_tasks.quiz import QuizRules, commit_quiz
-from swarm_web import drand
+from swarm_web.core import drand
 from tests.drand import NOBODY, Drand, running, value_of
 from tests.verification.conftest import Check
 from tests.verification.honest import SHEETS, JudgedSite

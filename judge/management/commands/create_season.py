@@ -12,7 +12,7 @@ from judge.selectors.seasons import running_season
 from judge.services.seasons import start_season
 from judge.task_mix import check_lasting, check_tasks
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 # Rounds are short, so that a demo on one machine is judged within its first minute, and have enough
 # questions to tell sharing nodes from an isolated one within ten minutes (`bench.demo_sharing`).

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from judge.models import Round, Score
 from judge.services.oversight import recompute_round
-from swarm_web.verifiers import process_verifier
+from swarm_web.core.verifiers import process_verifier
 
 
 class Command(BaseCommand):

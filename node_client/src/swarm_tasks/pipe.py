@@ -4,7 +4,7 @@ A message is MessagePack (https://msgpack.org) behind its length in bytes, four 
 order: texts travel as they are, with nothing to escape and no end to look for.
 
 The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Draws` by `Drawn`,
-`Sample` by `Sampled`, and `Score` by `Scored` once every step of it stands on the board
+`SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` once every step of it is on the board
 (`swarm_tasks.board`).
 `Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if
 it cannot work at all.
@@ -42,7 +42,7 @@ class Draws(Message, frozen=True, tag="draws"):
     draws: list[Draw]
 
 
-class Sample(Message, frozen=True, tag="sample"):
+class SampleRequest(Message, frozen=True, tag="sample"):
     """Make the tasks at these indices."""
 
     dataset: str
@@ -61,7 +61,7 @@ class Job(Struct, frozen=True):
     texts: list[str]
 
 
-class Score(Message, frozen=True, tag="score"):
+class ScoreRequest(Message, frozen=True, tag="score"):
     """Do the jobs in order, and read their texts by `rules`.
 
     Their steps, one for each task and each text, fit on the board. After `seconds` no other text
@@ -109,7 +109,7 @@ class Failed(Message, frozen=True, tag="failed"):
     message: str
 
 
-Request = Draw | Draws | Sample | Score
+Request = Draw | Draws | SampleRequest | ScoreRequest
 Reply = Ready | Made | Drawn | Sampled | Scored | Failed
 
 Wanted = TypeVar("Wanted", Ready, Made, Drawn, Sampled, Scored)

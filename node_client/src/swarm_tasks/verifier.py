@@ -37,10 +37,10 @@ from swarm_tasks.pipe import (
     Draws,
     Job,
     Made,
-    Sample,
     Sampled,
-    Score,
+    SampleRequest,
     Scored,
+    ScoreRequest,
     Wanted,
     decode_reply,
 )
@@ -232,7 +232,7 @@ class Verifier:
         Raises RefusedError: TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED.
         """
         check_config(dataset, config)
-        sample = Sample(dataset, config, seed, list(indices))
+        sample = SampleRequest(dataset, config, seed, list(indices))
         return self._make(sample, Sampled, steps=len(sample.indices)).digests
 
     def score(
@@ -288,7 +288,7 @@ class Verifier:
     def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
         """Return what came of the steps of one request, up to the one that lost the child."""
         steps = lay_out_steps(jobs)
-        child = self._keeper.send(Score(jobs, rules, limits.left_s), steps)
+        child = self._keeper.send(ScoreRequest(jobs, rules, limits.left_s), steps)
         try:
             self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
             trials, pending = _read_trials(child, len(steps))
@@ -311,7 +311,9 @@ class Verifier:
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else UNSCORED, text_s + _RESTART_S
 
-    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
+    def _make(
+        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
+    ) -> Wanted:
         with self._lock:
             child = self._keeper.send(request, [UNMADE] * steps)
             try:

@@ -18,7 +18,7 @@ from swarm_web.accounts.forms import ProfileForm
 from swarm_web.accounts.models import Profile
 from swarm_web.accounts.services import delete_account, show_profile
 from swarm_web.accounts.views.own import own_page, visitor
-from swarm_web.errors import RequestError
+from swarm_web.core.errors import RequestError
 from swarm_web.nodes.models import Node
 
 _FRESH = timedelta(minutes=5)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
-from swarm_web.errors import answer_refusals
+from swarm_web.core.errors import answer_refusals
 from swarm_web.nodes.models import Node
 
 Rest = ParamSpec("Rest")

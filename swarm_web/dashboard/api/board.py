@@ -8,6 +8,9 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import Field
 
+from swarm_web.board.leaderboard import Filters, Leaderboard
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import KeyNumber, encode_key
 from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
@@ -31,9 +34,6 @@ from swarm_web.dashboard.api.fields import (
 from swarm_web.dashboard.api.paging import Cursor, Limit, read_cursor
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.board import BoardLine, list_trained, read_board, read_edition
-from swarm_web.errors import RequestError
-from swarm_web.keyset import KeyNumber, encode_key
-from swarm_web.leaderboard import Filters, Leaderboard
 
 router = Router(tags=["leaderboard"])
 

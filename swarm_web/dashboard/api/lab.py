@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import BeforeValidator, Field
 
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.api.fields import ReportSchema, at, read_under
 from swarm_web.dashboard.api.reading import name_answer, read
 from swarm_web.dashboard.reports.lab import read_answer, read_report
-from swarm_web.errors import RequestError
 from swarm_web.lab.shape import LabArm
 from swarm_web.lab.shelf import (
     ReportFolder,

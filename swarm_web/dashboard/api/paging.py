@@ -7,8 +7,8 @@ from typing import Annotated, Generic, TypeVar
 from django.db.models import Model
 from pydantic import Field
 
-from swarm_web.errors import RequestError
-from swarm_web.keyset import Listing, decode_key, encode_key
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import Listing, decode_key, encode_key
 
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")

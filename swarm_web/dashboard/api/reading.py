@@ -20,11 +20,11 @@ from ninja.errors import Throttled, ValidationError
 from ninja.throttling import BaseThrottle
 from pydantic import BaseModel
 
-from swarm_web.addresses import network_of_request
+from swarm_web.core.errors import RequestError
+from swarm_web.core.store import sync_redis
 from swarm_web.dashboard.api.fields import Problem
 from swarm_web.dashboard.api.paging import MAX_PAGE
-from swarm_web.errors import RequestError
-from swarm_web.store import sync_redis
+from swarm_web.edge.addresses import network_of_request
 
 logger = logging.getLogger(__name__)
 

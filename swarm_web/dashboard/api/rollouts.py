@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BeforeValidator, Field
 
+from swarm_web.core.keyset import KeyMoment, KeyNumber, encode_key
 from swarm_web.dashboard.api.fields import (
     Model,
     Moment,
@@ -19,7 +20,6 @@ from swarm_web.dashboard.api.fields import (
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_cursor
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.rollouts import find_archived
-from swarm_web.keyset import KeyMoment, KeyNumber, encode_key
 from swarm_web.relay.models import ArchivedRollout, Learned
 
 router = Router(tags=["rollouts"])

@@ -8,10 +8,10 @@ from django.utils.translation import gettext_lazy as _
 from judge.models import Answer, Round
 from judge.repeats import numbers_before, read_asked_rounds
 from swarm_tasks.asked import encode_digests
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.downloads.batches import Row, read_batches
 from swarm_web.dashboard.downloads.formats import Column, ColumnKind
 from swarm_web.dashboard.reports.round import load_revealed_round
-from swarm_web.errors import RequestError
 
 ANSWER_COLUMNS = (
     Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),

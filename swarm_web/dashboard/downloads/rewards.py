@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy as _
 
 from judge.models import Round, Score
 from judge.selectors.scores import exported_scores
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.downloads.batches import Row, read_batches
 from swarm_web.dashboard.downloads.formats import Column, ColumnKind
-from swarm_web.errors import RequestError
 
 # The data dictionary of /downloads/. Columns are only ever added at the end.
 COLUMNS = (

@@ -8,11 +8,11 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import Round, Ruling
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.downloads import answers, rollouts
 from swarm_web.dashboard.downloads.batches import Row, stream
 from swarm_web.dashboard.downloads.formats import FORMATS, Column
 from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewards
-from swarm_web.errors import answer_refusals
 
 
 def _version(_request: HttpRequest, **_path: object) -> str:

@@ -20,10 +20,10 @@ from channels.db import database_sync_to_async
 from django.db import Error
 from redis.exceptions import RedisError
 
-from swarm_web import bus
+from swarm_web.core import bus
+from swarm_web.core.event_loops import one_per_loop
 from swarm_web.dashboard.live.stream import ViewStream
 from swarm_web.dashboard.live.views import LiveView, ViewKey, read_view
-from swarm_web.event_loops import one_per_loop
 
 # An eighth of MAX_UNCOMMON_VIEWS.
 MAX_UNCOMMON_VIEWS_EACH = 8
@@ -45,7 +45,7 @@ class TooManyViewsError(Exception):
 
 
 class ViewShares:
-    """Which uncommon views each address (`swarm_web.addresses`) watches, and in how many tabs."""
+    """Which uncommon views each address (`edge.addresses`) watches, and in how many tabs."""
 
     def __init__(self) -> None:
         self._watched: dict[str, Counter[ViewKey]] = {}

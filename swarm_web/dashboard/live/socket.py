@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier
 
-from swarm_web.addresses import network_of
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.live.board import (
     STALE_S,
     TooManyViewsError,
@@ -26,7 +26,7 @@ from swarm_web.dashboard.live.board import (
 )
 from swarm_web.dashboard.live.stream import Packet, ViewStream
 from swarm_web.dashboard.live.views import read_key
-from swarm_web.errors import RequestError
+from swarm_web.edge.addresses import network_of
 
 CLOSE_BAD_QUERY = 4400
 CLOSE_TOO_MANY_VIEWS = 4429

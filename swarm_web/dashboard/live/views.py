@@ -10,6 +10,8 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
+from swarm_web.board.leaderboard import Leaderboard
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.plain_text import check_query
 from swarm_web.dashboard.reports.board import (
     FIRST_PAGE,
@@ -26,8 +28,6 @@ from swarm_web.dashboard.reports.home import (
     read_home,
     read_pill,
 )
-from swarm_web.errors import RequestError
-from swarm_web.leaderboard import Leaderboard
 
 Message = dict[str, Any]
 RoundState = tuple[str | None, int | None, str]

@@ -17,16 +17,16 @@ from judge.models import Round
 from judge.selectors.rounds import answers_to_grade
 from judge.selectors.seasons import running_season
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
-from swarm_web import heartbeat
-from swarm_web.counters import read_all
+from swarm_web.core import heartbeat
+from swarm_web.core.counters import read_all
+from swarm_web.core.heartbeat import SitePart
+from swarm_web.core.store import broker_redis, sync_redis
 from swarm_web.dashboard.operations.metrics import render_metrics
 from swarm_web.dashboard.operations.schema import schema_fits
 from swarm_web.dashboard.reports.conduct import read_hand_outs
-from swarm_web.heartbeat import Part
 from swarm_web.maintenance.selectors import current_maintenance
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
-from swarm_web.store import broker_redis, sync_redis
 
 # Shown by every page, and unreadable while the database is down.
 _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
@@ -47,17 +47,17 @@ class SiteVitals:
     database: Probe
     schema_fits: bool
     redis: Probe
-    ages: dict[Part, float | None]
+    ages: dict[SitePart, float | None]
 
     @property
     def worker_alive(self) -> bool:
         """Whether a worker has reported recently."""
-        return heartbeat.is_alive(self.ages[Part.WORKER])
+        return heartbeat.is_alive(self.ages[SitePart.WORKER])
 
     @property
     def clock_alive(self) -> bool:
         """Whether rounds are being moved on."""
-        return heartbeat.is_alive(self.ages[Part.CLOCK])
+        return heartbeat.is_alive(self.ages[SitePart.CLOCK])
 
     @property
     def ready(self) -> bool:
@@ -69,7 +69,7 @@ def read_vitals(*, now: datetime) -> SiteVitals:
     """Probe every part; a part that is down is a result, not an error."""
     database = _probe(_ask_database, (DatabaseError, InterfaceError))
     store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
-    ages: dict[Part, float | None] = dict.fromkeys(Part)
+    ages: dict[SitePart, float | None] = dict.fromkeys(SitePart)
     if store.ok:
         ages = heartbeat.read_ages(now=now)
     return SiteVitals(
@@ -108,8 +108,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "database": vitals.database.ok,
         "schema": vitals.schema_fits,
         "redis": vitals.redis.ok,
-        "worker_age_s": vitals.ages[Part.WORKER],
-        "clock_age_s": vitals.ages[Part.CLOCK],
+        "worker_age_s": vitals.ages[SitePart.WORKER],
+        "clock_age_s": vitals.ages[SitePart.CLOCK],
         # Not an error: pages are served, and nodes are refused on purpose.
         "maintenance": upkeep is not None,
     }
@@ -129,8 +129,8 @@ def status(request: HttpRequest) -> HttpResponse:
     vitals = read_vitals(now=timezone.now())
     context = {
         "vitals": vitals,
-        "worker_age": vitals.ages[Part.WORKER],
-        "clock_age": vitals.ages[Part.CLOCK],
+        "worker_age": vitals.ages[SitePart.WORKER],
+        "clock_age": vitals.ages[SitePart.CLOCK],
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,

@@ -9,11 +9,11 @@ from prometheus_client.registry import Collector
 
 from judge.models import Round, Score
 from judge.selectors.rounds import answers_to_grade
-from swarm_web import heartbeat
-from swarm_web.counters import read_all
+from swarm_web.core import heartbeat
+from swarm_web.core.counters import read_all
+from swarm_web.core.store import broker_redis
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.selectors import count_channels_off, count_deliveries
-from swarm_web.store import broker_redis
 
 
 class SiteCollector(Collector):

@@ -5,10 +5,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.compare import CompareReport, read_comparison, read_seasons
 from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
 from swarm_web.dashboard.reports.lab import read_answer
-from swarm_web.errors import answer_refusals
 
 
 @require_safe

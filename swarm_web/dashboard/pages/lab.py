@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.lab import (
     OUTCOMES,
     list_arms,
@@ -20,7 +21,6 @@ from swarm_web.dashboard.reports.lab_drawings import (
     draw_difference,
     draw_report,
 )
-from swarm_web.errors import answer_refusals
 
 
 @require_safe

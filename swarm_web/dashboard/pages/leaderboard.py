@@ -9,6 +9,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from judge.models import Window
+from swarm_web.board.leaderboard import Leaderboard
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.board import (
     BoardQuery,
     common_models,
@@ -18,8 +20,6 @@ from swarm_web.dashboard.reports.board import (
     read_query,
     search_node,
 )
-from swarm_web.errors import answer_refusals
-from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
 
 

@@ -5,6 +5,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.conduct import read_refusal_history
 from swarm_web.dashboard.reports.node import SHOWN_ROUNDS, load_node, read_owner, read_report
 from swarm_web.dashboard.reports.node_charts import (
@@ -15,7 +16,6 @@ from swarm_web.dashboard.reports.node_charts import (
     read_exchanged,
     read_span,
 )
-from swarm_web.errors import answer_refusals
 
 
 @require_safe

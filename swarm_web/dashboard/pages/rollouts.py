@@ -5,6 +5,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.rollouts import (
     load_card,
     read_flow,
@@ -12,7 +13,6 @@ from swarm_web.dashboard.reports.rollouts import (
     read_rollout_query,
     read_rollouts,
 )
-from swarm_web.errors import answer_refusals
 
 
 @require_safe

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
+from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.reports.answers import (
     Sheet,
     describe_replay,
@@ -28,7 +29,6 @@ from swarm_web.dashboard.reports.rounds import (
     read_rounds,
     read_season,
 )
-from swarm_web.errors import answer_refusals
 
 
 @require_safe

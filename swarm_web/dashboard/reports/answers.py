@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from judge.models import Answer, Question, Round, Score
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import Keyset
 from swarm_web.dashboard.reports.round import BEST_FIRST, ordered_scores
-from swarm_web.errors import RequestError
-from swarm_web.keyset import Keyset
 from swarm_web.nodes.models import Node
 
 _SIGNS = {

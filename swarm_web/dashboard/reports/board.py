@@ -16,12 +16,7 @@ from judge.models import Score, Season, Standing, Window
 from judge.selectors.scores import recent_scores, score_history, standings_edition, standings_in
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
-from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.charts.parts import Figure
-from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
-from swarm_web.errors import RequestError
-from swarm_web.keyset import decode_numbers, encode_numbers
-from swarm_web.leaderboard import (
+from swarm_web.board.leaderboard import (
     EVERYBODY,
     PAGE_ROWS,
     WAITING_NAMES,
@@ -31,6 +26,11 @@ from swarm_web.leaderboard import (
     find_page,
     read_leaderboard,
 )
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import decode_numbers, encode_numbers
+from swarm_web.dashboard.charts.parts import Figure
+from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
+from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
 
 # Possible ends of the scale on which a page draws its scores.

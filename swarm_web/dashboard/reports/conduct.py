@@ -6,8 +6,8 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from swarm_protocol.errors import FIXES
+from swarm_web.core.refusals import Refusals, read_refusals
 from swarm_web.nodes.models import Node
-from swarm_web.refusals import Refusals, read_refusals
 from swarm_web.relay.models import Conduct
 from swarm_web.relay.selectors import count_held, held_nodes
 

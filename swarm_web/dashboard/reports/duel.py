@@ -12,10 +12,10 @@ from judge.models import Comparison, Season
 from judge.selectors.rounds import summaries_in
 from judge.statistics.summaries import ArmGroup
 from judge.statistics.task_gaps import TaskGap
+from swarm_web.board.mixes import Mix, read_mixes
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
 from swarm_web.dashboard.charts.parts import TabledChart, Value
-from swarm_web.errors import RequestError
-from swarm_web.mixes import Mix, read_mixes
 
 CHARTED_ROUNDS = 60
 # The figures' scales extend at least this far on both sides, as fractions of one.

@@ -11,11 +11,11 @@ from django.db.models import Sum
 from judge.models import ChainLink, Counted, Round, Ruling, Score, Season, Standing, Window
 from judge.selectors.rounds import current_round, round_in_progress
 from judge.selectors.seasons import running_season, shown_season
+from swarm_web.board.leaderboard import Leaderboard
+from swarm_web.board.pace import Pace, Totals, note_totals
 from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.reports.board import read_board
-from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
-from swarm_web.pace import Pace, Totals, note_totals
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from swarm_web.relay.selectors import recent_rollouts
 

@@ -8,8 +8,8 @@ from django.http import Http404
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.lab import Sketch, Style, draw_sketch, style_arms
-from swarm_web.errors import RequestError
 from swarm_web.lab.shape import LEVEL, LabArm, LabComparison, LabFinding, Outcome, PublishedReport
 from swarm_web.lab.shelf import (
     LabSummary,

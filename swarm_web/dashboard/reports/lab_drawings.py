@@ -8,6 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.lab import (
     draw_cost,
     draw_curves,
@@ -16,7 +17,6 @@ from swarm_web.dashboard.charts.lab import (
     style_arms,
 )
 from swarm_web.dashboard.charts.parts import TabledChart, Value
-from swarm_web.errors import RequestError
 from swarm_web.lab.shape import LabComparison, LabCurve, LabOnset, PublishedReport
 
 NONE = "–"

@@ -13,7 +13,8 @@ from judge.selectors.scores import results_of_node
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval, macro_interval
 from swarm_web.accounts.selectors import public_owner_of
-from swarm_web.brief_cache import keep_briefly
+from swarm_web.board.leaderboard import LeaderboardRow, count_ranked, read_line
+from swarm_web.core.keyset import Keyset, KeyText, Listing
 from swarm_web.dashboard.reports.board import Lift, measure_lift
 from swarm_web.dashboard.reports.conduct import HandOut, describe_hand_out
 from swarm_web.dashboard.reports.node_charts import WINDOW, read_bases, scores_since_start
@@ -25,8 +26,7 @@ from swarm_web.dashboard.reports.node_health import (
     read_seat_status,
 )
 from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_rulings
-from swarm_web.keyset import Keyset, KeyText, Listing
-from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
+from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import delivered_to_others, find_conduct, training_points

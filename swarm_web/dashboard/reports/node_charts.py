@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 from judge.models import Score, Season
 from judge.selectors.scores import scores_of_node
 from judge.selectors.seasons import shown_season
-from swarm_web.brief_cache import keep_briefly
+from swarm_web.board.leaderboard import LeaderboardRow, read_base
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.parts import Figure, TabledChart, Value
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
@@ -28,8 +29,7 @@ from swarm_web.dashboard.charts.training import (
     name_kinds,
 )
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
-from swarm_web.errors import RequestError
-from swarm_web.leaderboard import LeaderboardRow, read_base
+from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
 

@@ -10,13 +10,13 @@ from django.http import Http404
 
 from judge.models import Season
 from judge.selectors.seasons import shown_season
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import decode_numbers, encode_numbers
 from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
-from swarm_web.errors import RequestError
-from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import (
     Cursor,
-    Outcome,
+    FoundCompletions,
     RolloutFilters,
     RolloutPage,
     exchanges_in,
@@ -28,7 +28,7 @@ PAGE_CARDS = 20
 # On the cards of a list: enough to compare a right and a wrong one.
 SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
-_OUTCOMES = {outcome.value for outcome in Outcome}
+_OUTCOMES = {outcome.value for outcome in FoundCompletions}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RewardSpread = Literal["mixed", "right", "wrong"]
 # Number of links that a picture can show distinctly.
@@ -116,14 +116,14 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
         raise RequestError(
             "query.outcome",
             f"There is no outcome {outcome[:40]!r}.",
-            fix=f"Use one of {', '.join(filter(None, Outcome))}.",
+            fix=f"Use one of {', '.join(filter(None, FoundCompletions))}.",
         )
     filters = RolloutFilters(
         words=_clean(params.get("q", "")),
         author=_clean(params.get("author", "")),
         dataset=_clean(params.get("dataset", "")),
         model=_clean(params.get("model", "")),
-        outcome=Outcome(outcome),
+        outcome=FoundCompletions(outcome),
     )
     return RolloutQuery(
         filters,
@@ -180,7 +180,7 @@ def find_archived(
 ) -> RolloutPage:
     """Return a page of the archive's rollouts, newest first, after a rollout's time and id."""
     filters = RolloutFilters(
-        author=author, learner=learner, dataset=dataset, outcome=Outcome(outcome)
+        author=author, learner=learner, dataset=dataset, outcome=FoundCompletions(outcome)
     )
     return search_rollouts(filters, limit=limit, after=Cursor(*after) if after else None)
 

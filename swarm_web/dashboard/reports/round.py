@@ -18,8 +18,8 @@ from judge.selectors.rounds import count_questions, rulings_about
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
-from swarm_web.errors import RequestError
-from swarm_web.keyset import KeyColumn, Keyset, Listing
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
 
 BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")

@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from judge.models import Round, RoundSummary, Season
 from judge.selectors.rounds import listed_rounds
 from judge.selectors.seasons import shown_season, started_seasons
+from swarm_web.core.errors import RequestError
+from swarm_web.core.keyset import Key, Keyset, Listing, decode_numbers
 from swarm_web.dashboard.charts.parts import TabledChart
 from swarm_web.dashboard.charts.rounds import RoundSpread, draw_spreads
-from swarm_web.errors import RequestError
-from swarm_web.keyset import Key, Keyset, Listing, decode_numbers
 
 PAGE_ROUNDS = 50
 # Maximum number of rounds in a chart: the newest ones of the page and of older pages.

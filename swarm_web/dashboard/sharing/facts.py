@@ -9,9 +9,9 @@ from judge.models import Standing
 from judge.selectors.scores import recent_scores
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
+from swarm_web.board.leaderboard import count_ranked, read_line
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.dashboard.reports.home import read_pill
-from swarm_web.leaderboard import count_ranked, read_line
 from swarm_web.nodes.models import Node
 
 WINDOW = "season"

@@ -8,14 +8,14 @@ from judge.selectors.rounds import describe_round
 from judge.services.answers import Submission, offered_questions, take_seat
 from swarm_protocol.messages import (
     AnswersReceived,
-    Question,
+    OfferedQuestion,
     QuestionsOffered,
     RequestQuestions,
     RequestRound,
     RoundState,
     SubmitAnswers,
 )
-from swarm_web import counters
+from swarm_web.core import counters
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import read_round
 from swarm_web.gateway.session import Session
@@ -52,7 +52,7 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
         temperature=judge_round.season.temperature,
         now=now.isoformat(),
         questions=[
-            Question(id=str(question.pk), dataset=question.dataset, prompt=question.prompt)
+            OfferedQuestion(id=str(question.pk), dataset=question.dataset, prompt=question.prompt)
             for question in questions
         ],
         system_prompt=judge_round.season.system_prompt,

@@ -6,10 +6,10 @@ from typing import get_args
 from channels.db import database_sync_to_async
 
 from judge.models import Season
-from swarm_protocol.messages import RequestStanding, Standing, StandingRemark
+from swarm_protocol.messages import NodeStanding, RequestStanding, StandingRemark
+from swarm_web.board.leaderboard import count_ranked, read_line
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.leaderboard import count_ranked, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Conduct, Contribution
 from swarm_web.relay.selectors import delivered_to_others, find_conduct
@@ -17,20 +17,20 @@ from swarm_web.relay.selectors import delivered_to_others, find_conduct
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 
 
-async def tell_standing(session: Session, message: RequestStanding) -> Standing:
+async def tell_standing(session: Session, message: RequestStanding) -> NodeStanding:
     """Tell the node its own row of the leaderboard."""
     season = await find_season(session)
-    standing: Standing = await database_sync_to_async(_describe)(
+    standing: NodeStanding = await database_sync_to_async(_describe)(
         session.node, season, reply_to=message.id, now=session.clock()
     )
     return standing
 
 
-def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> Standing:
+def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> NodeStanding:
     row = read_line(node, season=season, window="season", now=now)
     conduct = find_conduct(node, season_id=season.pk)
     part = Contribution.objects.filter(node=node, season=season).first()
-    return Standing(
+    return NodeStanding(
         reply_to=reply_to,
         node=node.name,
         rank=row.rank if row else None,

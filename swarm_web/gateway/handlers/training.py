@@ -19,11 +19,11 @@ from swarm_protocol.messages import (
     TrainingReported,
 )
 from swarm_tasks.allowlist import check_training_spec
-from swarm_web import counters
+from swarm_web.core import counters
+from swarm_web.core.refusals import note_refusal
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.refusals import note_refusal
 from swarm_web.relay.season_pool import Offered, RelayedRollout
 from swarm_web.relay.window import Strategy
 

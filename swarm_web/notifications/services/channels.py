@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from swarm_web.attempts import count_attempt
+from swarm_web.core.attempts import count_attempt
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.webhook_signing import make_secret
 

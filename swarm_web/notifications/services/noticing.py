@@ -14,11 +14,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
-from swarm_web import heartbeat
+from swarm_web.core import heartbeat
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery, NodeNews
 from swarm_web.notifications.rules import Watch, continue_watch
-from swarm_web.store import sync_redis
 
 BATCH = 200
 # An older silence is not reported, for example after the site was down.

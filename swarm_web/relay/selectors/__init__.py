@@ -2,7 +2,7 @@
 
 from swarm_web.relay.selectors.archive import (
     Cursor,
-    Outcome,
+    FoundCompletions,
     RolloutFilters,
     RolloutPage,
     find_rollout,
@@ -23,7 +23,7 @@ from swarm_web.relay.selectors.pooled import delivered_to_others, pool_size
 __all__ = [
     "Cursor",
     "Flow",
-    "Outcome",
+    "FoundCompletions",
     "Peer",
     "RolloutFilters",
     "RolloutPage",

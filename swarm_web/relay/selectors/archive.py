@@ -19,7 +19,7 @@ from swarm_web.relay.models.archive import ArchivedRolloutQuerySet
 LEARNERS_SHOWN = 5
 
 
-class Outcome(StrEnum):
+class FoundCompletions(StrEnum):
     """What our verifier found: at least one right completion, none, or some but not all."""
 
     ANY = ""
@@ -49,7 +49,7 @@ class RolloutFilters:
     author: str = ""
     learner: str = ""
     dataset: str = ""
-    outcome: Outcome = Outcome.ANY
+    outcome: FoundCompletions = FoundCompletions.ANY
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ def _filter(rows: ArchivedRolloutQuerySet, filters: RolloutFilters) -> ArchivedR
         rows = rows.filter(model=filters.model)
     if filters.dataset:
         rows = rows.filter(dataset=filters.dataset)
-    if filters.outcome is Outcome.RIGHT:
+    if filters.outcome is FoundCompletions.RIGHT:
         rows = rows.filter(solved__gt=0)
-    elif filters.outcome is Outcome.WRONG:
+    elif filters.outcome is FoundCompletions.WRONG:
         rows = rows.filter(solved=0)
-    elif filters.outcome is Outcome.MIXED:
+    elif filters.outcome is FoundCompletions.MIXED:
         rows = rows.filter(solved__gt=0, solved__lt=F("total"))
     return rows

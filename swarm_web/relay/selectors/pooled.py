@@ -5,8 +5,8 @@ from typing import cast
 
 import redis.exceptions
 
+from swarm_web.core.store import sync_redis
 from swarm_web.relay.keys import given_key, held_key
-from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

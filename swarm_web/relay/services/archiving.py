@@ -15,12 +15,12 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.answers import known_rules
 from swarm_tasks.pool import AnyVerifier
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
-from swarm_web.relay.intake import Sample, take_samples
+from swarm_web.relay.intake import ArchiveSample, take_samples
 from swarm_web.relay.models import ArchivedRollout, CreditSource, Exchange, TrainingPoint
 from swarm_web.relay.services.crediting import withdraw_credits
 from swarm_web.relay.services.scoring import score_completions
-from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def prune_archive(*, now: datetime) -> None:
     CreditSource.objects.filter(booked_at__lt=now - _SOURCES_KEPT).delete()
 
 
-def _to_row(sample: Sample) -> ArchivedRollout:
+def _to_row(sample: ArchiveSample) -> ArchivedRollout:
     rollout = sample.rollout
     return ArchivedRollout(
         season_id=sample.season_id,

@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from swarm_web.core.store import sync_redis
 from swarm_web.relay.claims import tell_weights
 from swarm_web.relay.conduct import (
     CHECKS,
@@ -28,7 +29,6 @@ from swarm_web.relay.conduct import (
     lower,
 )
 from swarm_web.relay.models import Conduct, Contribution
-from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

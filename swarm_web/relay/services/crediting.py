@@ -18,13 +18,13 @@ from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Greatest
 
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import Credits, PairKey
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import ArchivedRollout, Contribution, CreditSource, Exchange, Learned
 from swarm_web.relay.pairs import PartyPair, admit
 from swarm_web.relay.tally import Lesson
-from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

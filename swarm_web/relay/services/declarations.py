@@ -17,13 +17,13 @@ from django.db.models import QuerySet
 
 from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_tasks.pool import AnyVerifier
+from swarm_web.core.store import sync_redis
 from swarm_web.relay.claims import take_checks, tell_lapsed
 from swarm_web.relay.conduct import Checked
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services.conduct import note_checks
 from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import Trust, weigh
-from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

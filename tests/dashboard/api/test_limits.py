@@ -5,9 +5,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from judge.models import Season
+from swarm_web.core.store import sync_redis
 from swarm_web.dashboard.api.reading import PERIOD_S
 from swarm_web.nodes.models import Node
-from swarm_web.store import sync_redis
 
 ROUNDS = "/api/v1/rounds"
 

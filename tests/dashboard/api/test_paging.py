@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Round, Season
-from swarm_web.keyset import encode_key
+from swarm_web.core.keyset import encode_key
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 from tests.factories import make_node, make_round, make_score, make_spec, publish

@@ -16,17 +16,17 @@ from judge.models import Answer, Round, Season
 from judge.services.seasons import halt_season
 from judge.tasks import tick_rounds
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_web import heartbeat
-from swarm_web.heartbeat import Part
+from swarm_web.core import heartbeat
+from swarm_web.core.heartbeat import SitePart
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.keys import held_key
-from swarm_web.store import sync_redis
 from tests.factories import make_answer, make_node, make_round
 
 
 @pytest.fixture(autouse=True)
 def no_signs_of_life() -> None:
-    sync_redis().delete(*[heartbeat._key(part) for part in Part])
+    sync_redis().delete(*[heartbeat._key(part) for part in SitePart])
 
 
 def test_the_process_answers(client: Client) -> None:
@@ -40,12 +40,12 @@ def test_it_is_not_ready_without_a_worker(db: None, client: Client) -> None:
 
 
 def test_it_is_not_ready_when_the_worker_fell_silent(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now() - timedelta(minutes=1))
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now() - timedelta(minutes=1))
     assert client.get("/readyz").status_code == 503
 
 
 def test_it_is_ready_when_every_part_answers(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["worker_age_s"] < 5
@@ -57,14 +57,14 @@ def forget_newest_migration() -> None:
 
 
 def test_it_is_not_ready_while_a_migration_is_missing(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     forget_newest_migration()
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
 
 def test_it_is_not_ready_when_a_table_has_lost_its_primary_key(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
     answer = client.get("/readyz")
@@ -72,7 +72,7 @@ def test_it_is_not_ready_when_a_table_has_lost_its_primary_key(db: None, client:
 
 
 def test_it_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     with connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA empty; SET LOCAL search_path TO empty")
     answer = client.get("/readyz")
@@ -95,11 +95,11 @@ def test_the_status_page_says_that_the_tables_do_not_fit(db: None, client: Clien
 
 def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
     tick_rounds()
-    assert heartbeat.is_alive(heartbeat.read_ages(now=timezone.now())[Part.CLOCK])
+    assert heartbeat.is_alive(heartbeat.read_ages(now=timezone.now())[SitePart.CLOCK])
 
 
 def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client) -> None:
-    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     html = client.get("/status/").content.decode()
     assert "rounds are not advancing" in html
     assert "It has not run yet." in html

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from judge.services.comparing import compare_season
-from swarm_web.mixes import read_mixes
+from swarm_web.board.mixes import read_mixes
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_score, make_scores, make_season, publish

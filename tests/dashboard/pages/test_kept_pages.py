@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.core.asgi import get_asgi_application
 
-from swarm_web.page_cache import PageCache
+from swarm_web.edge.page_cache import PageCache
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 PATIENCE_S = 20

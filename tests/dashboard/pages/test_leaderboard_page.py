@@ -12,8 +12,8 @@ from judge.models import Round, Season, Standing
 from judge.services.oversight import quarantine_node
 from swarm_record.stats import macro_interval
 from swarm_web.accounts.services import show_profile
+from swarm_web.board.leaderboard import PAGE_ROWS, Filters
 from swarm_web.dashboard.templatetags.figures import interval
-from swarm_web.leaderboard import PAGE_ROWS, Filters
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_scores, publish

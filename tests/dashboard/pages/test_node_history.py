@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_web.core.refusals import note_refusal, pending_refusals
 from swarm_web.dashboard.reports import node_charts as history
 from swarm_web.nodes.models import Node
-from swarm_web.refusals import note_refusal, pending_refusals
 from swarm_web.relay.models import Exchange, TrainingPoint
 from tests.factories import make_node, make_round, make_scores, make_season, publish
 

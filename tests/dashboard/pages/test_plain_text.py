@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
+from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.live.views import read_key
-from swarm_web.errors import RequestError
 
 
 @pytest.mark.parametrize(

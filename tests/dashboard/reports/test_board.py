@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from swarm_web.board.leaderboard import Leaderboard, LeaderboardRow
 from swarm_web.dashboard.reports.board import end_scale, line_up, measure_lift
-from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 
 def make_row(

@@ -3,8 +3,8 @@
 from django.utils import timezone, translation
 
 from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_web.core.refusals import LastRefusal, Refusals
 from swarm_web.dashboard.reports.conduct import describe_refusals
-from swarm_web.refusals import LastRefusal, Refusals
 
 LATE = Refusals({"answer.late": 2}, LastRefusal("answer.late", "too late", timezone.now()))
 

@@ -11,7 +11,7 @@ from node_client.display.events import Event, as_line
 from node_client.display.view import NodeView
 from node_client.swarm.connection import LinkState
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import RoundInfo, Standing
+from swarm_protocol.messages import NodeStanding, RoundInfo
 from tests.node_client.fakes import toy_season
 from tests.node_client.panel_views import report, totals
 from tests.node_client.shell_fakes import empty_view
@@ -19,7 +19,7 @@ from tests.node_client.shell_fakes import empty_view
 KINDS = {kind.__struct_config__.tag: kind for kind in Event.__subclasses__()}
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "client.md").read_text()
 OPEN = RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64)
-STANDING = Standing(None, "amber", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3, "", 9, 40, 120)
+STANDING = NodeStanding(None, "amber", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3, "", 9, 40, 120)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
 from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
+from swarm_tasks.pipe import Draw, Draws, Job, SampleRequest, Wanted
 from swarm_tasks.unmade import UnposedError
 from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
@@ -30,7 +30,9 @@ class Listening(RememberingVerifier):
         self.jobs += jobs
         return super()._score_jobs(jobs, rules, limits)
 
-    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
+    def _make(
+        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
+    ) -> Wanted:
         self.draws += 1
         return super()._make(request, wanted, steps=steps)
 

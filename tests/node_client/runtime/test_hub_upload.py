@@ -20,7 +20,7 @@ from node_client.runtime.hub_upload import (
 )
 from node_client.site import Site
 from node_client.storage.manifest import Merit, MeritKind
-from swarm_protocol.messages import Standing
+from swarm_protocol.messages import NodeStanding
 from tests.node_client.hub import HubOnThisMachine
 from tests.node_client.shell_fakes import empty_view
 
@@ -179,7 +179,7 @@ async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
 def test_the_card_of_a_run_states_its_node_and_standing() -> None:
     view = empty_view()
     view.site, view.node = Site("https://swarm.example.org"), "heron"
-    view.standing = Standing(
+    view.standing = NodeStanding(
         reply_to="",
         node="heron",
         rank=None,

@@ -8,7 +8,7 @@ from node_client.site import Site
 from node_client.storage.receipts import ReceiptLog, find_receipts
 from swarm_protocol.messages import (
     AnswerText,
-    Question,
+    OfferedQuestion,
     QuestionsOffered,
     ReceivedAnswer,
     SignedReceipt,
@@ -22,7 +22,7 @@ ANSWERS = [AnswerText("q2", "2", "stop")]
 
 
 def offer(commitment: str) -> QuestionsOffered:
-    questions = [Question(f"q{place}", "chain_sum", "1 + 1 = ?") for place in (1, 2)]
+    questions = [OfferedQuestion(f"q{place}", "chain_sum", "1 + 1 = ?") for place in (1, 2)]
     told = open_round(12, commitment=commitment)
     return QuestionsOffered(None, told, 8, 0.0, now(), questions)
 

@@ -14,11 +14,11 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     Hardware,
     Hello,
+    NodeStanding,
     Refused,
     RequestRound,
     RoundState,
     SeasonState,
-    Standing,
 )
 from tests.node_client.coordinator import TOKEN, Coordinator, now, running, with_field
 from tests.node_client.shell_fakes import (
@@ -125,7 +125,7 @@ async def test_a_refusal_reaches_who_asked_and_keeps_the_connection() -> None:
 async def test_a_reply_of_another_kind_is_refused() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         with pytest.raises(RefusedError, match="RoundState"):
-            await node.connection.request(RequestRound(id="r"), Standing)
+            await node.connection.request(RequestRound(id="r"), NodeStanding)
 
 
 async def test_fields_that_a_newer_server_sends_are_ignored() -> None:

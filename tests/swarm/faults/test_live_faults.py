@@ -28,8 +28,8 @@ from judge.services.seasons import start_season
 from node_client.site import parse_site
 from swarm_record.answers import hash_text
 from swarm_tasks.verifier import Verifier
+from swarm_web.core.store import sync_redis
 from swarm_web.nodes.services import create_node
-from swarm_web.store import sync_redis
 from tests.processes import eventually
 from tests.swarm.faults.broken_site import WEB, BrokenSite, broken_site
 from tests.swarm.faults.cable import Cable, laid_cable

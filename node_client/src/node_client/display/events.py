@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from node_client.storage.pauses import Reason
-from swarm_protocol.messages import Arm, RoundInfo, Standing
+from swarm_protocol.messages import Arm, NodeStanding, RoundInfo
 
 if TYPE_CHECKING:  # the trainer imports torch, which display alone does not need
     from node_client.learning.report import StepReport
@@ -151,7 +151,7 @@ class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
     external_used: int
 
     @classmethod
-    def of(cls, standing: Standing) -> "StandingChanged":
+    def of(cls, standing: NodeStanding) -> "StandingChanged":
         """Return the event of a standing."""
         fields = {name: getattr(standing, name) for name in cls.__struct_fields__ if name != "at"}
         return cls(**fields)

@@ -13,7 +13,7 @@ from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
 from node_client.swarm.connection import LinkState
 from swarm_protocol.errors import RefusedError
-from swarm_protocol.messages import Arm, RoundInfo, SeasonInfo, Standing
+from swarm_protocol.messages import Arm, NodeStanding, RoundInfo, SeasonInfo
 
 if TYPE_CHECKING:  # the trainer imports torch, which display alone does not need
     from node_client.learning.questions.held_out import HeldOutScore
@@ -91,7 +91,7 @@ class NodeView:
     finished: RoundInfo | None = None
     answered: Counter[int] = field(default_factory=Counter)
     sat_out: int | None = None
-    standing: Standing | None = None
+    standing: NodeStanding | None = None
     upgrade: str | None = None
     problem: ShownProblem | None = None
     notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=NOTICES))
@@ -173,7 +173,7 @@ class NodeView:
             del self.answered[min(self.answered)]
         self.listen(events.AnswersAcknowledged(round=number, acknowledged=acknowledged))
 
-    def note_standing(self, standing: Standing) -> None:
+    def note_standing(self, standing: NodeStanding) -> None:
         """Show this node's row of the leaderboard."""
         self.standing = standing
         if standing.published is not None:

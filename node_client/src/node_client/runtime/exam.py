@@ -22,7 +22,7 @@ from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
     AnswerText,
     FinishReason,
-    Question,
+    OfferedQuestion,
     QuestionsOffered,
     RoundInfo,
     SignedReceipt,
@@ -221,7 +221,9 @@ class Exam:
         await self._answer_all(open_questions, offered)
         self._done.append(number)
 
-    async def _answer_all(self, questions: Sequence[Question], offered: QuestionsOffered) -> None:
+    async def _answer_all(
+        self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
+    ) -> None:
         """Answer questions in batches until the round ends; each batch is queued at once.
 
         A node that is stopped answers the rest after its next start.
@@ -256,7 +258,9 @@ class Exam:
         closes, closed = (datetime.fromisoformat(r.closes_at) for r in (announced, offered.round))
         return (closes - closed).total_seconds()
 
-    def _answer(self, questions: Sequence[Question], offered: QuestionsOffered) -> list[AnswerText]:
+    def _answer(
+        self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
+    ) -> list[AnswerText]:
         """Answer questions with the current policy; runs in the model's thread."""
         answers = self._examinee.generate(
             [question.prompt for question in questions],

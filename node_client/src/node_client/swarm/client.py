@@ -16,6 +16,7 @@ from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
     ExternalRollout,
+    NodeStanding,
     Preference,
     PublishRollouts,
     QuestionsOffered,
@@ -31,7 +32,6 @@ from swarm_protocol.messages import (
     RoundInfo,
     RoundState,
     SignedReceipt,
-    Standing,
     SubmitAnswers,
     TrainingReported,
 )
@@ -151,6 +151,6 @@ class SwarmClient:
             report = msgspec.structs.replace(report, used=[], reflection={})
         await self._connection.request(report, TrainingReported)
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> NodeStanding:
         """Return this node's row of the leaderboard."""
-        return await self._connection.request(RequestStanding(id=new_id()), Standing)
+        return await self._connection.request(RequestStanding(id=new_id()), NodeStanding)

@@ -55,7 +55,8 @@ from swarm_protocol.messages.from_node import (
 from swarm_protocol.messages.from_server import (
     AnswersReceived,
     ChainHead,
-    Question,
+    NodeStanding,
+    OfferedQuestion,
     QuestionsOffered,
     ReceivedAnswer,
     Refused,
@@ -69,7 +70,6 @@ from swarm_protocol.messages.from_server import (
     SeasonState,
     ServerMessage,
     SignedReceipt,
-    Standing,
     TaskChoice,
     TrainingReported,
     Welcome,
@@ -113,11 +113,12 @@ __all__ = [
     "Logprob",
     "Name",
     "NodeMessage",
+    "NodeStanding",
+    "OfferedQuestion",
     "PackedLogprobs",
     "Preference",
     "PublicKey",
     "PublishRollouts",
-    "Question",
     "QuestionsOffered",
     "ReceivedAnswer",
     "Reflection",
@@ -142,7 +143,6 @@ __all__ = [
     "Share",
     "Signature",
     "SignedReceipt",
-    "Standing",
     "StandingRemark",
     "SubmitAnswers",
     "TaskChoice",
@@ -171,6 +171,6 @@ FromServer = (
     | RoundState
     | QuestionsOffered
     | AnswersReceived
-    | Standing
+    | NodeStanding
     | Refused
 )

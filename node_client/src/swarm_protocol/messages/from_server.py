@@ -171,7 +171,7 @@ class RoundState(ServerMessage, frozen=True, tag="round.state"):
     chain: ChainHead | None = None
 
 
-class Question(Struct, frozen=True):
+class OfferedQuestion(Struct, frozen=True):
     """A judge question: the prompt and nothing that would give its answer away."""
 
     id: str
@@ -189,7 +189,7 @@ class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
     max_new_tokens: int
     temperature: float
     now: str
-    questions: list[Question]
+    questions: list[OfferedQuestion]
     system_prompt: str = SYSTEM_PROMPT
 
 
@@ -227,7 +227,7 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     receipt: SignedReceipt | None = None
 
 
-class Standing(ServerMessage, frozen=True, tag="standing"):
+class NodeStanding(ServerMessage, frozen=True, tag="standing"):
     """This node's row of the season's leaderboard; null figures until a round was scored.
 
     `rank` is a range: nodes that cannot be told apart share it; null while `remark` says why the

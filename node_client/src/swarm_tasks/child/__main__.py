@@ -34,10 +34,10 @@ from swarm_tasks.pipe import (
     Message,
     Ready,
     Request,
-    Sample,
     Sampled,
-    Score,
+    SampleRequest,
     Scored,
+    ScoreRequest,
     decode_request,
     encode_message,
     read_length,
@@ -50,7 +50,7 @@ _RENEW_FACTOR = 0.25
 _READ_BYTES = 1 << 16
 
 
-class Server:
+class ChildServer:
     """Serves requests over a pair of pipes and a board, each step of them under the alarm."""
 
     def __init__(
@@ -86,9 +86,9 @@ class Server:
                 return self._draw(request)
             case Draws():
                 return self._draw_many(request)
-            case Sample():
+            case SampleRequest():
                 return self._sample(request)
-            case Score():
+            case ScoreRequest():
                 return self._score(request)
 
     def _draw_many(self, request: Draws) -> Drawn:
@@ -129,7 +129,7 @@ class Server:
             raise unmade[-1]
         return Made(None, "")
 
-    def _sample(self, request: Sample) -> Sampled:
+    def _sample(self, request: SampleRequest) -> Sampled:
         """Return the digests of the questions that can be made."""
         digests: list[int] = []
         for step, index in enumerate(request.indices):
@@ -143,7 +143,7 @@ class Server:
             self._board.steps[step] = MADE
         return Sampled(digests)
 
-    def _score(self, request: Score) -> Scored:
+    def _score(self, request: ScoreRequest) -> Scored:
         """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
         steps, seconds, clock = self._board.steps, self._board.seconds, time.monotonic
         until = clock() + request.seconds
@@ -176,7 +176,7 @@ class Server:
         return time.monotonic() + self._deadline_s * _RENEW_FACTOR
 
 
-def _open_task(named: Draw | Sample | Job, index: int) -> generators.Task:
+def _open_task(named: Draw | SampleRequest | Job, index: int) -> generators.Task:
     return generators.open_task(named.dataset, named.config, seed=named.seed, index=index)
 
 
@@ -200,7 +200,7 @@ def main() -> None:
     requests, replies = _take_pipes()
     board = Board(memory)
     os.close(memory)
-    server = Server(requests, replies, board, deadline_s=deadline_s)
+    server = ChildServer(requests, replies, board, deadline_s=deadline_s)
     installed = generators.installed_generator()
     if installed != GENERATOR:
         problem = f"{installed} is installed, the allow-list was made for {GENERATOR}"

@@ -16,7 +16,7 @@ from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate import probes
 from swarm_tasks.gate.answers import CONSTANTS, EXECUTING, HANGING, JUNK
 from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
-from swarm_tasks.gate.probes import SEED, Entry, Sample
+from swarm_tasks.gate.probes import SEED, Entry, ProbedEntries
 from swarm_tasks.gate.ranges import SLOWEST_ENTRY_S, settable_fields
 from swarm_tasks.gate.source import executing_calls
 from swarm_tasks.gate_records import Measured
@@ -113,7 +113,7 @@ def _check_reproducible(
         findings.reasons["not_deterministic"] = "entries depend on PYTHONHASHSEED"
 
 
-def _check_time(sample: Sample, findings: Findings) -> None:
+def _check_time(sample: ProbedEntries, findings: Findings) -> None:
     worst = max(sample.seconds)
     findings.figures["entry_ms_below"] = _power_of_ten(statistics.median(sample.seconds) * 1000)
     findings.figures["slowest_entry_ms_below"] = _power_of_ten(worst * 1000)

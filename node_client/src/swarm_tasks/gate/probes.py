@@ -26,7 +26,7 @@ _SECOND_TRIALS = 10
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProbedEntries:
     """Entries of a dataset over the whole range of indices, and how long each took to make."""
 
     entries: list[Entry]
@@ -39,7 +39,7 @@ def sample_indices(count: int) -> list[int]:
     return [0, INDEX_END - 1, *(int.from_bytes(digest[:4], "big") >> 1 for digest in digests)]
 
 
-def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> Sample:
+def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
     """Return `count` entries; `backwards` makes them in reverse order and shows carried state."""
     dataset = open_dataset(name, {}, seed=SEED)
     made: dict[int, tuple[Entry, float]] = {}
@@ -51,7 +51,9 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
         else:
             entry = build_entry(name, {}, seed=SEED, index=index, by_index=False)
         made[index] = (entry, time.process_time() - start)
-    return Sample([made[index][0] for index in indices], [made[index][1] for index in indices])
+    return ProbedEntries(
+        [made[index][0] for index in indices], [made[index][1] for index in indices]
+    )
 
 
 def hash_entries(entries: list[Entry]) -> str:

@@ -22,7 +22,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
+from swarm_tasks.pipe import Draw, Draws, Job, SampleRequest, Wanted
 from swarm_tasks.unmade import UnmadeError, UnposedError
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
@@ -247,7 +247,9 @@ class CountingVerifier(BorrowingVerifier):
         super().__init__(lender)
         self.requests = 0
 
-    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
+    def _make(
+        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
+    ) -> Wanted:
         self.requests += 1
         return super()._make(request, wanted, steps=steps)
 

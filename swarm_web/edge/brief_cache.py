@@ -14,7 +14,7 @@ def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return what was made under this key in the last PAGE_CACHE_SECONDS, or make it now.
 
     The key may be any text. Only for what pages may be that late with anyway
-    (swarm_web.page_cache): never for what the live socket sends, which nothing would correct.
+    (swarm_web.edge.page_cache): never for what the live socket sends, which nothing would correct.
     """
     digest = hashlib.sha256(key.encode()).hexdigest()
     return cast(

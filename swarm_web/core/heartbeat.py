@@ -10,27 +10,27 @@ its age, because their clocks may differ from each other and from the worker's.
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from swarm_web.store import async_redis, sync_redis
+from swarm_web.core.store import async_redis, sync_redis
 
 # Rounds tick every second and workers beat every two: ten missed ones are no accident.
 STALE_AFTER_S = 20.0
 
 
-class Part(StrEnum):
+class SitePart(StrEnum):
     """A part that shows signs of life."""
 
     WORKER = "worker"
     CLOCK = "clock"
 
 
-def stamp(part: Part, *, now: datetime) -> None:
+def stamp(part: SitePart, *, now: datetime) -> None:
     """Note that the part is alive."""
     sync_redis().set(_key(part), now.timestamp())
 
 
-def read_ages(*, now: datetime) -> dict[Part, float | None]:
+def read_ages(*, now: datetime) -> dict[SitePart, float | None]:
     """Return the seconds since each part's last sign of life; None when there never was one."""
-    parts = list(Part)
+    parts = list(SitePart)
     stamps = sync_redis().mget([_key(part) for part in parts])
     return {
         part: None if found is None else max(0.0, now.timestamp() - float(found))
@@ -43,7 +43,7 @@ def is_alive(age: float | None) -> bool:
     return age is not None and age < STALE_AFTER_S
 
 
-def _key(part: Part) -> str:
+def _key(part: SitePart) -> str:
     """Return where the part's sign is; all are read at once, so they share a hash tag."""
     return f"{{alive}}:{part}"
 

@@ -9,8 +9,8 @@ thrown away by the server, so that it gets to read why.
 import json
 from http import HTTPStatus
 
-from swarm_web.errors import RequestError
-from swarm_web.page_cache import Application, Message, Receive, Scope, Send
+from swarm_web.core.errors import RequestError
+from swarm_web.edge.page_cache import Application, Message, Receive, Scope, Send
 
 
 class BodyLimit:

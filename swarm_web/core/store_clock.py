@@ -10,8 +10,8 @@ from typing import NamedTuple, cast
 
 import redis.asyncio
 
-from swarm_web.event_loops import one_per_loop
-from swarm_web.store import async_redis
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis
 
 # The quickest answer of so many says most exactly how far the clocks are apart.
 _REMEMBERED = 16

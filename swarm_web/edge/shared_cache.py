@@ -1,6 +1,6 @@
 """Django's cache in Redis, for all processes; while Redis is away it is empty and takes nothing.
 
-allauth counts requests in it. Without Redis nobody is refused, as in swarm_web.login_limit.
+allauth counts requests in it. Without Redis nobody is refused, as in swarm_web.edge.login_limit.
 """
 
 import logging
@@ -11,7 +11,7 @@ import redis
 from django.core.cache.backends.base import BaseCache
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 
-from swarm_web.store import sync_redis
+from swarm_web.core.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import redis.exceptions
 
-from swarm_web.store import sync_redis
+from swarm_web.core.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Connections to Redis (or Valkey): one pool per process, and per event loop for async code.
 
 Blocking pools: when all connections are in use a caller waits instead of failing. With
-REDIS_CLUSTER the store is a cluster (swarm_web.store_cluster); Celery's queue never is.
+REDIS_CLUSTER the store is a cluster (swarm_web.core.store_cluster); Celery's queue never is.
 """
 
 from functools import cache
@@ -10,8 +10,8 @@ import redis
 import redis.asyncio
 from django.conf import settings
 
-from swarm_web.event_loops import one_per_loop
-from swarm_web.store_cluster import connect_cluster, connect_cluster_async
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store_cluster import connect_cluster, connect_cluster_async
 
 _POOL_SIZE = 32
 

@@ -7,9 +7,9 @@ collects its counts and adds them a moment later; while Redis is away they wait.
 from collections import Counter, defaultdict
 from typing import cast
 
-from swarm_web.event_loops import one_per_loop
-from swarm_web.store import async_redis, sync_redis
-from swarm_web.write_behind import WriteBehind
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis, sync_redis
+from swarm_web.core.write_behind import WriteBehind
 
 # Requests and items of batches that were refused, by error code.
 REFUSED = "refused"

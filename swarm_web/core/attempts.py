@@ -4,8 +4,8 @@ import logging
 
 import redis.exceptions
 
-from swarm_web.errors import RequestError
-from swarm_web.store import sync_redis
+from swarm_web.core.errors import RequestError
+from swarm_web.core.store import sync_redis
 
 logger = logging.getLogger(__name__)
 

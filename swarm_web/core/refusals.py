@@ -13,9 +13,9 @@ from typing import cast
 import msgspec
 import redis.exceptions
 
-from swarm_web.event_loops import one_per_loop
-from swarm_web.store import async_redis, sync_redis
-from swarm_web.write_behind import WriteBehind
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis, sync_redis
+from swarm_web.core.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from judge.models import Season, Standing, Window
 from judge.selectors.scores import counted_rounds, standings_in
 from swarm_record.stats import Interval
-from swarm_web.keyset import Keyset
+from swarm_web.core.keyset import Keyset
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 

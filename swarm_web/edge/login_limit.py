@@ -16,10 +16,10 @@ import redis.exceptions
 from django.contrib.auth.forms import UsernameField
 from django.http import HttpRequest, HttpResponseBase
 
-from swarm_web.addresses import network_of_request
-from swarm_web.attempts import count_attempt
-from swarm_web.errors import answer_refusals
-from swarm_web.store import sync_redis
+from swarm_web.core.attempts import count_attempt
+from swarm_web.core.errors import answer_refusals
+from swarm_web.core.store import sync_redis
+from swarm_web.edge.addresses import network_of_request
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import redis.exceptions
 from django.db import transaction
 
 from swarm_protocol.codec import encode
-from swarm_web.event_loops import one_per_loop
-from swarm_web.store import async_redis, sync_redis
+from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.store import async_redis, sync_redis
 
 logger = logging.getLogger(__name__)
 
