@@ -111,6 +111,8 @@ def database_away(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     here = connections["default"]
     connections["default"] = away = here.copy()
     away.settings_dict |= {"HOST": "127.0.0.1", "PORT": 1}
+    # A pool of connections, if there is one, is that of the alias.
+    away.alias = "away"
     with django_db_blocker.unblock():
         yield
     connections["default"] = here
