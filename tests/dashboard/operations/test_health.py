@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
@@ -115,6 +116,8 @@ def database_away(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     away.alias = "away"
     with django_db_blocker.unblock():
         yield
+        assert isinstance(away, DatabaseWrapper)
+        away.close_pool()
     connections["default"] = here
 
 
