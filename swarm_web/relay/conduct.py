@@ -113,7 +113,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is acceptable."""
+    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is normal."""
 
     charge: Charge
     bad: int

@@ -164,7 +164,7 @@ class Tally:
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS, while they cannot be written."""
+        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS while writes fail."""
         for pair in list(islice(self.pairs, max(0, len(self.pairs) - MOST_PAIRS))):
             del self.pairs[pair]
         del self.lessons[:-MOST_LESSONS]

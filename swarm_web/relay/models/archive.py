@@ -111,7 +111,7 @@ class ArchivedRollout(models.Model):
 
 
 class Learned(models.Model):
-    """A node that trained on an archived rollout: it was delivered, and the node reported its use."""
+    """A node that trained on an archived rollout that it was given, as it reported."""
 
     rollout = models.ForeignKey(
         ArchivedRollout, on_delete=models.CASCADE, related_name="learned", db_index=False

@@ -37,9 +37,9 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutFilters:
-    """Filters of a search; empty or None means no filter. `author` and `learner` are names of
-    nodes.
+    """Filters of a search; empty or None means no filter.
 
+    `author` and `learner` are names of nodes.
     `words` is searched for in questions as people write it in search boxes: all words, "phrases",
     -exclusions.
     """
