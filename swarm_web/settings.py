@@ -35,7 +35,7 @@ SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
 DATA_LICENCE = env.str("DATA_LICENCE", default="")
 DATA_LICENCE_URL = env.str("DATA_LICENCE_URL", default="")
 
-# ---- what it is made of
+# ---- applications and middleware
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -101,7 +101,7 @@ TEMPLATES = [
     },
 ]
 
-# ---- where its data lives
+# ---- databases
 DATABASES = {
     "default": env.db("DATABASE_URL", default="postgres://postgres@127.0.0.1:5432/murmuration")
 }
@@ -159,11 +159,11 @@ GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
 # Large frames are allowed as long as the mean is kept; a node-round is 30 kB to 1 MB.
 GATEWAY_BYTES_PER_SECOND = env.int("GATEWAY_BYTES_PER_SECOND", default=1 << 20)
 GATEWAY_BYTES_BURST = env.int("GATEWAY_BYTES_BURST", default=16 << 20)
-# The nodes of an account together may send as much as so many nodes.
+# The limit of all nodes of an account together, as a multiple of one node's limit.
 GATEWAY_OWNER_NODES = env.float("GATEWAY_OWNER_NODES", default=32)
 # Handshakes of one address with a wrong token, or with none.
 GATEWAY_WRONG_TOKENS_PER_MINUTE = env.float("GATEWAY_WRONG_TOKENS_PER_MINUTE", default=60)
-# With so many handshakes and hellos waiting in a process, further ones are told to come later.
+# With this many handshakes and hellos waiting in a process, new ones are asked to retry later.
 GATEWAY_WAITING = env.int("GATEWAY_WAITING", default=2000)
 # How many nodes a second are told to come back, after a restart and when all come at once.
 GATEWAY_RETURN_PER_SECOND = env.float("GATEWAY_RETURN_PER_SECOND", default=200)

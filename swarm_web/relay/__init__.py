@@ -1,1 +1,1 @@
-"""The relay: a bounded pool of rollouts in Redis, and who contributed."""
+"""The relay: a bounded pool of rollouts in Redis, and counters of contributions."""

@@ -9,13 +9,13 @@ from swarm_web.relay.conduct import Level
 from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
 from swarm_web.relay.services import restore_declarations, set_by_operator
 
-# Whoever may restore declarations may decide what is handed out.
+# Permission to restore declarations includes permission to set hand-out levels.
 _MAY = ["restore"]
 
 
 @admin.register(Contribution)
 class ContributionAdmin(admin.ModelAdmin[Contribution]):
-    """See who gave and took what. Counters are counted, never typed."""
+    """List contributions. The counters are read-only."""
 
     list_display = [
         "node",
@@ -41,36 +41,36 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
     actions = ["restore", "withhold", "hand_out", "exempt"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds a contribution by hand."""
+        """Contributions are not added by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Contribution | None = None) -> bool:
-        """Nobody edits one."""
+        """Contributions are not edited."""
         return False
 
     def has_restore_permission(self, request: HttpRequest) -> bool:
-        """Let those restore declarations who might edit contributions, if anybody might."""
+        """Allow the action to users who have the model's change permission."""
         return request.user.has_perm("relay.change_contribution")
 
     @admin.action(description="Accept informative declarations again", permissions=["restore"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Let the declarations of the chosen nodes count again."""
+        """Restore the declarations of the selected nodes."""
         restored = restore_declarations(queryset)
         messages.info(request, f"Declarations of {restored} nodes count again within seconds.")
 
     @admin.action(description="Withhold rollouts until an operator lifts it", permissions=_MAY)
     def withhold(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Hand out nothing of the chosen nodes."""
+        """Stop handing out rollouts of the selected nodes."""
         self._set(request, queryset, level=Level.WITHHELD, pinned=True)
 
     @admin.action(description="Deliver in full; the automatic rules still apply", permissions=_MAY)
     def hand_out(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Hand out the chosen nodes' rollouts like those of others, with nothing found before."""
+        """Restore the full hand-out weight of the selected nodes and reset their findings."""
         self._set(request, queryset, level=Level.FULL, pinned=False)
 
     @admin.action(description="Deliver in full, exempt from the automatic rules", permissions=_MAY)
     def exempt(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Hand out the chosen nodes' rollouts like those of others, for good."""
+        """Exempt the selected nodes from the conduct rules."""
         self._set(request, queryset, level=Level.FULL, pinned=True)
 
     def _set(
@@ -84,7 +84,7 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
 
 @admin.register(Conduct)
 class ConductAdmin(admin.ModelAdmin[Conduct]):
-    """See whose rollouts are handed out less, and why. Contributions have the actions."""
+    """List nodes with a lowered hand-out weight and why; the actions are on Contributions."""
 
     list_display = [
         *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),
@@ -95,21 +95,21 @@ class ConductAdmin(admin.ModelAdmin[Conduct]):
     search_fields = ["node__name"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds evidence by hand."""
+        """Evidence is not added by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
-        """Nobody edits it."""
+        """Evidence is not edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
-        """Nobody deletes it: it goes with its node or season."""
+        """Evidence is deleted only with its node or season."""
         return False
 
 
 @admin.register(ArchivedRollout)
 class ArchivedRolloutAdmin(admin.ModelAdmin[ArchivedRollout]):
-    """See what was archived, and delete what should not stand on a public page."""
+    """List archived rollouts, and delete those that should not be public."""
 
     list_display = [
         "rollout",
@@ -128,11 +128,11 @@ class ArchivedRolloutAdmin(admin.ModelAdmin[ArchivedRollout]):
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds a rollout by hand."""
+        """Rollouts are not added by hand."""
         return False
 
     def has_change_permission(
         self, request: HttpRequest, obj: ArchivedRollout | None = None
     ) -> bool:
-        """Nobody edits one."""
+        """Rollouts are not edited."""
         return False

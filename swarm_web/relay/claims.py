@@ -1,8 +1,8 @@
-"""Rollouts on their way to the worker that checks them, and what it tells about their nodes.
+"""The queue of rollouts to check, and the results that the worker reports about their nodes.
 
-A web process draws them as uniformly as for those who ask for rollouts, so a node is checked in
-proportion to how often it is drawn: one that floods the pool with declarations is checked most.
-Nothing that a node can time or count helps it to be passed over.
+A web process draws these rollouts uniformly, like those that it hands out, so a node is checked in
+proportion to how often it is drawn. A node that floods the pool with declarations is checked most.
+A node cannot avoid checks by timing or counting.
 
 Keys besides those of `relay.hub`, with an expiry:
     relay:{s}:checked    sorted set of the publications that were checked, `<key>@<its time>`,
@@ -22,14 +22,14 @@ from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key, weights_key
 
 logger = logging.getLogger(__name__)
 
-# The worker says it again every few seconds; a season that has ended is forgotten.
+# The worker repeats this every few seconds; the keys of an ended season expire.
 _TOLD_AGE_S = 86_400
 
 
 class Check(msgspec.Struct, array_like=True, frozen=True):
-    """A rollout to be checked; `declared` says whether its node declares it informative.
+    """A rollout to be checked; `declared` is whether its node declared it informative.
 
-    `key` and `at` (Unix seconds) name its publication, and `body` is the rollout as JSON.
+    `key` and `at` (Unix seconds) identify its publication, and `body` is the rollout as JSON.
     """
 
     season_id: int
@@ -48,10 +48,10 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, most: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `most` rollouts off the list, without those that were taken before.
+    """Take up to `most` rollouts off the list, and skip those that were already checked.
 
-    A rollout stays in the pool for a while: checked again, one mistake would count many times. Its
-    time tells it from another one that its node publishes later under the same id.
+    A rollout stays in the pool for a while, and repeated checks would count one mistake several
+    times. The publication time distinguishes it from a later rollout with the same id.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, most))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -83,9 +83,9 @@ def _keep_new(
 
 
 def tell_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
-    """Say whose declarations do not count from now on: those of these nodes and no others.
+    """Set the nodes whose declarations do not count; replaces the earlier set.
 
-    What they have declared already is offered like undeclared rollouts, within a second.
+    Rollouts that they have already declared count as undeclared within a second.
     """
     key = lapsed_key(season_id)
     with client.pipeline(transaction=True) as pipeline:
@@ -97,7 +97,7 @@ def tell_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) 
 
 
 def tell_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
-    """Say the hand-out weights of these nodes, by id; all others have 1 from now on."""
+    """Set the hand-out weights of these nodes, by id; the weight of all others becomes 1."""
     key = weights_key(season_id)
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(key)

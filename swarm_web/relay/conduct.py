@@ -1,54 +1,57 @@
 """How evidence about a node lowers its hand-out weight, and how the weight returns; pure.
 
-The weight says how often others are given the rollouts of a node. It has three levels: full (1),
-lowered (1/4) and withheld (0). A finding takes a node one level down, so no single mistake of these
-rules withholds anything. A level is given back after 2 hours without a finding; after 4, 8 and so
-on up to 64 hours when there was more than one finding in the season. The findings:
+The weight is how often a node's rollouts are handed out to others. It has three levels: full (1),
+lowered (1/4) and withheld (0). A finding lowers the node by one level, so a single false finding
+withholds nothing. The node rises by one level after 2 hours without a finding. The time doubles
+with each further finding of the season, up to 64 hours. The findings:
 
-- REFUSED: more than half of what the node sent in an hour was refused, as no rollout of this season
-  or as no readable message (exact binomial test, one-sided, at SIGNIFICANCE). The first SPOOL of
-  the hour are forgiven: a node that was offline while a season ended sends what it still owes,
-  which is at most so many. Otherwise hardly anything is refused, because clients check what they
-  send. A node of which everything is refused is found at 81.
-- FLOODING: more than MOST_HURRIED messages of an hour came faster than the site allows. This is a
-  bound and no test: a client waits as long as a refusal tells it to. What only the limit of the
-  whole account refuses does not count: others of it may be faster each time.
-- UNHEEDING: more than MOST_FLOODS times in an hour a web process hung up on the node because it
-  went on sending: through `quota.FLOOD` refusals that told it to wait, or without taking a single
-  reply (`gateway.inbox`). A bound too, which a client does not reach even once. That a node takes
-  no reply is no evidence in itself, however often it is dropped for it: a slow link, one that loses
-  large packets and a machine that sleeps look the same. Such nodes ask for next to nothing.
+- REFUSED: more than half of what the node sent in an hour was refused, because it was not a rollout
+  of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
+  first SPOOL of the hour are forgiven: a node that was offline when a season ended sends its
+  spooled rollouts, at most SPOOL of them. Other refusals are rare, because clients check what they
+  send. A node with nothing but refusals is found at 81.
+- FLOODING: more than MOST_HURRIED messages of an hour exceeded the site's rate limit. This is a
+  fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
+  Refusals by the account's limit alone do not count: another node of the account may have used the
+  allowance.
+- UNHEEDING: more than MOST_FLOODS times in an hour a web process closed the node's connection
+  because it continued to send: after `quota.FLOOD` refusals with a `retry_after`, or without
+  reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
+  reaches. Not reading replies alone is no evidence, however often the node is dropped for it: a
+  slow link, a link that loses large packets and a sleeping machine look the same. Such nodes send
+  few requests.
 - COPYING: more than COPIES of what the node offered in an hour copied rollouts in the pool (the
-  same test). Of the policies for which `likeness` errs most, 2 in 100 honest rollouts count as
-  copies; of all others 2 in 10,000. A node that copies everything is found at 9.
-- WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts teach nobody (the
-  same test). Their question cannot be made, or is the judge's, or the verifier hangs or fails on a
-  completion. Found are 4 of the first 4, 8 of 20, 14 of 64. Completions without an answer are no
-  evidence: a model that has learned nothing yet gives none. A worker whose machine stalls for the
-  verifier's whole deadline, again and again, may be wrong here.
+  same test). For the policies with the highest error rate of `likeness`, 2 in 100 honest rollouts
+  count as copies; for all others 2 in 10,000. A node that copies everything is found at 9.
+- WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
+  training (the same test). Their question cannot be generated, or is the judge's, or the verifier
+  hangs or fails on a completion. A node is found at 4 of the first 4, 8 of 20, 14 of 64.
+  Completions without an answer are no evidence: an untrained model gives none. The finding may be
+  false if the worker's machine repeatedly stalls for the verifier's whole deadline.
 - MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
-  declares informative have no right completion at all (the same test): 17 of the first 17. A client
-  declares what its own verifier found right and wrong completions in, and verifiers agree: datasets
-  that depend on the machine are on no allow-list. Rollouts that are all right here do not count,
-  because clients with older rules accept less; nor do those on which the verifier hangs or fails.
+  declares informative have no right completion (the same test): 17 of the first 17. A client
+  declares a rollout if its own verifier found both right and wrong completions, and verifiers
+  agree: datasets that depend on the machine are on no allow-list. Rollouts that are all right here
+  do not count, because clients with older rules accept less; nor do those on which the verifier
+  hangs or fails.
 - TOO_RIGHT, by spot checks: more of the checked rollouts have only right completions than the
   node's judge scores allow.
 
 **Too right to be true.** If a policy solves a question with a chance of p, all of its completions
-are right with a chance of at most p, however many there are. So of questions drawn at random, the
-share of all-right rollouts is in each dataset at most the share that the node solves in the judge's
-rounds. Publishing informative rollouts first only lowers it: they have a wrong completion. As the
-judge's share counts the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that opened
-since the checks began, and MARGIN more for what a node learns or forgets between a check and a
-round, and for sampling at another temperature. The number of all-right rollouts is tested against
-the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum of independent
-events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of the judge's
-64 questions and publishes only right answers is found at 16 checks.
+are right with a chance of at most p, however many there are. So for questions drawn at random, the
+share of all-right rollouts in each dataset is at most the share that the node solves in the judge's
+rounds. Publishing informative rollouts first only lowers it: they have a wrong completion. The
+judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that opened
+since the checks began, plus MARGIN. MARGIN allows for what a node learns or forgets between a check
+and a round, and for another sampling temperature. The number of all-right rollouts is tested
+against the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum of
+independent events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of
+the judge's 64 questions and publishes only right answers is found at 16 checks.
 
-Right answers with poisonous text around them are noticed by this test alone. It does not see a node
-that the judge has not asked in the dataset since the checks began, one that is as right in the
-judge's rounds, or poison in rollouts with a wrong completion. It may be wrong about a policy that
-solved nearly everything and then collapsed, and about a client that shares only what is all right.
+Only this test detects right answers with poisonous text around them. It does not see a node that
+the judge has not asked in the dataset since the checks began, one that is as right in the judge's
+rounds, or poison in rollouts with a wrong completion. It may be wrong about a policy that solved
+nearly everything and then collapsed, and about a client that shares only all-right rollouts.
 """
 
 from collections.abc import Mapping
@@ -57,7 +60,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 SIGNIFICANCE = 1e-5
-# Of messages and rollouts sent.
+# Of messages and published rollouts.
 WINDOW = timedelta(hours=1)
 REFUSED_SHARE = 0.5
 SPOOL = 64
@@ -110,7 +113,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too much of one kind: `bad` of `total`, where a share of `allowed` would be in order."""
+    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is normal."""
 
     charge: Charge
     bad: int
@@ -122,9 +125,9 @@ class Finding:
 class Sent:
     """What a node sent in a window.
 
-    `published` rollouts were taken; `copies` and `refused` were not. `refused` also counts messages
-    that could not be read, and `hurried` those that came too fast. `floods` are the times that a
-    web process hung up because the node went on.
+    `published` rollouts were accepted; `copies` and `refused` were not. `refused` includes
+    unreadable messages, and `hurried` counts messages over the rate limit. `floods` is the number
+    of times that a web process closed the connection because the node continued to send.
     """
 
     published: int = 0
@@ -138,8 +141,8 @@ class Sent:
 class Checked:
     """What our verifier found about one rollout: `solved` of `total` completions are right.
 
-    It is `worthless` if nobody can learn from it, whatever its answers. `declared` says whether its
-    node declares it informative.
+    It is `worthless` if it is useless for training, whatever its answers. `declared` is whether its
+    node declared it informative.
     """
 
     dataset: str
@@ -150,9 +153,9 @@ class Checked:
 
     @property
     def informative(self) -> bool:
-        """Whether others learn from it: there are right and wrong completions.
+        """Whether there are right and wrong completions.
 
-        So rewards differ, binary or with partial credit.
+        Rewards then differ, binary or with partial credit.
         """
         return not self.worthless and 0 < self.solved < self.total
 
@@ -171,7 +174,7 @@ class Checked:
 class Checks:
     """The spot checks of a window: how many were worthless, and the others by dataset.
 
-    Of the others, `declared` were declared informative, and `misdeclared` falsely.
+    Of the others, `declared` were declared informative, `misdeclared` of them falsely.
     """
 
     worthless: int = 0
@@ -181,11 +184,11 @@ class Checks:
 
     @property
     def total(self) -> int:
-        """How many were checked."""
+        """Number of checks."""
         return self.worthless + sum(n for _, n in self.cells.values())
 
     def add(self, check: Checked) -> "Checks":
-        """Return the checks with one more."""
+        """Return the checks with one added."""
         if check.worthless:
             return replace(self, worthless=self.worthless + 1)
         right, n = self.cells.get(check.dataset, (0, 0))
@@ -199,7 +202,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Hold:
-    """A node's level, how many findings led to it in the season, and until when it lasts."""
+    """A node's level, the number of findings in the season that led to it, and when it ends."""
 
     level: Level = Level.FULL
     findings: int = 0
@@ -207,7 +210,7 @@ class Hold:
 
 
 def judge_sent(sent: Sent) -> Finding | None:
-    """Return what a window of messages and rollouts proves, if anything."""
+    """Return the finding that a window of messages and rollouts supports, if any."""
     if sent.hurried > MOST_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MOST_HURRIED / sent.hurried)
     if sent.floods > MOST_FLOODS:
@@ -222,7 +225,7 @@ def judge_sent(sent: Sent) -> Finding | None:
 
 
 def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
-    """Return what a window of spot checks proves, if anything.
+    """Return the finding that a window of spot checks supports, if any.
 
     `judged` is what the node solved in the judge's rounds that opened since the window began.
     """
@@ -242,14 +245,14 @@ def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return what follows from a finding."""
+    """Return the hold after a finding."""
     doublings = min(hold.findings, _MOST_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)
 
 
 def ease(hold: Hold, *, now: datetime) -> Hold:
-    """Return what follows when the time of a level is over, else the same."""
+    """Return the hold after its time is over; before that, the same hold."""
     if hold.until is None or now < hold.until:
         return hold
     level = _HIGHER.get(hold.level, hold.level)
@@ -270,7 +273,7 @@ def _limit(solved: int, n: int) -> float:
 
 
 def _is_significant(bad: int, total: int, share: float) -> bool:
-    """Tell whether so many are too many for a share: exact binomial test, one-sided."""
+    """Return whether `bad` is too high for the share: exact binomial test, one-sided."""
     if bad <= share * total:
         return False
     from scipy.special import betainc

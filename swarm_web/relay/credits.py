@@ -1,4 +1,4 @@
-"""How credits travel from the web processes to the worker that books them, each counted once.
+"""Send credits from the web processes to the worker that books them, each exactly once.
 
 Each process numbers its batches and sends them in order. If the connection breaks before Redis
 replies, a batch is sent again under the same number, and the worker skips numbers that it has
@@ -17,9 +17,9 @@ from swarm_web.relay.tally import Lesson, Tally
 
 logger = logging.getLogger(__name__)
 
-# The oldest batches are dropped beyond this, should no worker take them.
+# Beyond this, the oldest batches are dropped, in case no worker takes them.
 MOST_WAITING_BYTES = 1 << 26
-# More are sent in several batches.
+# A larger number is sent in several batches.
 PAIRS_IN_A_BATCH = 20_000
 
 # KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
@@ -33,16 +33,16 @@ end
 return dropped
 """
 
-# The fields of a `Pair`: making a `Pair` of each takes longer than all that is done with it.
+# The fields of a `Pair`: building a `Pair` for each takes longer than all other work.
 PairKey = tuple[int, int, int, int]
-# These fields in columns, and how many rollouts were used.
+# These fields as columns, and the number of rollouts used.
 PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
 
 _encoder = msgspec.msgpack.Encoder()
 
 
 class Credits(msgspec.Struct, array_like=True, frozen=True):
-    """One batch: who trained on how many rollouts of whom, and on which archived ones.
+    """One batch: how many rollouts each node used of each other node, and which archived ones.
 
     `source` is the process that sent it, `number` counts its batches from 1. `pairs` is a table by
     columns, which decodes several times faster than rows. Each lesson is also counted in `pairs`.
@@ -54,26 +54,26 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     lessons: list[Lesson]
 
     def count_pairs(self) -> dict[PairKey, int]:
-        """Return how many rollouts of each pair were used."""
+        """Return the number of rollouts used by each pair."""
         seasons, minutes, givers, takers, counts = self.pairs
         keys = zip(seasons, minutes, givers, takers, strict=True)
         return dict(zip(keys, counts, strict=True))
 
 
 class CreditOutbox:
-    """Sends what one process has collected. `source` names the process, as no other is named."""
+    """Sends the credits that one process collected. `source` is the unique name of the process."""
 
     def __init__(self, client: redis.asyncio.Redis, *, source: str) -> None:
         self._source = source
         self._number = 0
         self._append = client.register_script(_APPEND)
-        # Batches that are on their way, or were when the connection broke.
+        # Batches in flight, including those whose connection broke.
         self._sealed: list[bytes] = []
 
     async def send(self, tally: Tally) -> None:
-        """Send the credits of a tally, after those that could not be sent before.
+        """Send the unsent batches, then the credits of a tally.
 
-        Raises what the client raises; everything is then sent by the next call.
+        Raises the client's errors; the next call then sends everything.
         """
         if self._sealed:
             tally.bound_credits()

@@ -1,28 +1,29 @@
 """How rollouts are drawn from the window: five laws, all without bias; pure.
 
-**Who is drawn from.** An entry is open to a node unless it is of the node's own party, was given to
-it before, was drawn already, or is of a node whose hand-out weight is 0. Entries are picked one
-after the other, each among those that are open then.
+**Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
+already given to it, was already drawn, or belongs to a node with hand-out weight 0. Entries are
+picked one by one from those that are still open.
 
-**The laws.** Each strategy is a chance q of each open entry; an entry of a node with weight w is
-picked with a chance in proportion to w · q:
+**The laws.** Each strategy gives each open entry a probability q; an entry of a node with weight w
+is picked with a probability proportional to w · q:
 
-- `any`: q is equal for all. This is what SAPO does.
-- `informative`: equal for all that are declared informative by nodes whose declarations count;
-  when none is left, equal for all.
-- `by_node`: parties with open entries have equal chances, and so have the open entries of one.
+- `any`: q is equal for all. As in SAPO.
+- `informative`: q is equal for all entries declared informative by nodes whose declarations count;
+  when none is left, for all.
+- `by_node`: q is equal for all parties with open entries, and equal for the open entries of a
+  party.
 - `by_task`: the same with datasets instead of parties.
 - `fresh`: the youngest of 4 entries, each picked as `any` does and possibly the same. Of n open
   ones with equal weights the i-th youngest (from 0) has the chance ((n-i)^4 - (n-i-1)^4) / n^4:
-  half of what is drawn belongs to the youngest sixth.
+  half of the drawn entries are among the youngest sixth.
 
 **The cost.** A pick looks at random entries until it finds an open one that its weight lets pass.
 If a share a of the n entries is open, that takes 1/a looks, and at most 1/LEAST_WEIGHT times as
 many with weights. After n/8 misses the entries are filtered once, which takes n looks. So a draw
 takes O(count) looks if a is above a constant, else at most O(count + n). Where a is small, nearly
-all entries are the asker's own, were given to it, or come from nodes of weight 0; without the last,
-n is at most a constant times the bound of a party and the number of rollouts that the asker was
-given, however large the window may be.
+all entries are the asker's own, were given to it, or come from nodes of weight 0. Without the last,
+n is at most a constant times the bound of a party plus the number of rollouts that the asker was
+given, independent of the window's size.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -35,13 +36,13 @@ from swarm_web.relay.entries import Bag, Bags, Entry
 
 Item = TypeVar("Item")
 
-# Weights between 0 and this count as this, so that a pick takes a bounded number of looks.
+# Nonzero weights below this count as this, which bounds the number of looks of a pick.
 LEAST_WEIGHT = 1 / 32
 _FRESH_OF = 4
 
 
 class Strategy(StrEnum):
-    """Which law a node asks for."""
+    """The law that a node requests."""
 
     ANY = "any"
     INFORMATIVE = "informative"
@@ -52,9 +53,9 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who draws: its party, what it was given (`Entry.key`), and what it should know of nodes.
+    """The node that draws: its party, the rollouts it was given (`Entry.key`), and node weights.
 
-    `weights` are hand-out weights of nodes by id, in [0, 1]; a node that it lacks has 1. `doubted`
+    `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1. `doubted`
     are the ids of nodes whose declarations do not count.
     """
 
@@ -65,7 +66,7 @@ class Asker:
 
 
 class Choices(Generic[Item]):
-    """Picks uniformly among those items of a sequence that are open; see the module's cost."""
+    """Picks uniformly from the open items of a sequence; see the module's cost."""
 
     __slots__ = ("_is_open", "_items", "_misses")
 
@@ -77,8 +78,8 @@ class Choices(Generic[Item]):
     def pick(self, random: Random) -> Item | None:
         """Return an item that is open now, or None when there is none.
 
-        Filtering keeps the law: whether it happens depends on the misses alone, not on the item
-        that is found.
+        Filtering does not change the law: it depends on the number of misses alone, not on the item
+        found.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -92,7 +93,7 @@ class Choices(Generic[Item]):
 
 
 class Drawing:
-    """One draw: what has been picked so far, and what is still open."""
+    """One draw: the entries picked so far, and those still open."""
 
     def __init__(self, asker: Asker, *, random: Random) -> None:
         self.picked: dict[Entry, None] = {}
@@ -100,7 +101,7 @@ class Drawing:
         self._random = random
 
     def is_open(self, entry: Entry) -> bool:
-        """Tell whether the entry may be handed out to the asker and was not picked."""
+        """Return whether the entry may be handed out to the asker and was not picked."""
         asker = self._asker
         return (
             entry.party != asker.party
@@ -110,7 +111,7 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Tell whether the entry is open, and the declarations of its node count."""
+        """Return whether the entry is open and its node's declarations count."""
         return entry.node_id not in self._asker.doubted and self.is_open(entry)
 
     def passes(self, entry: Entry) -> bool:
@@ -119,7 +120,7 @@ class Drawing:
         return weight >= 1 or self._random.random() < max(weight, LEAST_WEIGHT)
 
     def take(self, count: int, pick: Callable[[], Entry | None]) -> None:
-        """Pick until `count` entries are picked in all or none is open."""
+        """Pick until `count` entries are picked in total or none is open."""
         while len(self.picked) < count and (entry := pick()) is not None:
             self.picked[entry] = None
 
@@ -137,8 +138,8 @@ class Drawing:
     def among_groups(self, groups: Bags[str], closed: Iterable[Bag]) -> Callable[[], Entry | None]:
         """Return a function that picks a group first, then an entry in it, by weight.
 
-        After an entry that its weight refuses, a group is picked again. `closed` are groups in
-        which nothing is open.
+        If an entry is rejected by its weight, a new group is picked. `closed` are groups without
+        open entries.
         """
         over = set(closed)
         open_groups = Choices(groups.listed, lambda group: group not in over)

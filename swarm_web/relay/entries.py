@@ -1,7 +1,7 @@
-"""A rollout as the window holds it, and the sets that it is drawn from and evicted from; pure.
+"""A rollout in the window, and the sets used to draw and evict rollouts; pure.
 
-A `Bag` answers in constant time what a draw asks, the entry at a random place, and what an eviction
-asks, the oldest entry: a list serves the first, the order of an `OrderedDict` the second.
+A `Bag` returns in constant time the entry at a random index, for draws, and the oldest entry, for
+evictions. It uses a list for the first and an `OrderedDict` for the second.
 """
 
 import heapq
@@ -28,10 +28,10 @@ _decoder = msgspec.json.Decoder(Rollout)
 class Entry:
     """One rollout of the pool. Two entries are equal only if they are the same object.
 
-    `key` is `<name of its node>/<id that the node gave it>`. `party` names who answers for node
-    `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `archived` tells
-    whether it was offered to the archive. `at` is Unix seconds. `body` is the rollout as canonical
-    JSON, ready to be joined into a reply.
+    `key` is `<name of its node>/<id that the node gave it>`. `party` is the owner of node
+    `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `archived` is whether
+    it was offered to the archive. `at` is Unix seconds. `body` is the rollout as canonical JSON,
+    ready to be joined into a reply.
     """
 
     key: str
@@ -51,14 +51,14 @@ class Entry:
 
 
 def strip_logprobs(body: bytes) -> bytes:
-    """Return a rollout's JSON without log-probs, for nodes that do not ask for them."""
+    """Return a rollout's JSON without log-probs, for nodes that do not request them."""
     if _LOGPROBS not in body:
         return body
     return _encoder.encode(without_logprobs(_decoder.decode(body)))
 
 
 class Bag:
-    """A set of entries. Adding, removing, and reading the oldest or one at a place take O(1)."""
+    """A set of entries. Adding, removing, and reading the oldest or an indexed entry take O(1)."""
 
     __slots__ = ("_places", "entries")
 
@@ -75,7 +75,7 @@ class Bag:
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry; the last of the list takes its place."""
+        """Remove an entry; the last entry of the list takes its index."""
         place = self._places.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -83,7 +83,7 @@ class Bag:
             self._places[last] = place
 
     def by_age(self) -> Iterator[Entry]:
-        """Iterate over the entries, those that were added first before the others."""
+        """Iterate over the entries, oldest first."""
         return iter(self._places)
 
     def oldest(self) -> Entry:
@@ -92,7 +92,7 @@ class Bag:
 
 
 class Bags(Generic[Name]):
-    """Bags by name, none of them empty; `listed` has them all, in no order."""
+    """Bags by name, without empty ones; `listed` has all bags, unordered."""
 
     __slots__ = ("_named", "_places", "listed")
 
@@ -105,7 +105,7 @@ class Bags(Generic[Name]):
         return self._named[name]
 
     def get(self, name: Name) -> Bag | None:
-        """Return the bag of this name, if it holds anything."""
+        """Return the bag of this name, or None if it is empty."""
         return self._named.get(name)
 
     def add(self, name: Name, entry: Entry) -> Bag:
@@ -132,10 +132,10 @@ class Bags(Generic[Name]):
 
 
 class Shares(Generic[Name]):
-    """How much each name holds, and which holds most; a change takes O(log n), amortised.
+    """The total of each name, and the name with the largest one; O(log n) amortised per change.
 
-    A heap holds a bound from above for each name. A change pushes a new one only if the total
-    outgrows it; one that is too high is put right when it comes to the top.
+    A heap holds an upper bound for each name. A change pushes a new bound only if the total exceeds
+    it; a bound that is too high is corrected when it reaches the top.
     """
 
     __slots__ = ("_bounds", "_heap", "_totals")
@@ -149,7 +149,7 @@ class Shares(Generic[Name]):
         return len(self._totals)
 
     def change(self, name: Name, by: int) -> None:
-        """Add `by` to what the name holds; a name that holds nothing is forgotten."""
+        """Add `by` to the name's total; a name with a total of 0 is removed."""
         total = self._totals.get(name, 0) + by
         if not total:
             self._totals.pop(name, None)
@@ -163,7 +163,7 @@ class Shares(Generic[Name]):
                 self._rebuild()
 
     def largest(self) -> Name:
-        """Return the name that holds most; some name must hold something."""
+        """Return the name with the largest total; there must be at least one name."""
         while True:
             bound, name = self._heap[0]
             total = self._totals.get(name)

@@ -1,7 +1,7 @@
-"""Which rollouts a node was given lately; pure.
+"""The rollouts that a node was recently given; pure.
 
-A node says which rollouts it trained on. It is believed for those that it was given, each once,
-and it is never given the same one twice.
+A node reports which rollouts it trained on. The report counts only for rollouts that the node was
+given, each once. A node is never given the same rollout twice.
 """
 
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-# A node reports after each step, so what it trained on is among the latest that it was given.
+# A node reports after each step, so its report names recently given rollouts.
 REMEMBERED = 256
 
 
 class Given(NamedTuple):
-    """A rollout that a node was given: who made it, and whether the archive holds it."""
+    """A rollout that a node was given: its author, and whether it is in the archive."""
 
     giver_id: int
     archived: bool
@@ -35,7 +35,7 @@ def _keep_latest(known: dict[str, Value]) -> dict[str, Value]:
 class GivenList:
     """The last REMEMBERED rollouts that a node was given, by key (`relay.window.Entry.key`).
 
-    Those that the node has reported as used are remembered too, and as many.
+    The last REMEMBERED rollouts that it reported as used are also kept.
     """
 
     __slots__ = ("_reported", "_waiting")
@@ -51,13 +51,13 @@ class GivenList:
         return bool(self._waiting or self._reported)
 
     def add(self, key: str, given: Given) -> None:
-        """Note that the node was given a rollout; the oldest are forgotten."""
+        """Record a given rollout; the oldest are dropped."""
         self._waiting[key] = given
         if len(self._waiting) > REMEMBERED:
             del self._waiting[next(iter(self._waiting))]
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Given]]:
-        """Return those of the keys that the node was given and had not reported yet."""
+        """Return the keys that the node was given and has not reported; mark them as reported."""
         taken = []
         for key in keys:
             given = self._waiting.pop(key, None)
@@ -69,7 +69,7 @@ class GivenList:
         return taken
 
     def merge(self, earlier: "GivenList") -> None:
-        """Add another list of the node, whose rollouts count as the older ones."""
+        """Merge another list of the node as the older one."""
         self._reported = _keep_latest(earlier._reported | self._reported)
         waiting = earlier._waiting | self._waiting
         self._waiting = _keep_latest(

@@ -1,10 +1,10 @@
-"""Which nodes use this process's pools, and what they were given, handed on between processes.
+"""The nodes that use this process's pools, and the handover of their state between processes.
 
-A node uses a season's pool in one process at a time. Redis says which one, and since when: the
-node's tenure. A process that a node comes to claims it, and asks the process that had it. That one
-lets go of the node, writes the node's list and answers. So a node that changes between processes is
-given nothing twice, and a draw asks nobody. An answer that takes longer than HANDOVER_S, as that of
-a process that was killed, is taken over when it comes.
+A node uses a season's pool in one process at a time. Redis records which one and since when: the
+node's tenure. When a node connects, the new process claims it and asks the old process to release
+it. The old process writes the list of rollouts given to the node and replies. So a node that
+changes processes is never given a rollout twice, and a draw needs no communication. A reply that
+takes longer than HANDOVER_S, as after a killed process, is merged when it arrives.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from swarm_web.relay.tally import Part
 logger = logging.getLogger(__name__)
 
 HANDOVER_S = 0.5
-# Many nodes change at once when a process stops.
+# Many nodes change processes at once when a process stops.
 ANSWER_PAUSE_S = 0.005
-# A node reports what it was given before a connection that it lost; an hour is long.
+# A node reports the rollouts given on a lost connection within an hour.
 _REMEMBERED_S = 3600
-# A season may pause for long.
+# A season may pause for a long time.
 _HELD_S = 90 * 86_400
 _LISTS_AT_ONCE = 64
-# Followed by the process that is meant.
+# Followed by the name of the addressed process.
 _ASK, _ANSWER = "bus.relay.ask.", "bus.relay.answer."
 
 # KEYS: holders, list. ARGV: node, its new tenure, seconds to keep it.
@@ -56,7 +56,7 @@ end
 
 
 class Left(NamedTuple):
-    """What is to be written of a node that left; an empty list is not."""
+    """The state of a node that left, to be written; an empty list is not written."""
 
     tenure: str
     packed: bytes
@@ -76,7 +76,7 @@ _answers = msgspec.json.Decoder(list[Part])
 
 
 class Members:
-    """The nodes that use the pools of one event loop; `process` names it among all of the site."""
+    """The nodes that use the pools of one event loop; `process` is its unique name in the site."""
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
         self._client = client
@@ -85,7 +85,7 @@ class Members:
         self._present: dict[Part, Member] = {}
         self._left: dict[Part, Left] = {}
         self._joining: WeakValueDictionary[Part, asyncio.Lock] = WeakValueDictionary()
-        # By node: the tenure that begins, and who asked for it meanwhile.
+        # By node: the new tenure, and the process that asks for the node.
         self._beginning: dict[Part, str] = {}
         self._postponed: dict[Part, _Ask] = {}
         self._awaited: dict[Part, asyncio.Future[None]] = {}
@@ -97,22 +97,22 @@ class Members:
         self._answering = WriteBehind(self._answer, pause_s=ANSWER_PAUSE_S, name="lists of nodes")
 
     async def listen(self) -> None:
-        """Hear other processes from now on."""
+        """Start listening to other processes."""
         await switchboard().listen(_ASK + self._process, self._hear_ask)
         await switchboard().listen(_ANSWER + self._process, self._hear_answer)
 
     async def close(self) -> None:
-        """Stop, and write what is left."""
+        """Stop, and write the remaining lists."""
         switchboard().forget(_ASK + self._process, self._hear_ask)
         switchboard().forget(_ANSWER + self._process, self._hear_answer)
         await self._answering.close()
 
     def is_anybody_in(self, season_id: int) -> bool:
-        """Tell whether a node uses the season's pool."""
+        """Return whether any node uses the season's pool."""
         return any(part[0] == season_id for part in self._present)
 
     async def join(self, season_id: int, node: Node) -> Member:
-        """Return a node's part in a season, with what it was given wherever it was before."""
+        """Return a node's membership in a season, with the rollouts given to it in any process."""
         part = (season_id, node.pk)
         async with self._joining.setdefault(part, asyncio.Lock()):
             known = self._present.get(part)
@@ -123,14 +123,14 @@ class Members:
                 finally:
                     del self._beginning[part]
                     if ask := self._postponed.pop(part, None):
-                        # Later: who joins uses its part at once.
+                        # Delayed: a node that joins uses its membership at once.
                         asyncio.get_running_loop().call_soon(self._take_ask, ask)
                 known = Member(node.pk, node.name, node.party, given, tenure)
                 self._present[part] = known
             return known
 
     def leave(self, season_id: int, member: Member) -> bool:
-        """Keep what a node was given to be written; return False if it has left before."""
+        """Queue the node's list to be written; return False if the node has already left."""
         part = (season_id, member.node_id)
         if self._present.get(part) is not member:
             return False
@@ -152,7 +152,7 @@ class Members:
                     keys = [given_list_key(*part) for part, _ in some]
                     args = [field for (_, node), left in some for field in (node, *left)]
                     await self._let_go([holders_key(season_id), *keys], [_REMEMBERED_S, *args])
-                    # Only now: a node may come back, or leave again, while its list is written.
+                    # Only now: a node may return or leave again while its list is written.
                     for part, left in some:
                         if self._left.get(part) is left:
                             del self._left[part]
@@ -160,7 +160,7 @@ class Members:
     # ---- a node comes
 
     async def _fetch(self, part: Part, tenure: str) -> GivenList:
-        """Claim a node, and return what it was given before."""
+        """Claim a node, and return the list of rollouts that it was given."""
         left = self._left.get(part)
         given = _unpack(left.packed if left else b"")
         keys = [holders_key(part[0]), given_list_key(*part)]
@@ -176,7 +176,7 @@ class Members:
         return given
 
     async def _ask(self, part: Part, tenure: str) -> bytes | None:
-        """Ask the process that had a node to let go of it, and return the list that it wrote."""
+        """Ask the node's previous process to release it, and return the list that it wrote."""
         answered = self._awaited[part] = asyncio.get_running_loop().create_future()
         ask = _Ask(*part, tenure, self._process)
         try:
@@ -221,14 +221,14 @@ class Members:
             self._postponed[part] = ask
             return
         member = self._present.get(part)
-        # Of a later tenure: the node has come back already, and is asked for by that name.
+        # A later tenure: the node has already returned, and is requested under that tenure.
         if member is not None and member.tenure == ask.tenure:
             self.leave(ask.season_id, member)
         self._asked.append(ask)
         self._answering.wake()
 
     async def _answer(self) -> None:
-        """Write the lists that were asked for, and tell those who asked."""
+        """Write the requested lists, and notify the processes that asked."""
         asked, self._asked = self._asked, []
         try:
             await self.write()
@@ -243,7 +243,7 @@ class Members:
 
 
 def _unpack(packed: bytes) -> GivenList:
-    """Return a list; an empty one if another version of the site wrote it in another way."""
+    """Return a list; an empty one if another version of the site wrote it in another format."""
     try:
         return GivenList.unpack(packed) if packed else GivenList()
     except msgspec.DecodeError:

@@ -1,9 +1,8 @@
-"""The relay of one web process: the pools of its seasons, and what they exchange with the stores.
+"""The relay of one web process: the pools of its seasons, and their exchange with the stores.
 
-All that a node's step changes is changed in memory. Soon after, what was collected is written
-together: to Redis every quarter of a second, to Postgres every few seconds. A clean stop writes
-all of it (`close`). A process that is killed loses what it had not written: rollouts and counts of
-the last seconds.
+A node's step changes only memory. The collected changes are written in batches: to Redis every
+quarter of a second, to Postgres every few seconds. A clean stop writes everything (`close`). A
+killed process loses the rollouts and counts of the last seconds.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
     relay:{s}:given        hash of how many times rollouts of each node were given to others
@@ -63,18 +62,18 @@ logger = logging.getLogger(__name__)
 
 RELAY_PAUSE_S = 0.25
 FOLD_PAUSE_S = 5.0
-# Between two looks at what other processes took, and at what the worker found.
+# Interval at which the results of other processes and of the worker are read.
 READ_EVERY_S = 0.5
 CHECK_EVERY_S = 5.0
-# A season may pause for long; its counts should still be there.
+# A season may pause for a long time, and its counts must persist.
 _GIVEN_AGE_S = 90 * 86_400
-# Should no worker ever take them.
+# A bound in case no worker takes the checks.
 _MOST_CHECKS_WAITING = 64
-# What Redis raises, and what a value in it does that no process of this version writes.
+# Errors of Redis, and of decoding a value that this version of the site does not write.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
 _AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 _CANCEL_AGAIN_S = 0.1
-_TAKEN_AT_ONCE = 256  # a few milliseconds' worth: nodes are answered in between
+_TAKEN_AT_ONCE = 256  # a few milliseconds of work: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
 _ADD = """
@@ -87,7 +86,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 
 @dataclass(frozen=True)
 class HubLimits:
-    """What the operator sets."""
+    """Limits that the operator sets."""
 
     bounds: Bounds
     samples: SampleLimits
@@ -147,7 +146,9 @@ class Hub:
         """Return a season's pool, filled with what other processes have when it is opened."""
         pool = self._pools.get(season_id)
         if pool is not None:
-            self._opened_at[season_id] = self._clock()  # kept for who is about to join
+            self._opened_at[season_id] = (
+                self._clock()
+            )  # keeps the pool for nodes that are about to join
             return pool
         async with self._opening:
             if season_id not in self._pools:
@@ -178,36 +179,36 @@ class Hub:
         return self._pools[season_id]
 
     async def join(self, pool: SeasonPool, node: Node) -> Member:
-        """Return a node's part in a pool, with what it was given wherever it was before."""
+        """Return a node's membership in a pool, with the rollouts given to it in any process."""
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """Keep what a node was given for its next connection, unless it has one by now."""
+        """Keep a node's list for its next connection, unless it has already reconnected."""
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
     def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
-        """Note that a message of a node was refused: it may be evidence of its conduct."""
+        """Record a refused message of a node as possible evidence of its conduct."""
         if self._tally.note_refusal((season_id, node_id), code):
             self._fold.wake()
 
     def wake(self) -> None:
-        """Have what was collected written soon; to be called after each change of a pool."""
+        """Schedule a write of the collected changes; call this after each change of a pool."""
         self._relay.wake()
         self._fold.wake()
 
     async def flush(self) -> None:
-        """Write all that was collected now."""
+        """Write all collected changes now."""
         await self._relay.flush()
         await self._fold.flush()
 
     async def look(self) -> None:
-        """Look at Redis now, as is done twice a second. Raises what the client raises."""
+        """Read Redis now, as is done twice a second. Raises the client's errors."""
         for pool in tuple(self._pools.values()):
             await self._look_at(pool)
 
     async def close(self) -> None:
-        """Stop, and write what is left."""
+        """Stop, and write the remaining changes."""
         while self._keeping is not None and not self._keeping.done():
             # Repeated because redis-py can lose a cancellation that arrives while it connects.
             self._keeping.cancel()
@@ -221,7 +222,7 @@ class Hub:
 
     async def _write_relay(self) -> None:
         now = self._clock()
-        # A season may be opened meanwhile.
+        # A season may be opened during the loop.
         for season_id, pool in tuple(self._pools.items()):
             # Rollouts may be lost: a batch that fails is not sent again.
             entries = pool.take_outgoing()
@@ -261,7 +262,7 @@ class Hub:
         try:
             await self._write_changes()
         finally:
-            # They go to Redis: Postgres may be away.
+            # Stored in Redis, because Postgres may be down.
             await self._write_given()
             await self._credits.send(self._tally)
 
@@ -278,7 +279,7 @@ class Hub:
     # ---- what is read
 
     async def _keep(self) -> None:
-        """Look at Redis as long as the process serves nodes, whatever it finds there."""
+        """Read Redis as long as the process runs, whatever it contains."""
         while True:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
@@ -294,7 +295,7 @@ class Hub:
                         self._replicas[pool.season_id].read_again()
 
     def _is_over(self, pool: SeasonPool) -> bool:
-        """Tell whether a pool is an old one, with nobody and nothing in it."""
+        """Return whether a pool is old, empty and without nodes."""
         now = self._clock()
         pool.window.expire(now=now)
         if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
@@ -307,7 +308,7 @@ class Hub:
         await self._offer_checks(pool)
 
     async def _catch_up(self, pool: SeasonPool) -> None:
-        """Take over what other processes took, and what the worker found out about nodes."""
+        """Apply the rollouts of other processes and the worker's results about nodes."""
         now = self._clock()
         entries = await self._replicas[pool.season_id].read(now=now)
         for number, entry in enumerate(entries, start=1):
@@ -325,7 +326,7 @@ class Hub:
         )
 
     async def _offer_checks(self, pool: SeasonPool) -> None:
-        """Offer some rollouts to the worker to check, one process of all in a turn."""
+        """Offer some rollouts to the worker to check; one process does this in each turn."""
         declared = ceil(self._limits.declared_checks_a_minute * CHECK_EVERY_S / 60)
         arbitrary = ceil(self._limits.spot_checks_a_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)

@@ -1,7 +1,7 @@
-"""What the archive will hold: a sample of published rollouts, waiting in Redis for a worker.
+"""The sample of published rollouts that waits in Redis to be archived.
 
-Rows are written elsewhere. Two bounds for each minute keep the sample small: rollouts of the whole
-site, and of one node. Each process keeps to them by itself, and Redis among all processes.
+A worker writes the rows. Two limits per minute keep the sample small: rollouts of the whole site,
+and of one node. Each process enforces them for itself, and Redis enforces them across processes.
 
 Keys, all in one slot of a cluster:
     {relay}:samples                     list of encoded samples, oldest first
@@ -38,15 +38,15 @@ return room
 """
 
 _LIST = "{relay}:samples"
-# While no worker takes them, the oldest samples give way.
+# If no worker takes the samples, the oldest are dropped.
 _MOST_WAITING = 1000
-# A sample may be this large: a quarter of what the relay takes, and more than most rollouts.
+# The maximum size of a sample: a quarter of the relay's limit, and more than most rollouts.
 _MAX_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """How many rollouts are kept in a minute: of the whole site, and of one node."""
+    """The number of rollouts kept per minute: of the whole site, and of one node."""
 
     site: int
     node: int
@@ -62,7 +62,7 @@ class ArchiveSample(msgspec.Struct, frozen=True):
 
 
 class SampleQuota:
-    """Which rollouts one process offers to the archive; pure."""
+    """Selects the rollouts that one process offers to the archive; pure."""
 
     def __init__(self, limits: SampleLimits) -> None:
         self._limits = limits
@@ -73,7 +73,7 @@ class SampleQuota:
     def choose(
         self, node_id: int, ids: Sequence[str], *, now: float, random: Random
     ) -> Collection[str]:
-        """Return those of the ids that are offered; drawn, because a node sends the best first."""
+        """Return the ids to offer, drawn at random because a node sends its best rollouts first."""
         minute = int(now // 60)
         if minute != self._minute:
             self._minute, self._left = minute, self._limits.site
@@ -93,7 +93,7 @@ _decoder = msgspec.json.Decoder(ArchiveSample)
 async def offer_samples(
     client: redis.asyncio.Redis, samples: Sequence[ArchiveSample], *, limits: SampleLimits
 ) -> int:
-    """Offer what one node published at one moment; return how many were kept: the first ones."""
+    """Offer rollouts that a node published together; return how many were kept: the first ones."""
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]
     if not fitting:

@@ -3,9 +3,9 @@
 **What honest rollouts have in common.** A model that has learned a question answers
 `<answer>4</answer>` eight times, and so do all others that have learned it. A question may come
 again too: a node with `resampling = history` asks its unsolved ones once more, within minutes. So
-equal answers prove nothing where the policy has few answers to choose from. How many it has shows
-in the rollout itself, because its completions are independent samples: where they are all unlike
-each other, the next sample would be unlike them too, and one that is like them was copied.
+equal answers prove nothing if the policy has few possible answers. The rollout itself shows how
+many it has, because its completions are independent samples: if they all differ from each other,
+the next sample would differ from them too, and a similar one was copied.
 
 **The marks.** Each completion gets four minhashes, the least values of four hash functions over
 its shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
@@ -20,16 +20,16 @@ and a later one to the same question that has enough of them is near:
 | shorter, and at least 8 | all values are marks | it has 7/8 of the marks |
 
 The worst policy for the second line has 10 to 15 equally likely answers without a common template:
-two samples of 8 are taken for copies with a probability of about 3 in 10,000. For the first line it
-has 15 to 20 texts of that length and gives each of them word for word: 4 in 100. Of policies that
-vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
+two samples of 8 count as copies with a probability of about 3 in 10,000. The worst policy for the
+first line has 15 to 20 texts of that length and repeats each word for word: 4 in 100. Of policies
+that vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
 
-**What it costs.** A rollout's marks are found only when its party has sent another one to the same
-question, or when somebody sent the same completions: honest nodes hardly ever do either.
+**What it costs.** A rollout's marks are computed only if its party has sent another one to the same
+question, or if any node sent the same completions; honest nodes rarely do either.
 
 **What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
 another question, where its answers are wrong; equal short answers, which cannot be told from honest
-ones. They are bounded like all that a node sends.
+ones. The general limits of a node still apply to them.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.u
 
 
 class Digests(NamedTuple):
-    """What is kept of each rollout: digests of its question, and of it and the completions."""
+    """Digests of a rollout: of its question, and of its question and completions."""
 
     question: bytes
     content: bytes
@@ -71,7 +71,7 @@ class Likeness:
     is_remembered: bool = False
 
     def is_near(self, earlier: "Likeness") -> bool:
-        """Tell whether this rollout has enough of the marks of an earlier one."""
+        """Return whether this rollout has enough of the marks of an earlier one."""
         if not earlier.is_remembered:
             return False
         mine = set(np.frombuffer(self.marks, np.uint32).tolist())
@@ -94,19 +94,19 @@ _decoder = msgspec.json.Decoder(_Body)
 def digest(*, task: bytes, completions: Sequence[str]) -> Digests:
     """Return a rollout's digests; `task` is its task spec as canonical JSON."""
     question = hashlib.sha256(task).digest()[:8]
-    # With the lengths, so that no two lists of texts are joined to the same bytes.
+    # Includes the lengths, so that different lists of texts never give the same bytes.
     lengths = ",".join(map(str, map(len, completions)))
     whole = "".join([lengths, ":", *completions]).encode("utf-8", "surrogatepass")
     return Digests(question, hashlib.sha256(question + whole).digest()[:16])
 
 
 def liken_body(body: bytes) -> Likeness:
-    """Return what is compared of a rollout, given as JSON."""
+    """Return the likeness of a rollout given as JSON."""
     return liken([completion.text for completion in _decoder.decode(body).completions])
 
 
 def liken(completions: Sequence[str]) -> Likeness:
-    """Return what is compared of a rollout with these completions, at least one."""
+    """Return the likeness of a rollout with these completions, at least one."""
     texts = [text.encode("utf-8", "surrogatepass") for text in completions]
     is_long = sum(map(len, texts)) >= LONG_BYTES * len(texts)
     if not is_long and (len(texts) < _FEWEST_SHORT or len(set(texts)) < len(texts)):

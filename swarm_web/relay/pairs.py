@@ -1,10 +1,10 @@
-"""How many credits of one pair count in a minute, so that two nodes that collude gain little.
+"""The limit of credits per pair and minute, which makes collusion of two nodes unprofitable.
 
 A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
 pool uniformly, so in a swarm of twenty or more no honest pair comes near the limit.
 
-Key of season `s` and minute `m` (Unix seconds), with an expiry:
-    relay:{s}:pairs:m      hash of `<giver's party>/<taker's party>` to credits until now
+Key of season `s` and minute `m` (Unix seconds), with an expiry: `relay:{s}:pairs:m` is a hash of
+`<giver's party>/<taker's party>` to the credits so far.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ MOST_A_MINUTE = 16
 # this after the others, because Postgres was away, have a limit of their own. A longer time would
 # take much memory: with 70,000 nodes there are half a million pairs a minute.
 _KEPT_S = 180
-# Of one call: Redis answers nobody else while a script runs.
+# Per call: Redis serves no other client while a script runs.
 _PAIRS_AT_ONCE = 1000
 
 # KEYS: the hash of a minute. ARGV: seconds to keep it, then (field, credits)... Returns the totals.
@@ -33,7 +33,7 @@ return totals
 
 
 class PartyPair(NamedTuple):
-    """Who gave and who took in a minute of a season, which begins at `minute` (Unix seconds)."""
+    """A giver and a taker in a minute of a season; `minute` is its start (Unix seconds)."""
 
     season_id: int
     minute: int
@@ -42,9 +42,9 @@ class PartyPair(NamedTuple):
 
 
 def admit(client: redis.Redis, wanted: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Note the credits that pairs want, and return how many of each count.
+    """Record the credits requested for pairs, and return how many of each count.
 
-    What was noted stays noted, so credits that could not be booked and come again may count less.
+    Recorded credits stay recorded, so credits whose booking failed may count less when repeated.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

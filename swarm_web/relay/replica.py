@@ -1,11 +1,11 @@
-"""How the web processes of a site tell each other which rollouts they took.
+"""Replicate accepted rollouts between the web processes of a site.
 
-Each process appends what it took to a stream of its own, and reads those of the others: it never
-reads back what it wrote. Rollouts may be lost: while Redis is away each process hands out what it
-has, and what it could not tell in time is dropped.
+Each process appends its accepted rollouts to its own stream, and reads only the streams of the
+others. Rollouts may be lost: while Redis is down, each process hands out what it has, and drops
+entries that it could not send in time.
 
-In Redis all times are by its clock, because those of machines differ: which of two equal rollouts
-was published first depends on it. A node's word does not.
+All times in Redis use its clock, because the clocks of machines differ and the times decide which
+of two equal rollouts was published first. Times given by nodes are not used.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry:
     relay:{s}:processes        sorted set of the processes, scored by Unix seconds of the last write
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 _FIELD = b"e"
 # One batch stays below this, unless one rollout alone is larger.
 _BATCH_BYTES = 1 << 18
-# Read at once from all streams together; what is left is read right after.
+# The limit of one read of all streams; the rest is read right after.
 _READ_BATCHES = 16
 
-# Nobody copies a rollout within a millisecond.
+# No node copies a rollout within a millisecond.
 _SAME_TIME_S = 0.001
 
 _encoder = msgspec.msgpack.Encoder()
@@ -39,12 +39,12 @@ _decoder = msgspec.msgpack.Decoder(list[Entry])
 
 
 def processes_key(season_id: int) -> str:
-    """Return the key of the sorted set of processes that take rollouts of the season."""
+    """Return the key of the sorted set of processes that accept rollouts of the season."""
     return f"relay:{{{season_id}}}:processes"
 
 
 def stream_key(season_id: int, process: str) -> str:
-    """Return the key of what one process took."""
+    """Return the key of a process's stream."""
     return f"relay:{{{season_id}}}:stream:{process}"
 
 
@@ -58,8 +58,8 @@ class _Written(NamedTuple):
 class Replica:
     """The stream of one process, and its place in the streams of the others.
 
-    `most_bytes` and `most_entries` bound the process' stream in Redis: what a window holds of it.
-    `ahead_s` tells how far Redis's clock is ahead of this process's.
+    `most_bytes` and `most_entries` bound the process's stream in Redis to what a window can hold.
+    `ahead_s` is how many seconds Redis's clock is ahead of this process's.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Replica:
         self._read_to: dict[bytes, bytes] = {}
 
     async def write(self, entries: Sequence[Entry], *, now: float) -> None:
-        """Append entries to the process' stream, and cut off what is too old or too much."""
-        # First: a Redis that is full takes nothing before it got room.
+        """Append entries to the process's stream, and trim old or excess entries."""
+        # First: a full Redis accepts no write until space is freed.
         await self._cut(now=now)
         ahead_s = self._ahead_s()
         batches = list(_pack(_shift(entries, by=ahead_s)))
@@ -109,11 +109,11 @@ class Replica:
         await self._cut(now=now)
 
     async def _cut(self, *, now: float) -> None:
-        """Drop batches from the stream's beginning."""
+        """Drop batches from the start of the stream."""
         cut = False
         while self._written and (
             self._written_bytes > self._most_bytes
-            # All but the first batch hold what is enough.
+            # The remaining batches alone reach the limit.
             or self._written_entries - self._written[0].entries >= self._most_entries
             or now - self._written[0].at > self._max_age_s
         ):
@@ -127,16 +127,16 @@ class Replica:
             await self._client.delete(self._own)
 
     async def read(self, *, now: float) -> list[Entry]:
-        """Return what other processes took since the last call; the first time, what they have.
+        """Return new entries of other processes; the first call returns all.
 
-        The oldest come first, as a window wants them.
+        The oldest come first, as a window requires.
         """
         ahead_s = self._ahead_s()
         since = now + ahead_s - self._max_age_s
         known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
         keys = {self._streams + each for each in known}
         others = keys - {self._own.encode()}
-        # Kept only if all is read: a failure in between loses nothing.
+        # Positions are kept only if all is read: a failure in between loses nothing.
         reached = {key: self._read_to.get(key, b"0") for key in others}
         waiting: dict[Any, Any] = dict(reached)
         entries: list[Entry] = []
@@ -155,19 +155,19 @@ class Replica:
         return sorted(_shift(entries, by=-ahead_s), key=lambda entry: entry.at)
 
     def read_again(self) -> None:
-        """Read the streams from their beginning next time: Redis may have lost them."""
+        """Read the streams from the start next time: Redis may have lost them."""
         self._read_to.clear()
 
 
 def _shift(entries: Sequence[Entry], *, by: float) -> Sequence[Entry]:
-    """Return entries as another clock dates them."""
+    """Return entries with times shifted to another clock."""
     if abs(by) < _SAME_TIME_S:
         return entries
     return [replace(entry, at=entry.at + by) for entry in entries]
 
 
 def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
-    """Encode entries as batches of a bounded size; return each with how many it holds."""
+    """Encode entries as batches of bounded size; return each with its number of entries."""
     batches: list[tuple[bytes, int]] = []
     waiting: list[Entry] = []
     size = 0
@@ -183,7 +183,7 @@ def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
 
 
 def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
-    """Return a batch's entries; none if another version of the site wrote it in another way."""
+    """Return a batch's entries; none if another version of the site wrote another format."""
     try:
         return _decoder.decode(fields[_FIELD])
     except (KeyError, msgspec.DecodeError):

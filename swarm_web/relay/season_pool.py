@@ -1,6 +1,6 @@
-"""What nodes do with a season's pool: publish, draw, report. In memory, without I/O.
+"""A season's pool, in which nodes publish, draw and report; in memory, without I/O.
 
-The hub (`relay.hub`) opens a pool for each season, and carries what is collected here to the other
+The hub (`relay.hub`) opens a pool for each season, and sends the collected changes to the other
 processes, to Redis and to Postgres.
 """
 
@@ -20,9 +20,9 @@ from swarm_web.relay.likeness import digest
 from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
 from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
 
-# What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
+# Overhead of a rollout in a reply: the sender's name, the age and the field names.
 _AROUND_BYTES = 128
-# Of nodes whose last point is remembered; old ones are forgotten at each doubling.
+# Number of nodes whose last point is kept; old ones are dropped at each doubling.
 _SWEEP_AT = 1024
 
 _encoder = msgspec.json.Encoder()
@@ -32,8 +32,8 @@ _encoder = msgspec.json.Encoder()
 class Member:
     """A connected node in a season. `party` is its owner, or the node itself if it has none.
 
-    `tenure` names the time for which this process has the node (`relay.handover`). Once it has
-    `left`, the node has to join again before it uses the pool.
+    `tenure` identifies the time in which this process has the node (`relay.handover`). After `left`
+    is set, the node must join again to use the pool.
     """
 
     node_id: int
@@ -55,8 +55,8 @@ class RelayedRollout(msgspec.Struct, frozen=True):
 class Offered(NamedTuple):
     """A rollout and its JSON, which is encoded once for all receivers.
 
-    Encoded again rather than cut out of the frame: nothing that a parser may read in two ways, such
-    as a name that an object has twice, is handed on.
+    It is re-encoded rather than cut out of the frame, so that ambiguous JSON, such as an object
+    with a duplicate name, is never passed on.
     """
 
     rollout: Rollout
@@ -65,9 +65,9 @@ class Offered(NamedTuple):
 
 @dataclass(frozen=True)
 class Published:
-    """How many rollouts are new in the pool, and the ids of those that are near copies of others.
+    """The number of rollouts new in the pool, and the ids of near copies.
 
-    A rollout that is in the pool under the same id is in neither.
+    A rollout that the pool already holds under the same id is in neither.
     """
 
     added: int
@@ -77,8 +77,8 @@ class Published:
 class SeasonPool:
     """The pool of one season in one process. Times are Unix seconds.
 
-    `weights` are how often rollouts of a node are handed out, 1 unless it is there; `doubted` are
-    the nodes whose declarations do not count.
+    `weights` are the hand-out weights by node, 1 for missing nodes; `doubted` are the nodes whose
+    declarations do not count.
     """
 
     def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:
@@ -104,9 +104,9 @@ class SeasonPool:
         now: float,
         random: Random,
     ) -> Published:
-        """Offer a node's rollouts to the others, and count them and those that were rejected.
+        """Add a node's rollouts to the pool, and count them and the rejected ones.
 
-        `informative` are the ids that the node declares so.
+        `informative` are the ids that the node declares informative.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -154,8 +154,8 @@ class SeasonPool:
     ) -> list[RelayedRollout]:
         """Draw up to `count` rollouts of others by a strategy, in random order.
 
-        One that no longer fits into `most_bytes` is left out, and smaller ones after it still come:
-        large rollouts of one node must not keep out those of all others.
+        A rollout that does not fit into `most_bytes` is skipped, and smaller ones after it are
+        still taken, so that large rollouts of one node do not block all others.
         """
         drawn = self.window.draw(
             count,
@@ -182,9 +182,9 @@ class SeasonPool:
         return relayed
 
     def report(self, member: Member, report: ReportTraining, *, now: float) -> None:
-        """Note what a node reports of its training, and credit whose rollouts it used."""
+        """Record a node's training report, and credit the authors of the rollouts it used."""
         part = (self.season_id, member.node_id)
-        # Who was credited is noted below: no list of rollouts waits until the report is stored.
+        # Credits are recorded separately, so the report waits without its list of rollouts.
         slim = msgspec.structs.replace(report, used=[])
         self._tally.change(part).note(slim)
         minute = int(now) // 60 * 60
@@ -207,11 +207,11 @@ class SeasonPool:
     ) -> list[Check]:
         """Choose rollouts for a worker to check.
 
-        Up to `declared` of them are declared informative. They are drawn as uniformly as by those
-        who ask for rollouts, so a node is checked in proportion to how often it is drawn. Up to as
-        many more are of nodes whose declarations do not count, so that these can mend. Up to
-        `arbitrary` are spot checks, uniform over all that is left, whatever hand-out weight their
-        nodes have.
+        Up to `declared` of them are declared informative. They are drawn uniformly, like rollouts
+        that are handed out, so a node is checked in proportion to how often it is drawn. Up to as
+        many more are of nodes whose declarations do not count, so that these nodes can recover. Up
+        to `arbitrary` are spot checks, uniform over all that is left, whatever hand-out weight
+        their nodes have.
         """
         drawn = self.window.draw_checks(
             declared=declared, arbitrary=arbitrary, doubted=self.doubted, now=now, random=random
@@ -229,27 +229,27 @@ class SeasonPool:
         ]
 
     def learn(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
-        """Take over what a worker found out about nodes.
+        """Apply a worker's results about nodes.
 
-        What a node published before its declarations count again is dropped: it would count against
-        the node once more.
+        When a node's declarations count again, its earlier rollouts are dropped, because they would
+        count against the node a second time.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)
         self.doubted, self.weights = doubted, weights
 
     def take_outgoing(self) -> list[Entry]:
-        """Take what the other processes do not have yet."""
+        """Take the entries that the other processes do not have yet."""
         taken, self.outgoing = self.outgoing, []
         return taken
 
     def take_samples(self) -> list[ArchiveSample]:
-        """Take what is offered to the archive."""
+        """Take the rollouts offered to the archive."""
         taken, self.samples = self.samples, []
         return taken
 
     def _note_point(self, node_id: int, *, now: float) -> None:
-        """Remember when a node's last point was, for as long as another one would be too soon."""
+        """Record the time of a node's last point for the minimum interval between points."""
         if len(self._points) >= self._sweep_at:
             known = self._points.items()
             self._points = {node: at for node, at in known if now - at < POINT_EVERY_S}
@@ -257,7 +257,7 @@ class SeasonPool:
         self._points[node_id] = now
 
     def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
-        """Let the archive have a rollout; verdicts need no log-probs."""
+        """Offer a rollout to the archive, without the log-probs that verdicts do not need."""
         self.samples.append(
             ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))
         )

@@ -1,7 +1,7 @@
-"""What nodes gave, took and reported since it was last written to Postgres; pure.
+"""Counts and reports of nodes since the last write to Postgres; pure.
 
-A step of a node changes some numbers in memory. Every few seconds the hub takes all of them and has
-them written in a few statements (`relay.services.folding`, `relay.services.crediting`).
+A node's step changes some numbers in memory. Every few seconds the hub takes all of them and writes
+them in a few statements (`relay.services.folding`, `relay.services.crediting`).
 """
 
 from collections import Counter
@@ -14,15 +14,15 @@ import msgspec
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import ReportTraining
 
-# A chart shows no more points of a node's training.
+# Minimum interval between two points of a node's chart.
 POINT_EVERY_S = 180.0
 
-# While a store is away: hours of thousands of nodes, and then the latest are kept.
+# While a store is down: hours of data of thousands of nodes; then only the latest is kept.
 MOST_POINTS = 20_000
 MOST_PAIRS = 200_000
 MOST_LESSONS = 50_000
 
-# Messages that no client sends; what a newer one sends besides is a small share.
+# Messages that no client sends; unknown messages of a newer client are a small share.
 UNREADABLE = frozenset(
     {
         ErrorCode.PROTOCOL_NOT_JSON,
@@ -38,9 +38,9 @@ Part = tuple[int, int]
 
 @dataclass(slots=True)
 class Change:
-    """What is added to one node's contribution to a season, and its latest report.
+    """Additions to one node's contribution to a season, and its latest report.
 
-    Of the totals in reports the largest counts, so a report that arrives twice or late counts once.
+    Of the totals in reports the largest counts, so repeated or late reports have no effect.
     """
 
     published: int = 0
@@ -57,14 +57,14 @@ class Change:
     floods: int = 0
 
     def note(self, report: ReportTraining) -> None:
-        """Take over what a report says."""
+        """Add a report."""
         self.report = report
         self.step = max(self.step, report.step)
         self.local_used = max(self.local_used, report.local_used)
         self.external_used = max(self.external_used, report.external_used)
 
     def merge_into(self, later: "Change") -> None:
-        """Add this earlier change to a later one."""
+        """Merge this earlier change into a later one."""
         later.published += self.published
         later.rejected += self.rejected
         later.delivered += self.delivered
@@ -79,7 +79,7 @@ class Change:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether it says something about the node's conduct."""
+        """Whether the change is evidence of the node's conduct."""
         return bool(self.refused or self.copies or self.hurried or self.floods)
 
 
@@ -93,7 +93,7 @@ class Point:
 
 
 class Pair(NamedTuple):
-    """A node learned from another one in a minute, which begins at `minute` (Unix seconds)."""
+    """A node used a rollout of another one in the minute that begins at `minute` (Unix seconds)."""
 
     season_id: int
     minute: int
@@ -102,7 +102,7 @@ class Pair(NamedTuple):
 
 
 class Lesson(msgspec.Struct, array_like=True, frozen=True):
-    """A node trained on a rollout that the archive may hold, at a time in Unix seconds."""
+    """A node trained on a rollout that the archive may hold; the time is Unix seconds."""
 
     season_id: int
     giver_id: int
@@ -113,7 +113,7 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass
 class Tally:
-    """The changes that wait."""
+    """The changes not yet written."""
 
     changes: dict[Part, Change] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
@@ -122,14 +122,14 @@ class Tally:
     lessons: list[Lesson] = field(default_factory=list)
 
     def change(self, part: Part) -> Change:
-        """Return the change of one node's contribution, to be added to."""
+        """Return the change of one node's contribution, to add to."""
         found = self.changes.get(part)
         if found is None:
             found = self.changes[part] = Change()
         return found
 
     def note_refusal(self, part: Part, code: str) -> bool:
-        """Count a refused message if it is evidence of a node's conduct, and tell whether it is."""
+        """Count a refused message and return True if it is evidence of a node's conduct."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(part).hurried += 1
         elif code == ErrorCode.RATE_FLOOD:
@@ -141,30 +141,30 @@ class Tally:
         return True
 
     def take_changes(self) -> tuple[dict[Part, Change], list[Point]]:
-        """Take what is written to contributions and charts."""
+        """Take the changes for contributions and charts."""
         taken = self.changes, self.points
         self.changes, self.points = {}, []
         return taken
 
     def put_back(self, changes: dict[Part, Change], points: list[Point]) -> None:
-        """Put back what could not be written."""
+        """Put back changes whose write failed."""
         for part, change in changes.items():
             change.merge_into(self.change(part))
         self.points = (points + self.points)[-MOST_POINTS:]
 
     def take_given(self) -> Counter[Part]:
-        """Take how many rollouts of each node were given to others."""
+        """Take the number of deliveries of each node's rollouts."""
         taken, self.given = self.given, Counter()
         return taken
 
     def take_credits(self) -> tuple[Counter[Pair], list[Lesson]]:
-        """Take who learned from whom."""
+        """Take the credits."""
         taken = self.pairs, self.lessons
         self.pairs, self.lessons = Counter(), []
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS: they cannot be written."""
+        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS while writes fail."""
         for pair in list(islice(self.pairs, max(0, len(self.pairs) - MOST_PAIRS))):
             del self.pairs[pair]
         del self.lessons[:-MOST_LESSONS]

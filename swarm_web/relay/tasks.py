@@ -1,4 +1,4 @@
-"""Celery's entry to the relay: thin, idempotent, safe to run twice or at once."""
+"""Celery tasks of the relay: thin, idempotent, safe to run twice or at once."""
 
 from math import ceil
 from time import monotonic
@@ -17,18 +17,18 @@ from swarm_web.relay.services import (
     store_samples,
 )
 
-# Answers to the judge wait for the same worker: what is left is for the next run.
+# The same worker grades answers for the judge, so the rest is left for the next run.
 CHECKING_S = 2.0
-# How often CELERY_BEAT_SCHEDULE has declarations checked, and how many at once.
+# The interval in CELERY_BEAT_SCHEDULE, and the number of checks of a run.
 _RUNS_A_MINUTE = 12
 _CHECKED_AT_ONCE = 8
 
 
 @shared_task
 def keep_archive() -> None:
-    """Store the rollouts that were sampled, book credits for them, and check those that wait."""
+    """Store sampled rollouts, book their credits, and check waiting ones."""
     until = monotonic() + CHECKING_S
-    # Samples first: who learned from a rollout can be noted once it is archived.
+    # Samples first: credits can refer to a rollout only after it is archived.
     while store_samples():
         pass
     while book_credits() and monotonic() < until:
@@ -40,7 +40,7 @@ def keep_archive() -> None:
 
 @shared_task
 def keep_declarations() -> None:
-    """Check some rollouts of the pool, and weigh what is known of nodes."""
+    """Check some rollouts of the pool, and evaluate the conduct of nodes."""
     _check_rollouts()
     keep_conduct(now=timezone.now())
 
@@ -64,5 +64,5 @@ def _check_rollouts() -> None:
 
 @shared_task
 def prune() -> None:
-    """Forget what the archive has kept long enough."""
+    """Delete expired rows of the archive."""
     prune_archive(now=timezone.now())

@@ -23,7 +23,7 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Trust:
-    """Checks of the window, how many of them were false, and whether declarations have lapsed."""
+    """Checks of the window, the number of false ones, and whether declarations have lapsed."""
 
     checked: int
     false: int
@@ -31,7 +31,7 @@ class Trust:
 
 
 def weigh(trust: Trust, *, is_false: bool) -> Trust:
-    """Return what follows from one more check."""
+    """Return the trust after one more check."""
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):
         return Trust(0, 0, lapsed=True)
@@ -41,7 +41,7 @@ def weigh(trust: Trust, *, is_false: bool) -> Trust:
 
 
 def is_significant(false: int, checked: int) -> bool:
-    """Tell whether so many false ones of those checked are too many for TOLERANCE."""
+    """Return whether the false checks significantly exceed TOLERANCE."""
     if false <= TOLERANCE * checked:
         return False
     # Imported late: it takes most of a second, and few processes need it.

@@ -1,10 +1,10 @@
 """The window: the recent rollouts of all nodes of a season, in the memory of one process; pure.
 
-Bounds keep it small and fair. What is over the bound of a node, a party or a task pushes out the
-oldest of that node, party or task; of a task, the oldest of the party that holds most of it. What
-is over the bounds of the whole window pushes out the oldest of the party that holds most, in
-rollouts or in bytes. So a flood pushes out its own rollouts only, as soon as its party holds more
-than others. Rollouts may be lost, judge data may not.
+Bounds keep it small and fair. An entry over the bound of a node or party evicts the oldest of that
+node or party; over the bound of a task, the oldest of the party with most entries of the task; over
+the bounds of the window, the oldest of the party with most rollouts or bytes. So a flood evicts
+only its own rollouts once its party holds more than any other. Rollouts may be lost, judge data may
+not.
 
 Times are Unix seconds. Adding takes O(log n) amortised, n the number of entries; `draws` states the
 laws and the cost of drawing.
@@ -22,12 +22,12 @@ from swarm_web.relay.likeness import Likeness, liken_body
 
 __all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Reason", "Strategy"]
 
-# A copy is compared with so many rollouts that its party has sent to the same question.
+# The number of rollouts of its party to the same question that a rollout is compared with.
 _COMPARED = 8
 
 
 class Outcome(StrEnum):
-    """What became of an entry that was added."""
+    """The result of adding an entry."""
 
     ADDED = "added"
     DUPLICATE = "duplicate"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an entry was pushed out: the bound that it was over, or that it was a copy."""
+    """The reason of an eviction: the bound that was exceeded, or a copy."""
 
     AGE = "age"
     SIZE = "size"
@@ -49,7 +49,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds.
+    """Limits of the window: rollouts in total, per node, party and dataset; bytes; seconds.
 
     The bytes are those of bodies. Copies of them without log-probs may take as much again.
     """
@@ -65,7 +65,7 @@ class Bounds:
 class PoolWindow:
     """The rollouts of one season that this process can hand out.
 
-    `evicted` counts what was pushed out, by reason, since the window was made.
+    `evicted` counts evictions by reason since the window was created.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -74,7 +74,7 @@ class PoolWindow:
         self._bounds = bounds
         self._keys: dict[str, Entry] = {}
         self._contents: dict[bytes, Entry] = {}
-        # What was derived from entries when it was first needed.
+        # Values derived from entries on first use.
         self._likenesses: dict[Entry, Likeness] = {}
         self._bare: dict[Entry, bytes] = {}
         self._all = Bag()
@@ -82,7 +82,7 @@ class PoolWindow:
         self._nodes: Bags[int] = Bags()
         self._parties: Bags[str] = Bags()
         self._tasks: Bags[str] = Bags()
-        # By question and party: what is compared.
+        # By question and party: the entries to compare.
         self._asked: dict[tuple[bytes, str], tuple[Entry, ...]] = {}
         self._counts: Shares[str] = Shares()
         self._bytes: Shares[str] = Shares()
@@ -96,18 +96,18 @@ class PoolWindow:
 
     @property
     def declared_held(self) -> int:
-        """How many entries their senders declare informative."""
+        """Number of entries declared informative by their senders."""
         return len(self._declared)
 
     def add(self, entry: Entry, *, now: float) -> Outcome:
-        """Add an entry, and push out what is then over a bound.
+        """Add an entry, and evict entries over a bound.
 
-        An entry is a duplicate if its node has sent its id, or anybody a rollout that `likeness`
-        compares with the same task and completions; a near-duplicate, if its party has sent one
-        that is like it. All this goes by what the window holds now. Of equal rollouts of two
-        parties the one that was published first takes the other's place: a copy may be quicker in
-        another process than the original is between processes. A time after `now`, by another
-        process's clock, counts as `now`.
+        An entry is a duplicate if its node has sent its id, or if any node has sent a rollout that
+        `likeness` compares with the same task and completions. It is a near-duplicate if its party
+        has sent a similar one. Only entries now in the window are compared. Of equal rollouts of
+        two parties the one that was published first takes the other's place: a copy may reach
+        another process sooner than the original does. A time after `now`, by another process's
+        clock, counts as `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
@@ -194,7 +194,7 @@ class PoolWindow:
         return list(picked)
 
     def forget_node(self, node_id: int) -> int:
-        """Drop all entries of a node and return how many there were; no eviction is counted."""
+        """Drop all entries of a node and return how many there were; these are not evictions."""
         bag = self._nodes.get(node_id)
         entries = list(bag.entries) if bag else []
         for entry in entries:
@@ -202,14 +202,14 @@ class PoolWindow:
         return len(entries)
 
     def read_bare(self, entry: Entry) -> bytes:
-        """Return the body of an entry that is held without log-probs; it is made once."""
+        """Return the body of a held entry without log-probs; it is cached."""
         bare = self._bare.get(entry)
         if bare is None:
             bare = self._bare[entry] = strip_logprobs(entry.body)
         return bare
 
     def _find_twin(self, entry: Entry) -> Entry | None:
-        """Return a rollout with the same task and completions that is compared with others."""
+        """Return a compared rollout with the same task and completions, if any."""
         twin = self._contents.get(entry.digests.content)
         return twin if twin is not None and self._liken(twin).is_remembered else None
 
@@ -221,14 +221,14 @@ class PoolWindow:
         return any(likeness.is_near(self._liken(each)) for each in held[-_COMPARED:])
 
     def _liken(self, entry: Entry) -> Likeness:
-        """Return what is compared of an entry that is held; it is kept as long as the entry."""
+        """Return the likeness of a held entry; it is cached as long as the entry."""
         found = self._likenesses.get(entry)
         if found is None:
             found = self._likenesses[entry] = liken_body(entry.body)
         return found
 
     def _push_out(self, entry: Entry) -> None:
-        """Push out what is over a bound after an entry was added."""
+        """Evict entries over a bound after an entry was added."""
         bounds = self._bounds
         node, party = self._nodes.get(entry.node_id), self._parties.get(entry.party)
         if node and len(node) > bounds.per_node:
@@ -253,7 +253,7 @@ class PoolWindow:
         )
 
     def expire(self, *, now: float) -> None:
-        """Push out what is too old, or so far in the future that the clock was set back."""
+        """Evict entries that are too old, or so far in the future that the clock was set back."""
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:
             entry = self._all.oldest()
@@ -316,6 +316,6 @@ class PoolWindow:
 def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
     """Tell whether `held`, of another party, was published after an equal `entry`.
 
-    Not after one that is published only now: this clock may have been set back.
+    False if `entry` is published only now: this clock may have been set back.
     """
     return held.party != entry.party and entry.at < min(held.at, now)

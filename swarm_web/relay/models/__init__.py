@@ -1,4 +1,4 @@
-"""The relay's tables: who gave and took what, and a sample of what was shared."""
+"""The relay's tables: contributions, conduct, and a sample of the shared rollouts."""
 
 from swarm_web.relay.models.archive import ArchivedRollout, Learned
 from swarm_web.relay.models.conduct import Conduct

@@ -1,4 +1,4 @@
-"""The archive: a sample of what was shared, checked by our verifier, and who learned from it."""
+"""The archive: a sample of shared rollouts, checked by our verifier, and who trained on them."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ from swarm_web.nodes.models import Node
 
 
 class ArchivedRolloutQuerySet(models.QuerySet["ArchivedRollout"]):
-    """Sets of archived rollouts."""
+    """QuerySet of archived rollouts."""
 
     def waiting(self) -> "ArchivedRolloutQuerySet":
-        """Keep those that the verifier has not looked at yet."""
+        """Filter to rollouts not yet checked."""
         return self.filter(checked_at=None)
 
     def verified(self) -> "ArchivedRolloutQuerySet":
-        """Keep those whose question was made again and whose completions have verdicts."""
+        """Filter to rollouts whose question was regenerated and whose completions have verdicts."""
         return self.filter(solved__isnull=False)
 
     def newest_first(self) -> "ArchivedRolloutQuerySet":
-        """Put the latest published first; the key makes the order total."""
+        """Order by publication time, newest first; the key makes the order total."""
         return self.order_by("-published_at", "-pk")
 
 
@@ -32,11 +32,11 @@ class ArchivedRollout(models.Model):
 
     `rollout` is the id that its author gave it, and `step` the author's policy step. `completions`
     is a list of {text, finish_reason, score, solved, verdict}; `verdict` is a reason such as
-    "right" (`swarm_tasks.verifier`), and the last three are null until the check. What an author
-    thinks of its own rollout is neither sent nor stored.
+    "right" (`swarm_tasks.verifier`), and the last three are null until the check. An author's own
+    assessment of its rollout is neither sent nor stored.
 
     The check writes `question`, `solved` (how many of `total` completions are right) and
-    `checked_at`; where the question could not be made again, `failure` (an ErrorCode) says why,
+    `checked_at`; if the question could not be regenerated, `failure` (an ErrorCode) is the reason,
     and `solved` stays null. `learned_by` counts the nodes in `learned`.
     """
 
@@ -60,7 +60,7 @@ class ArchivedRollout(models.Model):
     total = models.PositiveSmallIntegerField()
     learned_by = models.PositiveIntegerField(default=0)
 
-    # The first nodes in `learned`, where a selector has read them.
+    # The first nodes in `learned`, if a selector has read them.
     learners: list["Learned"]
 
     objects = ArchivedRolloutQuerySet.as_manager()
@@ -72,7 +72,7 @@ class ArchivedRollout(models.Model):
             ),
         ]
         indexes = [
-            # Also what pruning goes by.
+            # Also used for pruning.
             models.Index(fields=["-published_at", "-id"], name="archive_newest"),
             *(
                 models.Index(
@@ -106,12 +106,12 @@ class ArchivedRollout(models.Model):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the check found no right completion, or that there is no such question."""
+        """Whether the check found no right completion, or that the question does not exist."""
         return self.solved == 0 or self.failure not in ("", ErrorCode.VERIFIER_FAILED)
 
 
 class Learned(models.Model):
-    """A node trained on an archived rollout: it was delivered to it, and its report named it."""
+    """A node that trained on an archived rollout that it was given, as it reported."""
 
     rollout = models.ForeignKey(
         ArchivedRollout, on_delete=models.CASCADE, related_name="learned", db_index=False

@@ -1,4 +1,4 @@
-"""How a node behaved in a season, and how often its rollouts are handed out for it."""
+"""A node's conduct in a season, and its hand-out level."""
 
 from typing import Any
 
@@ -13,15 +13,17 @@ class Conduct(models.Model):
     """Evidence about one node in one season, and its level (`relay.conduct`).
 
     Web processes add to `refused`, `copies`, `hurried` and `floods` and set `pending`; `refused`
-    counts rollouts that are none of the season's and messages that could not be read, `hurried`
-    those that came too fast, and `floods` how often it was hung up on because it went on. A worker
-    counts spot checks in `checked` and `worthless`. `sent_window` is {"since", "published",
+    counts rollouts that do not belong to the season and unreadable messages, `hurried` messages
+    over the rate limit, and `floods` the connections closed because the node continued to send. A
+    worker counts spot checks in `checked` and `worthless`. `sent_window` is {"since", "published",
     "refused", "copies", "hurried", "floods"}: the totals when the window of messages began.
     `check_window` is {"since", "worthless", "declared", "misdeclared", "cells"} of the window of
-    checks. Both are empty before the first look, and lack what older versions did not count.
+    checks. Both are empty before the first evaluation, and may lack keys that older versions did
+    not write.
 
-    `charge`, `bad`, `total` and `allowed` are the last finding, `since` when the level was set, and
-    `until` when it rises. While `pinned` is set, an operator has decided, and nothing changes it.
+    `charge`, `bad`, `total` and `allowed` describe the last finding, `since` is when the level was
+    set, and `until` when it rises. `pinned` means that an operator set the level; the rules do not
+    change it.
     """
 
     class Level(models.TextChoices):
@@ -92,5 +94,5 @@ class Conduct(models.Model):
 
     @property
     def is_held(self) -> bool:
-        """Whether rollouts of the node are handed out less than those of others."""
+        """Whether the node's hand-out weight is lowered."""
         return self.level != self.Level.FULL

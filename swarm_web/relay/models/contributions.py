@@ -1,4 +1,4 @@
-"""Who gave and took what: counters of a node in a season."""
+"""Counters of what a node published and used in a season."""
 
 from django.db import models
 
@@ -6,15 +6,16 @@ from swarm_web.nodes.models import Node
 
 
 class Contribution(models.Model):
-    """One node's part in one season.
+    """One node's contribution to a season.
 
-    `published` and `delivered` are counted by the server; the rest is what the node reports of
-    its training, as totals. `external_used` never exceeds `delivered`. `used_by_others` counts how
-    many times another node trained on one of this node's rollouts, as the others reported.
+    `published` and `delivered` are counted by the server; the other counters are totals that the
+    node reports of its training. `external_used` never exceeds `delivered`. `used_by_others` counts
+    uses of this node's rollouts by other nodes, as those nodes report them.
 
-    Of the rollouts that the node declared informative, `declared_checked` were scored by our own
-    verifier, and `declared_false` of these were not; `window_…` are the same since the last window
-    began (`relay.trust`). While `declarations_lapsed_at` is set, its declarations do not count.
+    Of the rollouts that the node declared informative, `declared_checked` were scored by our
+    verifier, and `declared_false` of these were not informative; `window_…` are the same counts
+    since the last window began (`relay.trust`). While `declarations_lapsed_at` is set, its
+    declarations do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")

@@ -1,4 +1,4 @@
-"""What happened when: who learned from whom in an hour, and how a node's training went."""
+"""Time series: exchanges between nodes per hour, and the course of a node's training."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from swarm_web.nodes.models import Node
 
 
 class Exchange(models.Model):
-    """One node trained on so many rollouts (`used`) of another in one hour, which `hour` begins.
+    """One node trained on `used` rollouts of another in the hour that begins at `hour`.
 
-    Counted are rollouts that were delivered to the taker and that its reports named, each once.
+    Only rollouts that were delivered to the taker and named in its reports count, each once.
     """
 
     season = models.ForeignKey(
@@ -49,11 +49,11 @@ class CreditSource(models.Model):
 
 
 class TrainingPoint(models.Model):
-    """What a node said of its training at one step, thinned to one point in some minutes.
+    """A node's report of its training at one step, thinned to one point every few minutes.
 
     `training_reward` is the mean over its own rollouts of the step. `reflection` maps each kind of
-    phrase (recheck, hesitation, exploration) to the share of its own completions that hold one;
-    it is empty where the client does not tell.
+    phrase (recheck, hesitation, exploration) to the share of its own completions that hold one; it
+    is empty if the client does not report it.
     """
 
     node = models.ForeignKey(

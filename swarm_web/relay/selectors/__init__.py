@@ -1,4 +1,4 @@
-"""Reads of the relay for pages and handlers: the pool, the archive, and who learned from whom."""
+"""Queries of the relay for pages and handlers: the pool, the archive, and exchanges."""
 
 from swarm_web.relay.selectors.archive import (
     Cursor,

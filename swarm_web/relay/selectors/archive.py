@@ -1,8 +1,8 @@
-"""Archived rollouts for pages: the newest, and those that a visitor searches for.
+"""Archived rollouts for pages: the newest, and search results.
 
 Rows come with `author`, `season` and those who learned from them first: `row.learners` lists at
 most LEARNERS_SHOWN, oldest first, each with its `node`; `row.learned_by` is how many there are.
-Only verified rollouts are told: with their question, and verdicts of our own verifier.
+Only verified rollouts are returned, with their question and our verifier's verdicts.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LEARNERS_SHOWN = 5
 
 
 class FoundCompletions(StrEnum):
-    """What our verifier found: at least one right completion, none, or some but not all."""
+    """The check's result: at least one right completion, none, or some but not all."""
 
     ANY = ""
     RIGHT = "right"
@@ -37,8 +37,9 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutFilters:
-    """What to keep; what is empty or None keeps all. `author` and `learner` are names of nodes.
+    """Filters of a search; empty or None means no filter.
 
+    `author` and `learner` are names of nodes.
     `words` is searched for in questions as people write it in search boxes: all words, "phrases",
     -exclusions.
     """
@@ -93,7 +94,7 @@ def find_rollout(pk: int) -> ArchivedRollout | None:
 
 def _with_people(rows: ArchivedRolloutQuerySet) -> ArchivedRolloutQuerySet:
     first = Learned.objects.select_related("node").order_by("at", "pk")[:LEARNERS_SHOWN]
-    # The model declares the attribute, for whoever reads it; the type checker wants it new.
+    # The model declares the attribute for its readers; the type checker requires a new name.
     learners = Prefetch("learned", queryset=first, to_attr="learners")
     return rows.select_related("author", "season").prefetch_related(learners)  # type: ignore[no-redef]
 

@@ -1,4 +1,4 @@
-"""Whose rollouts are handed out less than those of others, and why."""
+"""Nodes with a lowered hand-out weight, and the reason."""
 
 from django.db.models import Count
 
@@ -7,7 +7,7 @@ from swarm_web.relay.models import Conduct
 
 
 def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
-    """Return what is known of a node's conduct in a season, if anything is."""
+    """Return a node's conduct in a season, or None."""
     return Conduct.objects.filter(node=node, season=season_id).first()
 
 

@@ -1,4 +1,4 @@
-"""Who learned from whom, and how a node's training went."""
+"""Exchanges between nodes, and the course of a node's training."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node that another one gave to or took from, and how many rollouts were trained on."""
+    """A node that gave to or took from another one, and the number of rollouts used."""
 
     node: str
     used: int
@@ -36,12 +36,12 @@ def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
 
 
 def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
-    """Return whose rollouts a node trained on, the most used first, since an hour."""
+    """Return the nodes whose rollouts a node used since an hour, most used first."""
     return _peers(node.taken.all(), season_id, since, name="giver__name", limit=limit)
 
 
 def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
-    """Return who trained on a node's rollouts, the greatest taker first, since an hour."""
+    """Return the nodes that used a node's rollouts since an hour, most uses first."""
     return _peers(node.given.all(), season_id, since, name="taker__name", limit=limit)
 
 

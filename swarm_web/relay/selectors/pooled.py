@@ -1,4 +1,4 @@
-"""What the pool holds, and how often its rollouts were delivered."""
+"""The size of the pool, and how often its rollouts were delivered."""
 
 import logging
 from typing import cast
@@ -20,7 +20,7 @@ def pool_size(season_id: int) -> int:
 def delivered_to_others(node_id: int, *, season_id: int) -> int | None:
     """Return how many times rollouts of a node were delivered to other nodes in a season.
 
-    None while Redis is away: nobody should miss the other figures of a page for this one.
+    None while Redis is down, so that a page can still show its other figures.
     """
     try:
         given = cast("bytes | None", sync_redis().hget(given_key(season_id), str(node_id)))

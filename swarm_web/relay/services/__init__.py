@@ -1,4 +1,4 @@
-"""What is done with rollouts outside of the pool: archived, checked, credited to who made them."""
+"""Work on rollouts outside of the pool: archiving, checks and credits."""
 
 from swarm_web.relay.services.archiving import check_samples, prune_archive, store_samples
 from swarm_web.relay.services.conduct import keep_conduct, set_by_operator

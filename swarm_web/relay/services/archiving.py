@@ -1,7 +1,7 @@
-"""The archive is filled with samples, checked by our own verifier, and pruned.
+"""Fill, check and prune the archive.
 
-Each of these may run twice or at once, and finds what a crash left undone. A sample that is lost
-together with the worker that took it is gone, as rollouts may be.
+Each function may run twice or at once, and continues what a crash left undone. A sample taken by a
+worker that crashes is lost, which is acceptable for rollouts.
 """
 
 import logging
@@ -32,9 +32,9 @@ _SOURCES_KEPT = timedelta(days=7)
 
 
 def store_samples() -> int:
-    """Move the samples that wait from Redis to the archive; return how many there were."""
+    """Move waiting samples from Redis to the archive; return how many there were."""
     samples = take_samples(sync_redis(), most=_STORED_AT_ONCE)
-    # A node may have been deleted meanwhile; a season with rollouts is not.
+    # A node may have been deleted since; a season with rollouts cannot be.
     known = set(
         Node.objects.filter(pk__in={sample.node_id for sample in samples}).values_list(
             "pk", flat=True
@@ -42,15 +42,15 @@ def store_samples() -> int:
     )
     ArchivedRollout.objects.bulk_create(
         [_to_row(sample) for sample in samples if sample.node_id in known],
-        ignore_conflicts=True,  # a node publishes again what was not acknowledged
+        ignore_conflicts=True,  # a node republishes rollouts that were not acknowledged
     )
     return len(samples)
 
 
 def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
-    """Check some archived rollouts that wait, oldest first; return how many.
+    """Check some unchecked archived rollouts, oldest first; return how many.
 
-    They stay locked until their verdicts are committed, and others pass over them.
+    They stay locked until their verdicts are committed; other workers skip them.
     """
     with transaction.atomic():
         waiting = ArchivedRollout.objects.waiting().select_for_update(skip_locked=True)
@@ -66,7 +66,7 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 
 
 def prune_archive(*, now: datetime) -> None:
-    """Delete what is older than RELAY_ARCHIVE_DAYS: rollouts, exchanges, points of training.
+    """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
     Also the sources of credits that ended long ago: no batch of theirs can still wait in Redis.
     """
@@ -105,7 +105,7 @@ def _to_row(sample: ArchiveSample) -> ArchivedRollout:
 
 
 def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
-    """Make the question again and score every completion in the child, or note why not."""
+    """Regenerate the question and score every completion in the child, or record the failure."""
     try:
         question, verdicts = score_completions(
             msgspec.convert(row.spec, TaskSpec),

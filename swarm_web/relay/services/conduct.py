@@ -1,7 +1,7 @@
-"""Evidence about nodes is weighed, and web processes are told whose rollouts to hand out less.
+"""Evaluate evidence about nodes, and publish their hand-out weights to the web processes.
 
-Web processes count what they refused (`services.folding`), and the worker what it checked. Each of
-these may run twice or at once: a node's row is locked while it is looked at.
+Web processes count what they refused (`services.folding`), and the worker what it checked. Each
+function may run twice or at once: a node's row is locked while it is evaluated.
 """
 
 import logging
@@ -33,7 +33,7 @@ from swarm_web.relay.models import Conduct, Contribution
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT_ONCE = 200
-# What a look changes. The counters of web processes change meanwhile.
+# The fields that an evaluation changes. Web processes change the counters concurrently.
 _LOOKED = (
     *("pending", "sent_window", "check_window", "level", "charge", "bad", "total", "allowed"),
     *("findings", "since", "until"),
@@ -41,9 +41,9 @@ _LOOKED = (
 
 
 def note_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
-    """Count spot checks of nodes, by id, and have the nodes looked at.
+    """Count spot checks of nodes, by id, and mark the nodes for evaluation.
 
-    A node that was deleted meanwhile is left out.
+    Deleted nodes are skipped.
     """
     known = Contribution.objects.filter(node__in=found, season=season_id)
     for node_id in known.values_list("node_id", flat=True):
@@ -67,10 +67,11 @@ def note_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: 
 
 
 def keep_conduct(*, now: datetime) -> int:
-    """Weigh what is new about nodes of the running season; return how many were looked at.
+    """Evaluate new evidence about nodes of the running season; return the number of nodes.
 
-    Only nodes with new evidence, or whose level is due to rise. The weights of all are told each
-    time: Redis may have lost them, or a worker may have died before it told them.
+    Only nodes with new evidence, or whose level is due to rise, are evaluated. All weights are
+    published each time, because Redis may have lost them, or a worker may have crashed before
+    publishing.
     """
     rows = Conduct.objects.filter(season__state="running", pinned=False)
     due = rows.filter(Q(pending=True) | Q(until__lte=now)).order_by("pk")
@@ -87,10 +88,10 @@ def keep_conduct(*, now: datetime) -> int:
 def set_by_operator(
     parts: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
 ) -> int:
-    """Set the level of nodes; return of how many.
+    """Set the level of nodes; return the number of nodes.
 
-    Pinned, it stays until an operator decides again; otherwise the rules go on from here, as if
-    nothing had been found before.
+    A pinned level stays until an operator changes it; otherwise the rules continue from the new
+    level, without earlier findings.
     """
     pairs = list(parts.values_list("node_id", "season_id"))
     for node_id, season_id in pairs:
@@ -108,13 +109,13 @@ def set_by_operator(
 
 
 def _lock(node_id: int, season_id: int) -> Conduct:
-    """Return a node's row, made if it is missing, and locked."""
+    """Return a node's row, created if missing, and locked."""
     Conduct.objects.get_or_create(node_id=node_id, season_id=season_id)
     return Conduct.objects.select_for_update().get(node=node_id, season=season_id)
 
 
 def _look(pk: int, *, now: datetime) -> None:
-    """Weigh the evidence about one node, unless another worker does so now."""
+    """Evaluate the evidence about one node, unless another worker is doing so."""
     with transaction.atomic():
         rows = Conduct.objects.select_for_update(skip_locked=True).filter(pk=pk, pinned=False)
         row = rows.first()
@@ -134,14 +135,14 @@ def _look(pk: int, *, now: datetime) -> None:
 
 
 def _charge(row: Conduct, finding: Finding, *, now: datetime) -> None:
-    """Note a finding. What it counted is not counted again."""
+    """Record a finding; its evidence is not counted again."""
     row.charge, row.bad, row.total = finding.charge.value, finding.bad, finding.total
     row.allowed = finding.allowed
     _begin_anew(row, now=now)
 
 
 def _begin_anew(row: Conduct, *, now: datetime) -> None:
-    """Begin new windows: what was counted until now counts no more."""
+    """Begin new windows; earlier counts no longer matter."""
     row.sent_window, row.check_window = {"since": now.isoformat(), **_totals(row)}, {}
 
 
@@ -163,16 +164,16 @@ def _totals(row: Conduct) -> dict[str, int]:
 
 
 def _sent(row: Conduct, *, now: datetime) -> Sent:
-    """Return what the node sent since its window began; at the first look, in the season."""
+    """Return what the node sent since its window began; at the first evaluation, in the season."""
     totals, began = _totals(row), row.sent_window
     if began and now - datetime.fromisoformat(began["since"]) > WINDOW:
-        # What came since the last look may be older than the window: it counts for nothing.
+        # Counts since the last evaluation may be older than the window, so they are ignored.
         return Sent()
     return Sent(**{name: count - began.get(name, 0) for name, count in totals.items()})
 
 
 def _begin_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin a window where there is none, or the last one is over."""
+    """Begin a window if there is none, or the last one has ended."""
     began = row.sent_window
     if not began or now - datetime.fromisoformat(began["since"]) > WINDOW:
         row.sent_window = {"since": now.isoformat(), **_totals(row)}

@@ -1,10 +1,9 @@
-"""Credits are booked in batches: who learned from whom, and from which archived rollout.
+"""Book credits in batches: who trained on whose rollouts, and on which archived ones.
 
-Each batch is booked once: in the transaction that books it, the number of the last batch of its
-process is stored, and only then is it taken off the list. So whatever fails in between, Postgres,
-Redis or this process, it is booked by the next call. Who learned from whom is stored as it was
-reported. A giver's total leaves out rollouts that our own check refutes, and what one pair has
-beyond so many a minute (`relay.pairs`).
+Each batch is booked once: the transaction that books it also stores the number of its process's
+last batch, and only then is it removed from the list. If Postgres, Redis or this process fails in
+between, the next call books it. Exchanges are stored as reported. A giver's total excludes rollouts
+that our check refutes, and credits over the limit of a pair (`relay.pairs`).
 """
 
 import logging
@@ -28,10 +27,10 @@ from swarm_web.relay.tally import Lesson
 
 logger = logging.getLogger(__name__)
 
-# Batches of the web processes, each of some seconds.
+# Batches of the web processes, each of a few seconds.
 _BOOKED_AT_ONCE = 16
-# With thousands of nodes there are millions of pairs an hour: beyond this many, new ones are not
-# told apart any more, while every credit still counts for its giver.
+# Thousands of nodes give millions of pairs an hour. Beyond this number, new pairs are not stored
+# separately, but every credit still counts for its giver.
 MOST_PAIRS_AN_HOUR = 20_000
 
 # season, author, the author's id of it
@@ -41,14 +40,14 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 
 
 def book_credits() -> int:
-    """Book some of the batches that wait; return how many there were."""
+    """Book some of the waiting batches; return how many there were."""
     with transaction.atomic():
         if not _is_alone():
             return 0
         packed = cast("list[bytes]", sync_redis().lrange(CREDITS, 0, _BOOKED_AT_ONCE - 1))
         batches = [batch for each in packed if (batch := _unpack(each))]
         _book_new(batches)
-    # By value, and not by position: the web processes may have dropped the oldest meanwhile.
+    # By value, not by position: the web processes may have dropped the oldest batches.
     with sync_redis().pipeline(transaction=False) as pipeline:
         for each in packed:
             pipeline.lrem(CREDITS, 1, cast("str", each))
@@ -57,7 +56,7 @@ def book_credits() -> int:
 
 
 def _is_alone() -> bool:
-    """Tell whether no other worker books; none then does until the transaction ends."""
+    """Return whether no other worker is booking; takes the lock until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
         [is_locked] = cast("tuple[bool]", cursor.fetchone())
@@ -74,7 +73,7 @@ def _unpack(packed: bytes) -> Credits | None:
 
 
 def _book_new(batches: Sequence[Credits]) -> None:
-    """Book the batches that were not booked before, all together, or else one by one."""
+    """Book the batches not yet booked, all together, or one by one if that fails."""
     reached = dict(
         CreditSource.objects.filter(name__in={batch.source for batch in batches}).values_list(
             "name", "number"
@@ -100,7 +99,7 @@ def _book_new(batches: Sequence[Credits]) -> None:
 
 
 def _book_alone(batch: Credits) -> None:
-    """Book a batch, or drop it: what Postgres does not take must not hold up all others."""
+    """Book a batch, or drop it: a batch that Postgres rejects must not block all others."""
     try:
         with transaction.atomic():
             _book([batch])
@@ -122,7 +121,7 @@ def _book(batches: Sequence[Credits]) -> None:
 
 
 def _read_parties(batches: Sequence[Credits]) -> dict[int, str]:
-    """Return the parties of the nodes in these batches; any of them may have been deleted."""
+    """Return the parties of the nodes in these batches; deleted nodes are missing."""
     named: set[int] = set()
     for batch in batches:
         _, _, givers, takers, _ = batch.pairs
@@ -136,7 +135,7 @@ def _place_of(lesson: Lesson) -> _Place:
 
 
 def _lock_archived(lessons: Sequence[Lesson]) -> dict[_Place, ArchivedRollout]:
-    """Return the archived rollouts among those that were used; none is checked meanwhile."""
+    """Return and lock the archived rollouts that were used; none is checked until the end."""
     if not lessons:
         return {}
     seasons, authors, ids = (set(part) for part in zip(*map(_place_of, lessons), strict=True))
@@ -157,7 +156,7 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter
 def _count_for_givers(
     used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
-    """Add to every giver's total what counts of each pair; who published has a contribution."""
+    """Add to every giver's total the credits that count; every author has a contribution."""
     offered: Counter[PartyPair] = Counter()
     wanted: list[tuple[PartyPair, int, int]] = []
     for pair, count in used.items():
@@ -178,7 +177,7 @@ def _count_for_givers(
 
 
 def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
-    """Rows are locked in one order, so that two processes never wait for each other."""
+    """Add to totals; rows are locked in one order to prevent deadlocks."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -203,7 +202,7 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 def _store_flows(used: Mapping[PairKey, int]) -> None:
     """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist.
 
-    Those of a season or node that was deleted meanwhile are left out.
+    Deleted seasons and nodes are skipped.
     """
     if not used:
         return
@@ -242,12 +241,12 @@ def _store_flows(used: Mapping[PairKey, int]) -> None:
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """Return an array of Postgres; psycopg takes ten times as long for a list of numbers."""
+    """Return a Postgres array; psycopg takes ten times as long for a list of numbers."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _note_learners(lessons: Sequence[Lesson], archived: Mapping[_Place, ArchivedRollout]) -> None:
-    """Note who trained on an archived rollout, and count them again."""
+    """Record the nodes that trained on archived rollouts, and update the counts."""
     learned = [
         Learned(
             rollout=archived[_place_of(each)],
@@ -267,10 +266,10 @@ def _note_learners(lessons: Sequence[Lesson], archived: Mapping[_Place, Archived
 
 
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
-    """Take back what others' use of these rollouts counted, once for each, in a transaction.
+    """Subtract the credits for these rollouts, once for each; call in a transaction.
 
-    Also what was above the limit of a pair: the total is an estimate, and never below 0. Who
-    learned from them stays stored, as it was reported.
+    Credits above the limit of a pair are subtracted too: the total is an estimate, and never below
+    0. The exchanges stay stored as reported.
     """
     for row in refuted:
         if row.learned_by:

@@ -1,7 +1,7 @@
-"""Rollouts of the pool are checked by our own verifier: declarations lapse where they lie.
+"""Check rollouts of the pool with our verifier; false declarations lapse.
 
-What is found also counts as evidence of conduct (`services.conduct`). A check that is lost together
-with the worker that drew it is gone, as rollouts may be.
+The results are also evidence of conduct (`services.conduct`). A check taken by a worker that
+crashes is lost, which is acceptable for rollouts.
 """
 
 import logging
@@ -27,7 +27,7 @@ from swarm_web.relay.trust import Trust, weigh
 
 logger = logging.getLogger(__name__)
 
-# What a check changes; the rest of the row is changed by the node's messages meanwhile.
+# The fields that a check changes; the node's messages change the rest of the row.
 _COUNTED = (
     *("declared_checked", "declared_false", "window_checked", "window_false"),
     "declarations_lapsed_at",
@@ -39,14 +39,14 @@ def check_declarations(
 ) -> int:
     """Check up to `most` rollouts of the running season; return how many were taken.
 
-    When it gets late the rest is left: one question that hangs the generator takes seconds.
+    The rest is skipped after a time limit: a question that hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:
         return 0
     season_id, rules = season
-    # Said again each time: Redis may have lost it, a worker may have died before it said so, or the
-    # operator may have decided otherwise.
+    # Published each time: Redis may have lost it, a worker may have crashed before publishing it,
+    # or the operator may have changed it.
     tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     drawn = take_checks(sync_redis(), most, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S)
     findings: defaultdict[int, list[bool]] = defaultdict(list)
@@ -70,9 +70,9 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Let declarations that have lapsed count again; return of how many nodes.
+    """Restore lapsed declarations; return the number of nodes.
 
-    The next check tells the pool; what was declared meanwhile stays undeclared.
+    The next check informs the pool; rollouts declared until then count as undeclared.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -80,7 +80,7 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 
 
 def _running_season() -> tuple[int, AnswerRules] | None:
-    """Return the running season and how it reads answers, if any node took part in it."""
+    """Return the running season and its answer format, if any node has taken part in it."""
     parts = Contribution.objects.filter(season__state="running")
     rows = parts.values_list("season_id", "season__answer_rules")[:1]
     return next(((pk, known_rules(name)) for pk, name in rows), None)
@@ -92,9 +92,9 @@ def _lapsed_nodes(season_id: int) -> list[int]:
 
 
 def _note(node_id: int, season_id: int, found: Sequence[bool], *, now: datetime) -> bool:
-    """Count checks, True for each false one, and tell whether the node's declarations lapsed now.
+    """Count checks, True for each false one; return whether the node's declarations lapsed now.
 
-    A node that was deleted meanwhile, or is about to be counted for the first time, is left out.
+    Deleted nodes, and nodes without a contribution yet, are skipped.
     """
     with transaction.atomic():
         rows = Contribution.objects.select_for_update().filter(node=node_id, season=season_id)

@@ -1,4 +1,4 @@
-"""What nodes gave, took and reported is added to their contributions, many at once."""
+"""Add nodes' counts and reports to their contributions, in bulk."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from swarm_web.relay.tally import Change, Part, Point
 
-# Rows are made and locked in one order, so that two processes never wait for each other.
+# Rows are created and locked in one order to prevent deadlocks.
 _MAKE = """
 INSERT INTO relay_contribution (node_id, season_id, published, rejected, delivered, step,
     local_used, external_used, external_dropped, used_by_others, declared_checked, declared_false,
@@ -25,7 +25,7 @@ ORDER BY new.season, new.node
 ON CONFLICT DO NOTHING
 """
 
-# Totals never fall, and no node has used more external rollouts than it was given.
+# Totals never fall, and a node cannot use more external rollouts than it was given.
 _ADD = """
 UPDATE relay_contribution AS part SET
     published = part.published + new.published,
@@ -55,7 +55,7 @@ FROM (
 WHERE part.id = new.id
 """
 
-# Only of nodes that were refused something: of most there is nothing to write.
+# Only nodes with refusals: most nodes need no write.
 _NOTE_CONDUCT = """
 INSERT INTO relay_conduct (node_id, season_id, refused, copies, hurried, floods, pending, checked,
     worthless, sent_window, check_window, level, charge, bad, total, allowed, findings, pinned)
@@ -93,7 +93,7 @@ JOIN judge_season ON judge_season.id = new.season
 def fold_changes(changes: Mapping[Part, Change], points: Sequence[Point]) -> None:
     """Add changes to contributions and store points of training, all or nothing.
 
-    What belongs to a node or season that was deleted meanwhile is left out.
+    Deleted nodes and seasons are skipped.
     """
     columns = _columns(changes)
     with transaction.atomic(), connection.cursor() as cursor:

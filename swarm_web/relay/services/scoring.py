@@ -1,4 +1,4 @@
-"""What a published rollout is worth by our own verifier."""
+"""Score a published rollout with our own verifier."""
 
 from collections.abc import Sequence
 
@@ -15,19 +15,19 @@ from swarm_web.relay.conduct import Checked
 def score_completions(
     spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules, verifier: AnyVerifier
 ) -> tuple[str, list[Verdict]]:
-    """Return the question, made again, and a verdict for each text. Raises RefusedError."""
+    """Return the regenerated question and a verdict for each text. Raises RefusedError."""
     question = verifier.question(spec)
-    # A training index may still make a question that the judge owns: nodes drop it, and so do we.
+    # A training index may still give a question that the judge owns: nodes drop it, as does this.
     if question_part(question) is not Part.TRAINING:
         raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
     return question, verifier.score(spec, texts, rules=rules)
 
 
 def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
-    """Return what a rollout is worth to others; None where our verifier could not find out.
+    """Return the check of a rollout; None if our verifier could not decide.
 
-    What a receiver drops is worthless: a question of the judge's, one that cannot be made, and
-    completions on which the verifier hangs or fails.
+    A rollout that receivers drop is worthless: a question of the judge's, one that cannot be
+    generated, and completions on which the verifier hangs or fails.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)
