@@ -1,4 +1,4 @@
-"""The limit of credits per pair and minute, which makes collusion of two nodes unprofitable.
+"""The limit of credits per pair and minute, so that two colluding nodes gain little.
 
 A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
 pool uniformly, so in a swarm of twenty or more no honest pair comes near the limit.
@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 import redis
 
 MOST_A_MINUTE = 16
-# Since the last booking, seconds after the minute. Credits of the minute that are booked later than
-# this after the others, because Postgres was away, have a limit of their own. A longer time would
-# take much memory: with 70,000 nodes there are half a million pairs a minute.
+# Seconds since the last booking. If Postgres was away, credits of the same minute that are booked
+# later than this get a limit of their own. A longer time would need much memory: with 70,000 nodes
+# there are half a million pairs a minute.
 _KEPT_S = 180
 # Per call: Redis serves no other client while a script runs.
 _PAIRS_AT_ONCE = 1000

@@ -19,8 +19,9 @@ from swarm_web.relay.services import (
 
 # The same worker grades answers for the judge, so the rest is left for the next run.
 CHECKING_S = 2.0
-# The interval in CELERY_BEAT_SCHEDULE, and the number of checks of a run.
+# How often CELERY_BEAT_SCHEDULE starts keep_declarations.
 _RUNS_A_MINUTE = 12
+# Rollouts that are scored together.
 _CHECKED_AT_ONCE = 8
 
 
