@@ -39,7 +39,7 @@ router = Router(tags=["leaderboard"])
 
 Window = Annotated[
     Literal["season", "round", "recent", "24h", "7d"],
-    Field(description="The stretch of rounds that counts; `recent` is the season's last K rounds."),
+    Field(description="The rounds that count; `recent` is the last K rounds of the season."),
 ]
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 OfModel = Annotated[Text, Field(description="Only nodes of this model.")]
@@ -70,14 +70,14 @@ class BaseItem(ReportSchema):
     n: Answered
     rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
     missed: int = Field(
-        description="How many rounds of the window it missed though it was invited.", examples=[1]
+        description="How many rounds of the window it missed although it was invited.", examples=[1]
     )
     cells: Cells
     used_by_others: int = Field(
         description="How many times other nodes trained on one of its rollouts.", examples=[640]
     )
     external_used: int = Field(
-        description="How many rollouts of others it trained on in the season.", examples=[812]
+        description="How many external rollouts it trained on in the season.", examples=[812]
     )
     last_seen: Moment | None
     connected: Connected
@@ -106,7 +106,7 @@ class LeaderboardOut(ReportSchema):
         description="Untrained models of the page's own kinds, for comparison; not ranked."
     )
     quarantined: int = Field(
-        description="How many nodes the operator took out of the ranks.", examples=[0]
+        description="How many nodes the operator removed from the ranks.", examples=[0]
     )
     waiting: list[NodeName] = Field(
         description="The first connected nodes that the season has not judged yet."
@@ -135,8 +135,8 @@ def get_leaderboard(
 ) -> LeaderboardPage:
     """Rank the nodes by judge score over a window.
 
-    When a round closes the order is drawn up anew. Who is reading page after page is told so with
-    409, and begins again: all pages of a walk are of one order.
+    The order changes when a round closes. A cursor of the earlier order is then refused with 409,
+    so that all pages that a client reads belong to one order.
     """
     edition = read_edition(window)
     known, after = read_cursor(cursor, tuple[KeyNumber, KeyNumber]) or (edition, 0)
@@ -150,8 +150,8 @@ def get_leaderboard(
     if cursor and not known == edition == read_edition(window):
         raise RequestError(
             "leaderboard.changed",
-            "The leaderboard was drawn up anew since the page before.",
-            fix="Begin again without a cursor.",
+            "The leaderboard has changed since the previous page.",
+            fix="Start again without a cursor.",
             status=409,
         )
     more = encode_key((edition, board.later)) if board.later is not None else None

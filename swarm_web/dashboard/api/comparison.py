@@ -29,16 +29,18 @@ router = Router(tags=["compare"])
 
 
 class AssignmentOut(ReportSchema):
-    """For how many of a season's nodes a coin chose the arm; only then it is a cause."""
+    """How many nodes of a season had their arm assigned by coin, as a causal claim requires."""
 
-    coin: int = Field(description="Nodes whose arm a coin chose.", examples=[40])
+    coin: int = Field(description="Nodes whose arm was assigned by coin.", examples=[40])
     nodes: int = Field(description="Nodes that have an arm.", examples=[41])
-    random: bool = at("is_random", description="Whether a coin chose for all.", examples=[False])
-    words: str = Field(description="What that allows to conclude.")
+    random: bool = at(
+        "is_random", description="Whether all arms were assigned by coin.", examples=[False]
+    )
+    words: str = Field(description="Which conclusion this allows, in words.")
 
 
 class MissingOut(ReportSchema):
-    """What a model lacks for a test."""
+    """What is missing before a model can be tested."""
 
     swarm_nodes: int = Field(description="How many more swarm nodes.", examples=[2])
     isolated_nodes: int = Field(description="How many more isolated nodes.", examples=[0])
@@ -48,12 +50,14 @@ class MissingOut(ReportSchema):
 class SpreadOut(ReportSchema):
     """Standard deviations, as fractions of one, in the adjusted figures."""
 
-    nodes: float = Field(description="Between an arm's nodes, for good.", examples=[0.05])
+    nodes: float = Field(
+        description="Between the nodes of an arm, over all rounds.", examples=[0.05]
+    )
     rounds: float = Field(description="Of a node's figure in one round.", examples=[0.08])
 
 
 class ClaimOut(ReportSchema):
-    """What a season says about one model; differences are swarm - isolated."""
+    """The comparison of the arms for one model in a season; differences are swarm - isolated."""
 
     model_config = read_under(
         claim=(
@@ -73,7 +77,7 @@ class ClaimOut(ReportSchema):
     unadjusted: float | None = Field(description="The plain difference.", examples=[0.05])
     interval: Interval | None
     p_value: float | None = Field(
-        description="Two-sided, valid at every look; null if not tested.", examples=[0.01]
+        description="Two-sided, valid at every interim test; null if not tested.", examples=[0.01]
     )
     p_adjusted: float | None = Field(description="After Holm, over all models.", examples=[0.02])
     verdict: str = Field(
@@ -84,12 +88,12 @@ class ClaimOut(ReportSchema):
     missing: MissingOut | None
     missing_words: str = at("missing", description="What is missing, in words.")
     spread: SpreadOut | None = Field(description="How much nodes differ; null if not tested.")
-    power_words: str = at("power", description="How many nodes a claim takes, in words.")
+    power_words: str = at("power", description="How many nodes a claim would need, in words.")
     updated_at: Moment
 
 
 class SeasonsClaimOut(ReportSchema):
-    """What all ended seasons that assigned arms by coin say about a model; a season is one unit."""
+    """The comparison over all ended seasons with arms assigned by coin; the unit is a season."""
 
     model_config = read_under(
         claim="n_seasons difference interval p_value verdict missing_seasons".split()
@@ -113,10 +117,10 @@ class CompareOut(ReportSchema):
     model_config = read_under(report="final look next_look trial_rounds assignment tested".split())
 
     season: SeasonName = at("report", "season_name")
-    final: bool = Field(description="Whether no look is to come.", examples=[False])
-    look: int = Field(description="Rounds at the look that the claims are from.", examples=[75])
-    next_look: int | None = Field(description="Rounds at the next look.", examples=[100])
-    trial_rounds: int | None = Field(description="Rounds at the last look.", examples=[200])
+    final: bool = Field(description="Whether this was the last test.", examples=[False])
+    look: int = Field(description="Rounds at the test that the claims are from.", examples=[75])
+    next_look: int | None = Field(description="Rounds at the next test.", examples=[100])
+    trial_rounds: int | None = Field(description="Rounds at the last test.", examples=[200])
     method: str = Field(description="How `items` were computed.")
     assignment: AssignmentOut
     tested: int = Field(description="How many models were tested.", examples=[2])
@@ -137,5 +141,5 @@ class ComparisonAnswer:
 
 @read(router, "/compare", CompareOut)
 def get_comparison(request: HttpRequest) -> ComparisonAnswer:
-    """Tell what the judge claims about swarm and isolated nodes, model by model."""
+    """Return the judge's claims about swarm and isolated nodes, by model."""
     return ComparisonAnswer(read_comparison(), read_seasons())

@@ -107,15 +107,15 @@ OverBase = Annotated[
 Next = Annotated[
     str | None,
     Field(
-        description="Give it as `cursor` for the page after; null on the last page.",
+        description="The `cursor` of the next page; null on the last page.",
         examples=["WzEyOF0"],
     ),
 ]
 
 
 class Problem(BaseModel):
-    """Why a request was refused, and what helps."""
+    """Why a request was refused, and what to do."""
 
     code: str = Field(description="Stable, for programs.", examples=["query.invalid"])
     message: str = Field(description="What happened.", examples=["limit: Input should be > 0"])
-    fix: str = Field(description="What helps.", examples=["See /api/docs for the parameters."])
+    fix: str = Field(description="What to do.", examples=["See /api/docs for the parameters."])

@@ -82,8 +82,8 @@ class LabOut(ReportSchema):
 class LabReport(ReportSchema):
     """A `report.json` as it stands; docs/lab.md says how its numbers are computed."""
 
-    format: int = Field(description="Of the file.", examples=[1])
-    name: str = Field(description="The experiment's.", examples=["sharing"])
+    format: int = Field(description="The version of the file format.", examples=[1])
+    name: str = Field(description="The experiment's name.", examples=["sharing"])
     question: Question
     phase: Phase
     design: str = Field(description="The fingerprint of the experiment without its arms.")
@@ -97,8 +97,8 @@ class LabReport(ReportSchema):
     comparisons: list[dict[str, Any]] = Field(description="Arms against the baseline.")
     onsets: list[dict[str, Any]] = Field(description="Differences over rounds.")
     paper: list[dict[str, Any]] = Field(description="The paper's own figures.")
-    differences: list[str] = Field(description="How the set-up is unlike the paper's.")
-    commands: list[str] = Field(description="They reproduce the report.")
+    differences: list[str] = Field(description="How the set-up differs from the paper's.")
+    commands: list[str] = Field(description="Commands that reproduce the report.")
     runs: list[dict[str, Any]] = Field(description="The runs and the hashes of their lines.")
 
 
@@ -124,7 +124,7 @@ class LabIndex:
 
 @read(router, "/lab", LabOut)
 def get_lab(request: HttpRequest) -> LabIndex:
-    """Tell whether sharing helps, as the lab found it, and list the reports."""
+    """Return whether sharing helps according to the lab, and the list of its reports."""
     summary = read_summary()
     return LabIndex(
         verdict=read_answer().verdict,
@@ -135,7 +135,7 @@ def get_lab(request: HttpRequest) -> LabIndex:
 
 @read(router, "/lab/{name}", LabReport)
 def get_lab_report(request: HttpRequest, name: ReportPath) -> HttpResponse:
-    """Give a report with every number of its page."""
+    """Return a report with every number of its page."""
     published = find_published(name)
     if published is None:
         raise RequestError(

@@ -81,7 +81,7 @@ class CellOut(ReportSchema):
 
     correct: int = Field(description="How many questions it solved.", examples=[14])
     n: Answered
-    share: float = Field(description="Their quotient.", examples=[0.4375])
+    share: float = Field(description="Solved divided by counted.", examples=[0.4375])
     interval: Interval
 
 
@@ -113,7 +113,7 @@ class AnswerSpeedOut(ReportSchema):
 
 
 class HandOutOut(ReportSchema):
-    """Why rollouts of the node are handed out less than those of others."""
+    """Why the node's rollouts are handed out less often."""
 
     level: str = Field(
         description="`lowered`: a quarter as often; `withheld`: not at all.", examples=["lowered"]
@@ -157,12 +157,12 @@ class NodeOut(ReportSchema):
     interval: Interval | None
     n: Answered
     rounds: int = Field(description="How many rounds it answered.", examples=[4])
-    missed: int = Field(description="How many it missed though it was invited.", examples=[0])
+    missed: int = Field(description="How many it missed although it was invited.", examples=[0])
     cells: dict[str, CellOut] = at("cells_by_dataset", description="By dataset.")
     over_base: OverBase
     over_base_interval: Interval | None
     speed: AnswerSpeedOut | None
-    hand_out: HandOutOut | None = Field(description="Null: like those of others.")
+    hand_out: HandOutOut | None = Field(description="Null if its rollouts are handed out normally.")
     rulings: list[RulingOut]
     keys: list[NodeKeyOut] = at(
         "signing_keys", description="Oldest first; more than one is a change."

@@ -20,10 +20,12 @@ Cursor = Annotated[
     Field(
         max_length=300,
         pattern=r"^[A-Za-z0-9_\-]*$",
-        description="`next` of the page before; empty for the first page.",
+        description="`next` of the previous page; empty for the first page.",
     ),
 ]
-Limit = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many items a page has at most.")]
+Limit = Annotated[
+    int, Field(ge=1, le=MAX_PAGE, description="The largest number of items on a page.")
+]
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,9 @@ class RolloutOut(ReportSchema):
     model: Model
     step: int = Field(description="The node's training step then.", examples=[310])
     dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
+    spec: dict[str, Any] = Field(
+        description="The task spec, which regenerates the question on any machine."
+    )
     question: str = Field(description="What was asked.", examples=["What is 4 + 3?"])
     completions: list[CompletionOut]
     solved: int = Field(description="How many completions are right.", examples=[3])

@@ -71,7 +71,7 @@ class RoundOut(ReportSchema):
         description="SHA-256 of the round's secret and rules, published before it opens.",
         examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
     )
-    void_reason: str = Field(description="Why it counts for nothing; else empty.", examples=[""])
+    void_reason: str = Field(description="Why it does not count; empty otherwise.", examples=[""])
     answers_root: str = Field(
         description="Merkle root over all answers, fixed when answering ended; empty until then.",
         examples=["60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"],
@@ -111,7 +111,7 @@ class ScoreOut(ReportSchema):
         "downloads give such rows the status `quarantined`.",
         examples=[False],
     )
-    advice: str = Field(description="What helps against it, in words.")
+    advice: str = Field(description="What to do about it, in words.")
     score: Score | None
     interval: Interval | None
     correct: int = Field(description="How many questions it solved.", examples=[7])
@@ -135,7 +135,9 @@ class QuestionOut(ReportSchema):
     position: int = Field(description="Its place in the round, from 1.", examples=[1])
     dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
     prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
-    spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
+    spec: dict[str, Any] = Field(
+        description="The task spec, which regenerates the question on any machine."
+    )
     solved: int = Field(description="How many nodes solved it.", examples=[12])
     counted: int = Field(
         description="For how many nodes it counts: not for those whose answer to it could not be "
@@ -215,8 +217,8 @@ class RoundDetail(RoundOut):
     beacon: BeaconOut | None = Field(
         description="Null in seasons without a public beacon; see docs/verification.md."
     )
-    secret: str | None = Field(description="Hexadecimal; decides the questions.")
-    rules: dict[str, Any] | None = Field(description="What the questions were drawn by.")
+    secret: str | None = Field(description="Hexadecimal; determines the questions.")
+    rules: dict[str, Any] | None = Field(description="The rules by which the questions were drawn.")
     scores: list[ScoreOut] = Field(description="Best first.")
     questions: list[QuestionOut]
 

@@ -22,7 +22,7 @@ class SeasonOut(ReportSchema):
     state: str = Field(description="`running` or `ended`.", examples=["running"])
     paused: bool = Field(description="Whether new rounds are held back.", examples=[False])
     halt_reason: str = Field(
-        description="Why the judge itself paused it, with a code and a remedy; else empty.",
+        description="Why the judge paused it, with a code and a remedy; empty otherwise.",
         examples=[""],
     )
     started_at: Moment | None
@@ -35,7 +35,7 @@ class SeasonOut(ReportSchema):
     generator: str = Field(description="What makes the tasks.", examples=["reasoning-gym 0.1.25"])
     questions_per_round: int = Field(description="Questions in a round.", examples=[16])
     minimum_questions: int = Field(
-        description="From how many questions on a node is ranked.", examples=[16]
+        description="The least number of questions for a rank.", examples=[16]
     )
     minimum_attendance: int = Field(
         description="In percent: the part of the rounds to which a node was invited that it must "
@@ -77,5 +77,5 @@ class SeasonsOut(ReportSchema):
 
 @read(router, "/seasons", SeasonsOut)
 def list_seasons(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> ListPage[Season]:
-    """List seasons that have started, newest first, with the rules that nodes are told."""
+    """List seasons that have started, newest first, with the rules that nodes receive."""
     return read_rows(list_started_seasons(), cursor=cursor, limit=limit)

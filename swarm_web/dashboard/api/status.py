@@ -1,4 +1,4 @@
-"""What the swarm does at this moment."""
+"""The current state of the swarm."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class StatusOut(ReportSchema):
         "`manual` while its operator, who makes them by hand, has scheduled none; else `none`.",
         examples=["open"],
     )
-    until: Moment | None = Field(description="When the phase ends, where that is known.")
+    until: Moment | None = Field(description="When the phase ends, if known.")
     connected: int = Field(description="How many nodes are connected.", examples=[41])
     as_of: Moment = at("pill", "now")
     client_version: str = Field(
@@ -54,5 +54,5 @@ class SiteStatus:
 
 @read(router, "/status", StatusOut)
 def get_status(request: HttpRequest) -> SiteStatus:
-    """Tell which round runs, and how many nodes are connected."""
+    """Return the current round and the number of connected nodes."""
     return SiteStatus(read_pill(now=timezone.now()))

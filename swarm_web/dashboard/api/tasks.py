@@ -27,7 +27,7 @@ class RateOut(ReportSchema):
 
     share: float = Field(description="A fraction of one.", examples=[0.4375])
     interval: Interval
-    n: int = Field(description="Of how many.", examples=[640])
+    n: int = Field(description="How many there are.", examples=[640])
 
 
 class TaskOut(ReportSchema):
@@ -37,7 +37,7 @@ class TaskOut(ReportSchema):
     config: dict[str, Any] = at(
         "choice",
         "config",
-        description="How the season asks it, where it differs from the generator's own.",
+        description="The season's configuration, where it differs from the generator's default.",
     )
     weight: float = Field(
         description="Its share of the season's questions, a fraction of one.", examples=[0.25]
@@ -89,7 +89,7 @@ class TaskDetail(TaskOut):
         "line",
         "choice",
         "config",
-        description="How the season asks it, where it differs from the generator's own.",
+        description="The season's configuration, where it differs from the generator's default.",
     )
     pass_rates: list[PassRateOut] = Field(description="Newest first, by arm within a round.")
     hardest: list[AskedOut] = Field(description="Those that fewest solved; five at most.")
