@@ -111,8 +111,8 @@ def season_lasting(season: Season) -> list[Lasting]:
 def describe_lasting(lasting: Lasting) -> str:
     """Describe in words for how many rounds a dataset has questions."""
     if lasting.about == math.inf:
-        return f"at least {lasting.surely:,} rounds"
-    return f"about {int(lasting.about):,} rounds (at least {lasting.surely:,})"
+        return f"at least {lasting.at_least:,} rounds"
+    return f"about {int(lasting.about):,} rounds (at least {lasting.at_least:,})"
 
 
 @functools.lru_cache(maxsize=256)

@@ -186,7 +186,7 @@ class Members:
                 )
                 await answered
         except TimeoutError:
-            logger.info("no other process lets go of node %s", part[1])
+            logger.info("the previous process of node %s did not release it", part[1])
         finally:
             del self._awaited[part]
         return cast("bytes | None", await self._client.get(given_list_key(*part)))

@@ -146,9 +146,8 @@ class Hub:
         """Return a season's pool, filled with what other processes have when it is opened."""
         pool = self._pools.get(season_id)
         if pool is not None:
-            self._opened_at[season_id] = (
-                self._clock()
-            )  # keeps the pool for nodes that are about to join
+            # Keeps the pool for nodes that are about to join.
+            self._opened_at[season_id] = self._clock()
             return pool
         async with self._opening:
             if season_id not in self._pools:

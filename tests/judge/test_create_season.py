@@ -44,7 +44,7 @@ def test_a_demo_has_questions_for_the_rounds_that_it_plans(transactional_db: Non
     create_season(demo=True)
     season = Season.objects.get()
     assert 20 * 60 < season.rounds_to_ask * season.cadence_seconds < 40 * 60
-    assert all(lasting.surely >= season.rounds_to_ask for lasting in season_lasting(season))
+    assert all(lasting.at_least >= season.rounds_to_ask for lasting in season_lasting(season))
 
 
 def test_a_demo_without_questions_left_starts_another_season(transactional_db: None) -> None:

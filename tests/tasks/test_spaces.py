@@ -60,7 +60,7 @@ def test_the_interval_holds_the_number_of_questions(size: int, common: int) -> N
     for salt in range(40):
         urn = Urn(size, common=common, salt=salt)
         space, truth = measure(urn), asked_until_used_up(urn)
-        held += space.surely <= truth <= space.at_most
+        held += space.at_least <= truth <= space.at_most
         near += 0.6 <= space.questions / truth <= 1.7
     assert held >= 33
     assert near >= 36
@@ -71,18 +71,18 @@ def test_a_small_dataset_is_drawn_until_it_is_used_up() -> None:
     assert space.used_up
     assert space.draws < 700
     assert space.questions == space.distinct
-    assert 0.9 * space.distinct < space.surely < space.distinct
+    assert 0.9 * space.distinct < space.at_least < space.distinct
 
 
 def test_without_repeats_nothing_but_a_lower_end_is_told() -> None:
     space = measure(Urn(2**60), draws=1_000)
     assert space.questions == math.inf
-    assert 100_000 < space.surely < 200_000
+    assert 100_000 < space.at_least < 200_000
 
 
 def test_without_a_sample_nothing_is_told() -> None:
     space = measure(Urn(300), seconds=0)
-    assert (space.draws, space.questions, space.surely) == (0, math.inf, 0)
+    assert (space.draws, space.questions, space.at_least) == (0, math.inf, 0)
 
 
 def test_a_generator_that_hangs_ends_the_sample() -> None:
@@ -108,8 +108,8 @@ def test_rounds_are_told_by_the_judges_share() -> None:
     unknown = Space(draws=0, distinct=0, once=0, twice=0)
     gcd, lcm = tell_lasting(tasks, 4, spaces={"gcd": exact, "lcm": unknown})
     assert (gcd.asked, round(gcd.about)) == (3, 333)
-    assert 300 < gcd.surely < gcd.about < gcd.at_most < 366
-    assert lcm == Lasting("lcm", asked=1, surely=0, about=math.inf, at_most=math.inf)
+    assert 300 < gcd.at_least < gcd.about < gcd.at_most < 366
+    assert lcm == Lasting("lcm", asked=1, at_least=0, about=math.inf, at_most=math.inf)
 
 
 # ---- what the gate measured

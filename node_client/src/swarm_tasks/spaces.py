@@ -61,7 +61,7 @@ class Space(Struct, frozen=True):
         return self._extrapolate(0)
 
     @property
-    def surely(self) -> float:
+    def at_least(self) -> float:
         """The lower end of `questions`' interval at 95 %, which is log-normal (Chao, Biometrics 43,
         1987); where none came twice, from the most pairs that would often have gone unseen.
         """
@@ -171,7 +171,7 @@ class Lasting(Struct, frozen=True):
 
     dataset: str
     asked: int
-    surely: int
+    at_least: int
     about: float
     at_most: float
 
@@ -185,7 +185,7 @@ def tell_lasting(
         Lasting(
             task.dataset,
             asked=share,
-            surely=int(_of_judge(spaces[task.dataset].surely, deviations=_Z) / share),
+            at_least=int(_of_judge(spaces[task.dataset].at_least, deviations=_Z) / share),
             about=_of_judge(spaces[task.dataset].questions, deviations=0) / share,
             at_most=_of_judge(spaces[task.dataset].at_most, deviations=-_Z) / share,
         )
