@@ -1,8 +1,8 @@
-"""`make bench-relay`: what a node-round costs the site, and how many nodes it carries.
+"""`make bench-relay`: the cost of a node-round, and the number of nodes that a site supports.
 
-A node-round: a node puts 8 rollouts of 8 completions (27 kB), draws 8 of others, and reports. The
-site is a real one, as `make up` starts it, on core 0; the load is a process on core 1. The bare
-relay beside it (`bench.relay_bare`) does the least that is possible, in the same run.
+In a node-round a node publishes 8 rollouts of 8 completions (27 kB), draws 8 of others, and
+reports. The site runs as `make up` starts it, on core 0; the load is a process on core 1. The same
+run also measures a minimal relay (`bench.relay_bare`) as the lower bound.
 """
 
 import json
@@ -27,16 +27,16 @@ from bench.site import RunningSite, running_site
 from bench.usage import Usage, await_started, find_processes, keep_to
 from swarm_web.local.probes import HOST, free_port
 
-# More than the hundred of a swarm: none may send messages faster than the site lets it.
+# More than the hundred of a swarm, so that no node exceeds the site's message rate.
 NODES = 400
 RUDE_NODES = 60
-# The first fill the pool, and start what a site starts only when it is needed, such as the child
-# that checks rollouts.
+# The first ones fill the pool, and start processes that a site starts only on demand, such as the
+# child that checks rollouts.
 WARM_UP_ROUNDS, NODE_ROUNDS = 4_000, 24_000
 PACED_S = 20
-# While all come back: for half a minute or so.
+# While all nodes reconnect, which takes about half a minute.
 STORM_PACE, STORM_ROUNDS = 40, 1_200
-# Fewer make a quicker run, and no figure that is promised.
+# A smaller number makes a faster run, but its figures are not those of the targets.
 SOCKETS = int(os.environ.get("SOCKETS", "10000"))
 SITE_CORE, LOAD_CORE = 0, 1
 _STARTS_WITHIN_S = 30.0
@@ -55,7 +55,7 @@ TARGETS = [
 def loading(
     url: str, tokens: Path, *options: str, module: str = "bench.relay_load"
 ) -> Iterator["LoadProcess"]:
-    """Run the load's process, welcomed and ready, until the block ends."""
+    """Start the load process, wait until its nodes are welcomed, and stop it after the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, url, str(tokens), *options],
         stdin=subprocess.PIPE,
@@ -73,13 +73,13 @@ def loading(
 
 
 class LoadProcess:
-    """The load, told and read line by line."""
+    """The load process, controlled and read line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def read(self) -> str:
-        """Return its next line. Raises RuntimeError when it has ended."""
+        """Return its next line. Raises RuntimeError if it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -87,20 +87,20 @@ class LoadProcess:
         return line
 
     def begin(self) -> None:
-        """Let it make its node-rounds."""
+        """Start its node-rounds."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def run(self) -> dict[str, Any]:
-        """Let it make its node-rounds, and return its figures."""
+        """Run its node-rounds, and return its figures."""
         self.begin()
         figures: dict[str, Any] = json.loads(self.read())
         return figures
 
 
 def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return milliseconds of processor time a node-round, by part, and the load's figures."""
+    """Return milliseconds of processor time per node-round, by part, and the load's figures."""
     with loading(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
         load.run()
     with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
@@ -112,7 +112,7 @@ def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float
 
 
 def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, Any]:
-    """Return what many idle sockets take, how soon all are back, and what others feel of it."""
+    """Return the memory of idle sockets, their recovery time, and the effect on other nodes."""
     [web] = find_processes(site.launcher, "web")
     empty = web.memory_info().rss
     with loading(site.socket, crowd) as load:
@@ -133,7 +133,7 @@ def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, A
 
 @contextmanager
 def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
-    """Run the bare relay on the site's Valkey; yield its socket and pid."""
+    """Run the bare relay on the site's Valkey; yield its URL and pid."""
     port = free_port()
     environment = {**os.environ, "REDIS_URL": site.settings["REDIS_URL"]}
     command = [sys.executable, "-m", "uvicorn", "bench.relay_bare:application"]
@@ -156,7 +156,7 @@ def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
 
 
 def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
-    """Return the milliseconds of processor time that a node-round costs the bare relay."""
+    """Return the milliseconds of processor time per node-round of the bare relay."""
     with bare_relay(site, welcome) as (url, pid):
         [valkey] = find_processes(site.launcher, "valkey")
         watched = [psutil.Process(pid), valkey]
@@ -169,7 +169,7 @@ def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
 
 
 def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
-    """Return the load's figures at a steady pace."""
+    """Return the load's figures at a constant rate."""
     rounds = max(NODES, int(per_second * PACED_S) // NODES * NODES)
     options = ("--node-rounds", str(rounds), "--per-second", str(per_second))
     with loading(url, tokens, *options) as load:
@@ -177,13 +177,13 @@ def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]
 
 
 def measure_among_rude(url: str, tokens: Path, rude: Path, *, per_second: float) -> dict[str, Any]:
-    """Return the load's figures at a steady pace among nodes that are a burden."""
+    """Return the load's figures at a constant rate while misbehaving nodes are connected."""
     with loading(url, rude, module="bench.relay_rude"):
         return measure_pace(url, tokens, per_second=per_second)
 
 
 def main() -> int:
-    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    """Measure everything, print it and write the results; return 1 if a target is missed."""
     if os.environ.get("SOAK"):
         return relay_soak.main()
     allow_files(_OPEN_FILES)
@@ -224,7 +224,7 @@ def main() -> int:
 
 
 def allow_files(count: int) -> None:
-    """Let this process and those that it starts open so many files, as far as they may."""
+    """Raise the limit of open files of this process and its children, as far as allowed."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if most == resource.RLIM_INFINITY else min(count, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

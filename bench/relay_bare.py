@@ -1,7 +1,7 @@
-"""The least that a relay can do: a ring of rollouts in Redis behind a bare ASGI websocket.
+"""A minimal relay for comparison: a ring of rollouts in Redis behind a bare ASGI websocket.
 
-It knows neither tokens nor seasons, checks nothing, counts nothing and gives a node its own
-rollouts back. What `bench.relay` measures of the site is compared with this.
+It has no tokens or seasons, checks nothing, counts nothing and may return a node's own rollouts.
+`bench.relay` compares the site with it.
 """
 
 import os
@@ -17,7 +17,7 @@ _KEY = "bare"
 
 
 class _Request(msgspec.Struct):
-    """What is read of a message; rollouts stay as they are."""
+    """The fields of a message that are read; rollouts are not decoded."""
 
     type: str
     id: str

@@ -1,10 +1,10 @@
-"""Nodes that load a relay: each puts rollouts, draws others' and reports, as often as it is told.
+"""Nodes that load a relay: each repeatedly publishes rollouts, draws others' and reports.
 
-A process of its own, so that its processor time is not the server's:
+It is a separate process, so that its processor time does not count as the server's:
 
     python -m bench.relay_load SOCKET TOKENS --node-rounds 2000
 
-`TOKENS` is a file with a token on each line. It prints `ready` once all nodes are welcomed, begins
+`TOKENS` is a file with a token on each line. It prints `ready` once all nodes are welcomed, starts
 when it reads a line, and prints one JSON object.
 """
 
@@ -47,17 +47,17 @@ from swarm_tasks.keyspace import Part, keyed_index
 
 ROLLOUTS = 8
 COMPLETIONS = 8
-# Some 3.3 kB of JSON a rollout, 27 kB a step.
+# About 3.3 kB of JSON per rollout, 27 kB per step.
 TEXT = "the answer of a small model that thinks step by step about what it was asked " * 5
 _AT_ONCE = 64
-# Nodes that come back do not wait for each other; more than this, and the backlog overflows.
+# Nodes reconnect concurrently; with more than this, the listen backlog overflows.
 _STORM_AT_ONCE = 1000
 _RETRY_WITHIN_S = 5.0
 
 
 @dataclass
 class Load:
-    """What a run came to; latencies are of requests for rollouts, in milliseconds."""
+    """The figures of a run; latencies are of requests for rollouts, in milliseconds."""
 
     node_rounds: int = 0
     seconds: float = 0.0
@@ -65,7 +65,7 @@ class Load:
     latencies: list[float] = field(default_factory=list)
 
     def describe(self) -> dict[str, float]:
-        """Return the figures with the latencies' quantiles in the place of all of them."""
+        """Return the figures, with quantiles instead of all latencies."""
         ordered = sorted(self.latencies)
         figures = asdict(self) | {
             "p50_ms": ordered[len(ordered) // 2],
@@ -84,11 +84,11 @@ class LoadNode:
         self._ids = count(1)
         self._dataset = welcome.season.tasks[0]
         self._external = 0
-        # One node-round at a time, however slow the server is.
+        # Only one node-round at a time, however slow the server is.
         self._turn = asyncio.Lock()
 
     async def go_round(self, load: Load, *, step: int) -> None:
-        """Make one node-round: put rollouts, draw as many of others, report."""
+        """Run one node-round: publish rollouts, draw as many of others, report."""
         async with self._turn:
             await self._go_round(load, step=step)
 
@@ -148,7 +148,7 @@ class LoadNode:
         )
 
     async def _ask(self, message: NodeMessage) -> ServerMessage:
-        """Return the reply; what comes too fast is sent again, as clients do."""
+        """Return the reply; resend a rate-limited message, as clients do."""
         while True:
             heard = await self._send(message)
             if not isinstance(heard, Refused) or heard.code != ErrorCode.RATE_LIMITED:
@@ -162,12 +162,12 @@ class LoadNode:
         return heard
 
     def abort(self) -> None:
-        """Lose the connection, as by a cut cable."""
+        """Abort the connection without a closing handshake, as if a cable were cut."""
         self.connection.transport.abort()
 
 
 async def enter(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
-    """Connect a node and say hello."""
+    """Connect a node and send its hello."""
     async with gate:
         connection = await connect(
             url,
@@ -194,10 +194,10 @@ async def enter(url: str, token: str, number: int, gate: asyncio.Semaphore) -> L
 async def run_load(
     url: str, tokens: Sequence[str], *, node_rounds: int, per_second: float | None
 ) -> None:
-    """Let the nodes make so many node-rounds together.
+    """Run `node_rounds` node-rounds in total.
 
-    Without a rate each begins its next one when the last has ended; with one, node-rounds begin at
-    even intervals whatever the server does (an open loop).
+    Without a rate, each node starts its next one when the last has ended. With a rate, node-rounds
+    start at equal intervals, regardless of the server (an open loop).
     """
     gate = asyncio.Semaphore(_AT_ONCE)
     nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
@@ -234,9 +234,9 @@ async def _keep_pace(
 
 
 async def run_storm(url: str, tokens: Sequence[str]) -> None:
-    """Connect all nodes and stay; then lose all connections at once, and come back.
+    """Connect all nodes; then abort all connections at once, and reconnect.
 
-    Each time it prints in how many seconds all were welcomed, and how many tries failed.
+    Both times, print the seconds until all were welcomed, and the failed attempts.
     """
     nodes: list[LoadNode] = []
     for at_once in (_AT_ONCE, _STORM_AT_ONCE):
@@ -255,7 +255,7 @@ async def run_storm(url: str, tokens: Sequence[str]) -> None:
 async def _return(
     url: str, token: str, number: int, gate: asyncio.Semaphore, failures: Counter[str]
 ) -> LoadNode:
-    """Enter, and try again for as long as that fails, as nodes do."""
+    """Connect, and retry until it succeeds, as nodes do."""
     while True:
         try:
             return await enter(url, token, number, gate)
@@ -265,7 +265,7 @@ async def _return(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Load a relay and print what came of it."""
+    """Load a relay and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("socket")
     parser.add_argument("tokens", type=Path)

@@ -1,8 +1,8 @@
-"""Nodes that are a burden to a relay: silent ones, ones that read nothing, and ones that flood.
+"""Misbehaving nodes: some are silent, some do not read replies, and some flood the relay.
 
     python -m bench.relay_rude SOCKET TOKENS
 
-It prints `ready` once all are welcomed, and goes on until it is killed.
+It prints `ready` once all are welcomed, and runs until it is killed.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ _AT_ONCE = 16
 
 
 async def be_silent(_node: LoadNode) -> None:
-    """Stay connected and say nothing."""
+    """Stay connected without sending anything."""
     await asyncio.Event().wait()
 
 
 async def read_nothing(node: LoadNode) -> None:
-    """Ask for large replies as fast as they are taken, and read none of them."""
+    """Request large replies as fast as they are accepted, and read none of them."""
     for number in count():
         await node.connection.send(encode(RequestRollouts(id=f"r{number}", count=64)))
 
 
 async def flood(node: LoadNode) -> None:
-    """Send what is no message as fast as it is taken, and read the refusals."""
+    """Send invalid messages as fast as they are accepted, and read the refusals."""
     while True:
         await node.connection.send("x" * 1000)
         await node.connection.recv()
@@ -42,7 +42,7 @@ KINDS = (be_silent, read_nothing, flood)
 
 
 async def run_rude(url: str, tokens: Sequence[str]) -> None:
-    """Connect a node for each token, and let one after another be of each kind."""
+    """Connect a node for each token, with the kinds in turn."""
     gate = asyncio.Semaphore(_AT_ONCE)
     nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
     print("ready", flush=True)  # noqa: T201 - the parent reads it
@@ -53,7 +53,7 @@ async def _go_on(behave: Callable[[LoadNode], Awaitable[None]], node: LoadNode) 
     try:
         await behave(node)
     except ConnectionClosed:
-        return  # shown out, as it should be
+        return  # the relay closed the connection, as it should
 
 
 if __name__ == "__main__":

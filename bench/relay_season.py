@@ -1,4 +1,4 @@
-"""A season for the relay's bench, and nodes for it; needs a site's settings."""
+"""A season for the relay benchmark, and its nodes; needs a site's settings."""
 
 import secrets
 from pathlib import Path
@@ -18,7 +18,7 @@ from swarm_web.nodes.services import hash_token
 
 
 def prepare_season(folder: Path) -> Path:
-    """Start a season without rounds, and return a file with a welcome to it."""
+    """Start a season without rounds, and return the path of a file with a welcome for it."""
     for running in Season.objects.filter(state=Season.State.RUNNING):
         end_season(running, now=timezone.now())
     season = Season.objects.create(
@@ -41,7 +41,7 @@ def prepare_season(folder: Path) -> Path:
 
 
 def register(file: Path, *, nodes: int) -> Path:
-    """Make nodes, write their tokens into a file, one on each line, and return it."""
+    """Create nodes, write their tokens to a file, one per line, and return its path."""
     drawn = [secrets.token_urlsafe(32) for _ in range(nodes)]
     Node.objects.bulk_create(
         Node(name=f"{file.name}-{i}", token_hash=hash_token(token)) for i, token in enumerate(drawn)

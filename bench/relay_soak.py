@@ -1,11 +1,11 @@
-"""`SOAK=1 make bench-relay`: ten minutes of relay traffic, and whether any part's memory grows.
+"""`SOAK=1 make bench-relay`: check whether memory grows in ten minutes of relay traffic.
 
-Ten minutes before them are not measured: the pool fills, and rollouts begin to expire.
+The ten minutes before that are not measured: the pool fills, and rollouts begin to expire.
 
-Nodes of `bench.relay_load` make node-rounds at a steady pace, and some lose their connection and
-come back. The memory of all processes of the site is read every few seconds: resident, without what
-is shared with others, because a Postgres process counts each page of the shared buffers that it has
-touched. `bench.growth` has the rule of what is flat.
+Nodes of `bench.relay_load` run node-rounds at a constant rate, and some lose their connection and
+reconnect. The memory of all processes of the site is read every few seconds: resident memory
+without shared pages, because a Postgres process counts each page of the shared buffers that it has
+touched. `bench.growth` defines when memory is flat.
 
     python -m bench.relay_soak --settle 10 --minutes 10 --per-second 20
 """
@@ -48,11 +48,11 @@ _ENDS_WITHIN_S = 120
 Readings = dict[str, list[int]]
 
 
-# ---- the load, in a process of its own
+# ---- the load, in a separate process
 
 
 async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, seconds: float) -> Load:
-    """Make node-rounds at an even pace for so long, with losses of connections among them."""
+    """Run node-rounds at a constant rate for `seconds`, with some connection losses."""
     gate = asyncio.Semaphore(_AT_ONCE)
     nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
     crew = [
@@ -72,7 +72,7 @@ async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, second
 
 
 class _Seat:
-    """A place in the load that keeps its token when its connection is another."""
+    """A node of the load that keeps its token across reconnects."""
 
     def __init__(
         self, url: str, token: str, node: LoadNode, *, number: int, gate: asyncio.Semaphore
@@ -83,7 +83,7 @@ class _Seat:
         self._turn = asyncio.Lock()
 
     async def take_turn(self, load: Load, *, turn: int) -> None:
-        """Make one node-round, now and then on a new connection."""
+        """Run one node-round, sometimes on a new connection."""
         async with self._turn:
             if turn % LOSS_EVERY == 0:
                 self._node.abort()
@@ -96,7 +96,7 @@ class _Seat:
 
 
 def read_memory(launcher: int) -> dict[str, int]:
-    """Return the bytes of each part's processes that they share with nobody."""
+    """Return the bytes of memory of each part's processes, without shared pages."""
     sizes = dict.fromkeys(PARTS, 0)
     for part in PARTS:
         for process in find_processes(launcher, part):
@@ -109,7 +109,7 @@ def read_memory(launcher: int) -> dict[str, int]:
 def watch(
     launcher: int, load: "subprocess.Popen[str]", *, settle_s: float
 ) -> tuple[list[float], Readings]:
-    """Read the memory after `settle_s` until the load has ended; return seconds and bytes."""
+    """Read the memory after `settle_s` until the load ends; return seconds and bytes."""
     with suppress(subprocess.TimeoutExpired):
         load.wait(timeout=settle_s)
     seconds: list[float] = []
@@ -127,7 +127,7 @@ def watch(
 def soak(
     site: RunningSite, tokens: Path, *, settle: float, minutes: float, per_second: float
 ) -> tuple[dict[str, Growth], dict[str, Any]]:
-    """Load a site for `settle + minutes`; return the growth of parts and all, and load figures."""
+    """Load a site for `settle + minutes`; return growth per part and in total, and load figures."""
     command = [sys.executable, "-m", "bench.relay_soak", "--load", site.socket, str(tokens)]
     pace = ["--minutes", str(settle + minutes), "--per-second", str(per_second)]
     load = subprocess.Popen([*command, *pace], stdout=subprocess.PIPE, text=True)
@@ -146,7 +146,7 @@ def soak(
 
 
 def print_growths(growths: dict[str, Growth]) -> None:
-    """Print what each part's memory did."""
+    """Print the growth of each part's memory."""
     table = Table(title="Memory of the site's processes, in MB")
     for heading in ("part", "at the end", "growth in ten minutes", "95 % interval", ""):
         table.add_column(heading, justify="left" if heading in ("part", "") else "right")
@@ -172,7 +172,7 @@ def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, obje
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """Soak a site of its own, print and write what its memory did; 1 when it grew."""
+    """Soak a new site; print and write the growth of its memory; return 1 if it grew."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.relay_soak")
     parser.add_argument("--settle", type=float, default=SETTLE_MINUTES, help="minutes")
     parser.add_argument("--minutes", type=float, default=MINUTES)

@@ -1,7 +1,7 @@
-"""Where connections enter: pages to Django, nodes and browsers to their sockets.
+"""The ASGI application: routes pages to Django, and nodes and browsers to their sockets.
 
-Serve it as `swarm_web.local.commands.serve_web` does: by uvicorn with the sans-I/O websockets. It
-must leave proxies' headers alone: TRUSTED_PROXIES decides which of them are believed.
+Serve it as `swarm_web.local.commands.serve_web` does: with uvicorn and its sans-I/O websockets.
+uvicorn must not process proxy headers: TRUSTED_PROXIES determines which of them are trusted.
 """
 
 import gc
@@ -11,13 +11,14 @@ import warnings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
-# Only here: what is served is asked for by many, a worker's tasks come one after another.
+# Only set here: web requests are concurrent, while a worker runs its tasks one after another.
 os.environ.setdefault("DATABASE_POOL", "16")
 
-# WhiteNoise opens files with plain iterators; they are small, hashed and cached by browsers.
+# WhiteNoise streams files from synchronous iterators; they are small, hashed and cached by
+# browsers.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
 
-# Loads the apps, which the consumers' modules need when they are imported.
+# Loads the apps, which the modules imported below need.
 pages = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
@@ -33,10 +34,10 @@ from swarm_web.gateway.connection import serve_node  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
 from swarm_web.gateway.pulse import lifespan  # noqa: E402
 
-# Django's types know views, not ASGI applications.
+# Django's types allow views, not ASGI applications.
 sockets = URLRouter(
     [
-        # Nodes are no browsers: they send no Origin, and a token instead of a cookie.
+        # Nodes are not browsers: they send a token instead of an Origin and cookies.
         path("ws/node/", TokenGate(serve_node)),  # type: ignore[arg-type]
         path("ws/live/", OriginGate(live_socket)),  # type: ignore[arg-type]
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
@@ -50,9 +51,10 @@ kept_pages = PageCache(
 requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 
-# What is loaded stays until the process ends: the collector need not look through it again. It took
-# some 100 ms each time, in which nobody was served; now 10 to 20 ms.
+# Loaded objects exist until the process ends, so exclude them from garbage collection. It blocked
+# the event loop for about 100 ms each time, and now takes 10 to 20 ms.
 gc.collect()
 gc.freeze()
-# What thousands of connections and the pool hold is alive, and looked through each time: seldom.
+# The objects of thousands of connections and the pool are long-lived and scanned at each
+# collection, so collect rarely.
 gc.set_threshold(20_000, 50, 100)

@@ -1,4 +1,4 @@
-"""The Celery app: rounds tick, answers are scored and lost work is found again.
+"""The Celery app: ticks the rounds, scores answers and recovers lost work.
 
 Start a worker with `celery -A swarm_web worker` and one beat with `celery -A swarm_web beat`.
 """
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 @worker_init.connect
 def refuse_old_store(**_signal: object) -> None:
-    """Do not start with a Redis that is too old."""
+    """Refuse to start if Redis is too old."""
     try:
         asyncio.run(_check_store())
     except StoreTooOldError as problem:
@@ -52,13 +52,13 @@ async def _check_store() -> None:
 
 @worker_process_init.connect
 def spare_what_is_loaded(**_signal: object) -> None:
-    """Keep the garbage collector from what stays loaded: booking credits took twice as long."""
+    """Exclude loaded objects from garbage collection, which doubled the time to book credits."""
     gc.freeze()
 
 
 @heartbeat_sent.connect
 def stamp_worker(**_signal: object) -> None:
-    """Leave a sign of life that /readyz and /status/ read."""
+    """Write the heartbeat that /readyz and /status/ read."""
     try:
         heartbeat.stamp(heartbeat.SitePart.WORKER, now=timezone.now())
     except redis.exceptions.RedisError:
@@ -68,12 +68,12 @@ def stamp_worker(**_signal: object) -> None:
 @after_setup_logger.connect
 @after_setup_task_logger.connect
 def shorten_outages(logger: logging.Logger, **_signal: object) -> None:
-    """Keep the worker's and beat's logs readable while a store is away."""
+    """Keep the logs of the worker and beat readable while a store is unavailable."""
     for handler in logger.handlers:
         handler.addFilter(OutageFilter())
 
 
 @worker_ready.connect
 def accept_late_results(**_signal: object) -> None:
-    """Keep the warning away that a lost broker cancels no running task: none takes long."""
+    """Suppress the warning that a lost broker does not cancel running tasks: all are short."""
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)

@@ -1,8 +1,8 @@
-"""Settings of the site, all of them from the environment; `.env.example` lists each.
+"""Settings of the site, read from the environment; `.env.example` lists them.
 
-The defaults suit one machine: Postgres and Valkey on loopback, as `make up` starts them. With
-DEBUG off (the default) SECRET_KEY is required, and with HTTPS on (the default then) cookies,
-redirects and HSTS assume a TLS proxy in front.
+The defaults suit one machine: Postgres and Valkey on loopback, as `make up` starts them. With DEBUG
+off (the default) SECRET_KEY is required, and HTTPS is on by default: cookies, redirects and HSTS
+then assume a TLS proxy in front.
 """
 
 from importlib.util import find_spec
@@ -15,13 +15,13 @@ from csp.constants import NONE, SELF, UNSAFE_INLINE
 import swarm_tasks.beacon
 from swarm_web.schedule import BEAT_SCHEDULE
 
-# Makes Django's generic classes subscriptable at run time, as their types are.
+# Makes Django's generic classes subscriptable at runtime, as in their type stubs.
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-# ---- what kind of site this is
+# ---- the kind of site
 DEBUG = env.bool("DEBUG", default=False)
 HTTPS = env.bool("HTTPS", default=not DEBUG)
 # Number of proxies in front of the site whose headers give a visitor's address and scheme
@@ -31,7 +31,7 @@ SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else e
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SITE_NAME = env.str("SITE_NAME", default="Murmuration")
 SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
-# What others may do with the data of /downloads/; empty: the page says that nothing was decided.
+# The licence of the data at /downloads/; if empty, the page states that none has been chosen.
 DATA_LICENCE = env.str("DATA_LICENCE", default="")
 DATA_LICENCE_URL = env.str("DATA_LICENCE_URL", default="")
 
@@ -43,7 +43,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    # Filters that pages of allauth use.
+    # Template filters that allauth's pages use.
     "django.contrib.humanize",
     "channels",
     "corsheaders",
@@ -62,7 +62,7 @@ INSTALLED_APPS = [
     "swarm_web.maintenance",
     "judge",
 ]
-# Demo data, which a checkout has and the production image has not (.dockerignore).
+# Demo data, present in a checkout but not in the production image (.dockerignore).
 if find_spec("swarm_web.seeding") is not None:
     INSTALLED_APPS.append("swarm_web.seeding")
 MIDDLEWARE = [
@@ -105,11 +105,11 @@ TEMPLATES = [
 DATABASES = {
     "default": env.db("DATABASE_URL", default="postgres://postgres@127.0.0.1:5432/murmuration")
 }
-# Under ASGI a kept connection belongs to a thread that may never serve again: keep none.
+# Under ASGI a persistent connection belongs to a thread that may never serve again, so keep none.
 DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
-# The web process (swarm_web.asgi) borrows connections from a pool instead: opening one costs more
-# than most of its queries. A worker forks, which pools do not survive.
+# The web process (swarm_web.asgi) uses a connection pool instead, because opening a connection
+# costs more than most of its queries. Workers fork, which pools do not support.
 if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
     DATABASES["default"]["CONN_MAX_AGE"] = 0
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
@@ -117,38 +117,39 @@ if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
         "max_size": DATABASE_POOL,
         "timeout": 10,
     }
-# Whether a pooler is in between that gives each transaction another session (pgbouncer's mode
-# "transaction"). Then nothing may rely on one: neither cursors in the server nor prepared queries.
+# Whether there is a pooler that may use a different session for each transaction (pgbouncer's mode
+# "transaction"). Then server-side cursors and prepared statements cannot be used.
 if env.bool("DATABASE_POOLER", default=False):
     DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
     DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = None
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
-# Whether that is a node of a cluster (swarm_web.core.store_cluster), whose other nodes it names.
+# Whether REDIS_URL is a node of a cluster (swarm_web.core.store_cluster); the client discovers the
+# other nodes.
 REDIS_CLUSTER = env.bool("REDIS_CLUSTER", default=False)
 CACHES = {
-    # What all processes count together: allauth's limits on requests.
+    # Values shared by all processes: allauth's request counts.
     "default": {"BACKEND": "swarm_web.edge.shared_cache.SharedCache"},
-    # What each process keeps for a moment (swarm_web.edge.brief_cache).
+    # Short-lived values of one process (swarm_web.edge.brief_cache).
     "brief": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
-# ---- joining: may a node join without an account, and how many may one network address make a day
+# ---- joining: whether nodes may join without an account, and their daily number per network
 ANONYMOUS_JOIN = env.bool("ANONYMOUS_JOIN", default=False)
 ANONYMOUS_NODES_PER_DAY = env.int("ANONYMOUS_NODES_PER_DAY", default=20)
 
-# ---- the relay pool: bounds on what others may be offered
+# ---- the relay pool: limits on the rollouts that other nodes may be offered
 RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)
 RELAY_ROLLOUTS_PER_NODE = env.int("RELAY_ROLLOUTS_PER_NODE", default=64)
 RELAY_ROLLOUTS_PER_OWNER = env.int("RELAY_ROLLOUTS_PER_OWNER", default=512)
 RELAY_ROLLOUTS_PER_TASK = env.int("RELAY_ROLLOUTS_PER_TASK", default=RELAY_POOL_SIZE)
 RELAY_POOL_BYTES = env.int("RELAY_POOL_BYTES", default=64 << 20)
 RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
-# How many rollouts of the running season that are declared informative are checked in a minute.
+# The number of declared-informative rollouts of the running season that are checked per minute.
 RELAY_DECLARED_CHECKS_PER_MINUTE = env.int("RELAY_DECLARED_CHECKS_PER_MINUTE", default=60)
-# How many arbitrary ones are checked besides: the evidence for hand-out weights of nodes.
+# The number of arbitrary rollouts checked in addition: the evidence for hand-out weights of nodes.
 RELAY_SPOT_CHECKS_PER_MINUTE = env.int("RELAY_SPOT_CHECKS_PER_MINUTE", default=60)
-# ---- the archive: how many rollouts of a minute are kept, of all nodes and of one, and how long
+# ---- the archive: rollouts kept per minute, of all nodes and of one node, and for how many days
 RELAY_ARCHIVE_PER_MINUTE = env.int("RELAY_ARCHIVE_PER_MINUTE", default=20)
 RELAY_ARCHIVE_PER_NODE = env.int("RELAY_ARCHIVE_PER_NODE", default=4)
 RELAY_ARCHIVE_DAYS = env.int("RELAY_ARCHIVE_DAYS", default=7)
@@ -161,27 +162,28 @@ GATEWAY_BYTES_PER_SECOND = env.int("GATEWAY_BYTES_PER_SECOND", default=1 << 20)
 GATEWAY_BYTES_BURST = env.int("GATEWAY_BYTES_BURST", default=16 << 20)
 # The limit of all nodes of an account together, as a multiple of one node's limit.
 GATEWAY_OWNER_NODES = env.float("GATEWAY_OWNER_NODES", default=32)
-# Handshakes of one address with a wrong token, or with none.
+# Handshakes of one address with a wrong token or none.
 GATEWAY_WRONG_TOKENS_PER_MINUTE = env.float("GATEWAY_WRONG_TOKENS_PER_MINUTE", default=60)
 # With this many handshakes and hellos waiting in a process, new ones are asked to retry later.
 GATEWAY_WAITING = env.int("GATEWAY_WAITING", default=2000)
-# How many nodes a second are told to come back, after a restart and when all come at once.
+# Reconnect rate, in nodes per second, after a restart or when all nodes connect at once.
 GATEWAY_RETURN_PER_SECOND = env.float("GATEWAY_RETURN_PER_SECOND", default=200)
-# For how many seconds a process that stops waits for the messages that it is handling.
+# The seconds that a stopping process waits for messages in progress.
 GATEWAY_DRAIN_S = env.float("GATEWAY_DRAIN_S", default=3)
-# How soon nodes that lost their connection in a round are back, each after a random pause.
+# The seconds within which nodes that lose their connection in a round reconnect, each after a
+# random pause.
 GATEWAY_RETURN_WITHIN_S = env.float("GATEWAY_RETURN_WITHIN_S", default=5)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 
-# ---- pages of visitors who are not signed in (swarm_web.edge.page_cache)
-# After how long such a page is made anew; 0 makes each, as whoever works on a page wants it.
+# ---- pages of visitors who are not logged in (swarm_web.edge.page_cache)
+# The age at which a page is rendered again; 0 disables the cache, for work on pages.
 PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1.0)
 
-# ---- the public beacon of seasons that have one: servers of drand, all asked at once
+# ---- the public beacon of seasons that have one: drand servers, all queried at once
 BEACON_URLS = env.list("BEACON_URLS", default=list(swarm_tasks.beacon.BEACON_URLS))
 
 # ---- background work
-# Celery cannot keep its queue in a cluster, so then it needs a single server besides.
+# Celery does not support a cluster as its broker, so a cluster also needs a single server.
 CELERY_BROKER_URL = (
     env.str("CELERY_BROKER_URL")
     if REDIS_CLUSTER
@@ -189,25 +191,25 @@ CELERY_BROKER_URL = (
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
-# What a lost worker had taken comes back after so many seconds. No task runs that long, and one
-# that is done twice does no harm.
+# The seconds until a task of a lost worker is delivered again. No task runs that long, and all
+# tasks may safely run twice.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Verifier children of one worker process, some 115 MB each: they grade at once.
+# Verifier child processes per worker process, about 115 MB each; they grade in parallel.
 VERIFIER_CHILDREN = env.int("VERIFIER_CHILDREN", default=2)
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
 
-# ---- notifications of owners
-# For how long a node is missing before its owner is told.
+# ---- notifications to owners
+# The minutes that a node must be missing before its owner is notified.
 NOTIFICATION_SILENCE_MINUTES = env.float("NOTIFICATION_SILENCE_MINUTES", default=10.0)
 # Whether webhooks and ntfy servers may be in private networks, without TLS and on any port.
 NOTIFICATION_PRIVATE_TARGETS = env.bool("NOTIFICATION_PRIVATE_TARGETS", default=False)
 
 # ---- the read API
-# Requests that one address may make in a minute; 0 sets no limit.
+# Requests per minute and address; 0 means no limit.
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
-# Pages of other sites may read what is public, without cookies.
+# Pages of other sites may read public data, without cookies.
 CORS_URLS_REGEX = (
     r"^/(api/|downloads/|lab/[^/]+/[a-z]+\.|rounds/(\d+/[a-z]+|chain)\.|nodes/[-\w]+/badge\."
     r"|badge\.)"
@@ -216,8 +218,8 @@ CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")
 CORS_EXPOSE_HEADERS = ("ETag", "Last-Modified", "Retry-After", "Allow")
 
-# ---- static files: hashed names, compressed, served by the web process itself
-# Compressing takes half a minute of processor time: worth it once a deployment, not on each start.
+# ---- static files: hashed names, compressed, served by the web process
+# Compression takes half a minute of processor time: acceptable per deployment, not per start.
 STATIC_COMPRESSED = env.bool("STATIC_COMPRESSED", default=True)
 if DEBUG:
     _STATIC_BACKEND = "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -236,22 +238,23 @@ WHITENOISE_USE_FINDERS = DEBUG
 # Set here because Django's test runner turns DEBUG off: WhiteNoise would then list every file for
 # each test client.
 WHITENOISE_AUTOREFRESH = DEBUG
-# Wheels of the node client that /simple/ offers, so that a client matches its coordinator.
+# Wheels of the node client that /simple/ serves, so that a client matches its coordinator.
 DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
-# Where /simple/ sends pip for every other project, and /simple/cpu/ for torch; empty: nowhere.
+# The index to which /simple/ redirects pip for all other projects, and /simple/cpu/ for torch;
+# empty disables the redirect.
 PACKAGE_FALLBACK_URL = env.str("PACKAGE_FALLBACK_URL", default="https://pypi.org/simple/")
 PACKAGE_TORCH_CPU_URL = env.str(
     "PACKAGE_TORCH_CPU_URL", default="https://download.pytorch.org/whl/cpu/"
 )
 
 # ---- the lab
-# Folders whose sub-folders hold the published reports (swarm_web.lab), from the project's own.
+# Folders whose subfolders are published reports (swarm_web.lab); LAB_SHIPPED is the project's own.
 LAB_SHIPPED = BASE_DIR / "docs" / "lab"
 LAB_REPORTS = [BASE_DIR / folder for folder in env.list("LAB_REPORTS", default=["docs/lab"])]
 
-# ---- who may do what in a browser
-# The largest body of a request, in bytes (swarm_web.edge.body_limit). Nothing is uploaded, and the
-# largest form, a season with 64 tasks, stays far below it.
+# ---- limits and logins
+# The maximum size of a request body, in bytes (swarm_web.edge.body_limit). The site has no uploads,
+# and its largest form, a season with 64 tasks, is far smaller.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -266,9 +269,9 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "/account/login/"
 LOGIN_REDIRECT_URL = "/account/"
-# That page shows the message that one has signed out.
+# This page shows the message that the user has logged out.
 LOGOUT_REDIRECT_URL = "/account/login/"
-# Whether strangers may make accounts.
+# Whether visitors may create accounts.
 SIGN_UP = env.bool("SIGN_UP", default=True)
 # none, optional or mandatory; the last two need a mail server.
 ACCOUNT_EMAIL_VERIFICATION = env.str("EMAIL_VERIFICATION", default="none")
@@ -290,12 +293,12 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = SITE_NAME
-# Allow a code of the half minute before and after: clocks of phones differ.
+# Accept the codes of the half minute before and after, because phone clocks differ.
 MFA_TOTP_TOLERANCE = 1
-# Where no address is ever verified, an unverified one must not keep people from a second factor.
+# If addresses are never verified, an unverified one must not prevent a second factor.
 MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION == "none"
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
-# Sign-in by GitHub is offered where both are set: an OAuth app with the callback address
+# Login with GitHub is offered if both are set. The OAuth app needs the callback URL
 # SITE_URL/account/github/login/callback/.
 GITHUB_CLIENT_ID = env.str("GITHUB_CLIENT_ID", default="")
 GITHUB_CLIENT_SECRET = env.str("GITHUB_CLIENT_SECRET", default="")
@@ -305,7 +308,7 @@ if _GITHUB:
     SOCIALACCOUNT_PROVIDERS = {
         "github": {"APPS": [{"client_id": GITHUB_CLIENT_ID, "secret": GITHUB_CLIENT_SECRET}]}
     }
-# Nodes that one account may own, and how many it may make in an hour.
+# The number of nodes that an account may own, and may create per hour.
 NODES_PER_ACCOUNT = env.int("NODES_PER_ACCOUNT", default=64)
 NEW_NODES_PER_HOUR = env.int("NEW_NODES_PER_HOUR", default=20)
 
@@ -319,18 +322,18 @@ EMAIL_USE_SSL = _EMAIL.get("EMAIL_USE_SSL", False)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="murmuration@localhost")
 
-# ---- what a browser may do on a page
+# ---- content security policy
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
         "script-src": [SELF],
-        # Plotly lays its charts out with inline styles and fails without them.
+        # Plotly uses inline styles for layout and fails without them.
         "style-src": [SELF, UNSAFE_INLINE],
         "img-src": [SELF, "data:", "blob:"],
         "connect-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        # The form that starts a sign-in by GitHub is answered by a redirect.
+        # The form that starts a GitHub login is answered with a redirect.
         "form-action": [SELF, *(["https://github.com"] if _GITHUB else [])],
         "frame-ancestors": [NONE],
     }
@@ -339,7 +342,7 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_SSL_REDIRECT = HTTPS
-# Health checks come from inside, without TLS.
+# Health checks are internal and use no TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
@@ -351,7 +354,7 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
 # ---- language and time
 LANGUAGE_CODE = "en"
-# Each by its own name, as the switch in the header shows it.
+# Each in its own language, as the switch in the header shows it.
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文"), ("fa", "فارسی")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 LANGUAGE_COOKIE_NAME = "language"
@@ -378,7 +381,7 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
-        # uvicorn tells of every socket that comes or goes: thousands at a restart.
+        # uvicorn logs every opened and closed socket: thousands at a restart.
         "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
         "uvicorn.error": {"level": "WARNING"},
     },

@@ -1,1 +1,1 @@
-"""The leaderboard and what it is compared with, read by pages, API and nodes alike."""
+"""The leaderboard and its comparisons, read by pages, the API and nodes."""

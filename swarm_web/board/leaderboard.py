@@ -27,9 +27,9 @@ _UNTRAINED = (Standing.Remark.BASE,)
 
 @dataclass(frozen=True)
 class Filters:
-    """Which nodes are listed; empty texts ask for all.
+    """Which nodes are listed; empty values match all.
 
-    `arm` base lists untrained models, which are otherwise shown beside the others. `owner` is an
+    The `arm` base lists untrained models, otherwise shown with the others. `owner` is an
     account's name, `search` a part of the node's.
     """
 

@@ -1,6 +1,7 @@
-"""How nodes with different mixes of local and external rollouts score, within one model.
+"""Scores of nodes by their mix of local and external rollouts, within one model.
 
-The mix is what a node says that it trained on, not what it was told to; nobody assigned it.
+The mix is what a node reports that it trained on. It was not assigned, so differences may have
+other causes.
 """
 
 from dataclasses import dataclass
@@ -15,16 +16,16 @@ from swarm_record.stats import Interval, student_quantile
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 
-# Upper ends of the stretches of external shares; the first stretch is none at all.
+# Upper ends of the ranges of the external share; the first range is exactly 0.
 _ENDS = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Nodes whose share of external rollouts lies from `low` to `high`, both 0 for none.
+    """Nodes with a share of external rollouts from `low` to `high`, both 0 if they use none.
 
-    `deviation` is their mean distance from the model's mean score in the same rounds, as a fraction
-    of one, with Student's interval at 95 % over nodes; None for a single node.
+    `deviation` is the mean difference of their scores from the model's mean score in the same
+    rounds, in [-1, 1]; `interval` is its 95 % Student interval over nodes, None for a single node.
     """
 
     low: float
@@ -35,7 +36,7 @@ class Mix:
 
 
 def read_mixes(season: Season, model: str) -> list[Mix]:
-    """Return the mixes of a model's nodes with enough rounds, in one query, none external first."""
+    """Return the mixes of a model's nodes with enough rounds, in one query, by increasing share."""
     external = Cast("external_used", FloatField())
     rows = (
         Contribution.objects.filter(
@@ -60,7 +61,7 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
 
 
 def _stretch() -> Case:
-    """Return which stretch a share lies in: 0 for none, then one for each of _ENDS and the rest."""
+    """Return the index of a share's range: 0 for share 0, then by _ENDS."""
     ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_ENDS, start=1)]
     return Case(
         When(share=0, then=Value(0)),

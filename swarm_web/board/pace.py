@@ -1,7 +1,7 @@
-"""How fast rollouts flow: totals of a moment are noted in Redis, and compared a minute later.
+"""The rate of rollouts: totals are stored in Redis and compared with those of a minute ago.
 
-Nothing is counted for it where rollouts are exchanged. Who asks notes what there is, so the first
-answer after a quiet time has nothing to compare with.
+So the exchange of rollouts needs no extra counting. A reader stores the current totals, so the
+first reading after an idle time has nothing to compare with.
 """
 
 import logging
@@ -15,15 +15,15 @@ from swarm_web.core.store import sync_redis
 logger = logging.getLogger(__name__)
 
 SPAN_S = 60.0
-# Shorter spans would tell the chance of a moment.
+# Rates over shorter spans are mostly noise.
 _LEAST_SPAN_S = 5.0
-# Between two notes; a few seconds' worth is all that anybody asks for.
+# The interval between stored totals, which is short enough for readers.
 _NOTE_EVERY_S = 4.0
 _KEPT = 40
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """How many rollouts were given to and used by others so far; `at` is Unix seconds."""
+    """The rollouts given to and used by other nodes so far; `at` is Unix seconds."""
 
     at: float
     relayed: int
@@ -32,7 +32,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Pace:
-    """Rollouts a minute, measured over the last `seconds`."""
+    """Rollouts per minute, measured over the last `seconds`."""
 
     relayed: float
     used: float
@@ -40,7 +40,7 @@ class Pace:
 
 
 def note_totals(season_id: int, totals: Totals) -> Pace | None:
-    """Note a season's totals and return the pace up to now; None while it cannot be told."""
+    """Store a season's totals and return the current rate; None if it is unknown."""
     key = f"pace:{season_id}"
     try:
         client = sync_redis()

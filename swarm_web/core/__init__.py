@@ -1,1 +1,1 @@
-"""What every app of the site stands on: stores, messages between processes, counters, errors."""
+"""Shared code of all apps of the site: stores, messages between processes, counters, errors."""

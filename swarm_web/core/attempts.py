@@ -1,4 +1,4 @@
-"""Attempts that are counted in Redis and refused when there are too many: guesses, above all."""
+"""Limits on attempts, such as password guesses, counted in Redis."""
 
 import logging
 
@@ -13,8 +13,8 @@ logger = logging.getLogger(__name__)
 def count_attempt(key: str, *, most: int, period_s: int, code: str, message: str) -> None:
     """Count an attempt; the period begins with the first one.
 
-    Raises RequestError, with this code and message, when there are more than `most` in the period.
-    While Redis is away nobody is refused.
+    Raises RequestError, with this code and message, if there are more than `most` in the period.
+    While Redis is unavailable no attempt is refused.
     """
     try:
         with sync_redis().pipeline() as pipeline:

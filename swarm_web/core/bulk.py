@@ -1,4 +1,4 @@
-"""Writing many rows at once: Postgres' COPY, some ten times as fast as INSERT through the ORM."""
+"""Bulk inserts with Postgres' COPY, about ten times as fast as INSERT through the ORM."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,14 +9,14 @@ from psycopg import sql
 def copy_rows(
     model: type[models.Model], columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
-    """Append rows to a model's table inside the current transaction; JSON goes in as text.
+    """Append rows to a model's table in the current transaction; JSON values are given as text.
 
-    Columns that are not named take the database's defaults, so name all but the key.
+    Columns that are not named get the database's defaults, so name all but the key.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    # Made beforehand, so that the database does not wait for them in the middle of a statement.
+    # Computed first, so that the statement does not wait for them.
     ready = list(rows)
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
         for row in ready:

@@ -1,9 +1,9 @@
-"""Doorbells: tell every connected node or browser that something can be asked for.
+"""Doorbells: notify all connected nodes or browsers that new data is available.
 
-A ring is one Redis PUBLISH. Each web process subscribes once and hands the ring to its own
-sockets in a plain loop, because a channel layer's group send costs tens of times more per socket
-and drops messages silently (docs/decisions/0003-doorbells.md). A ring may be lost: whatever it
-announces can also be asked for.
+A ring is one Redis PUBLISH. Each web process subscribes once and passes rings to its own sockets in
+a plain loop, because a channel layer's group send costs tens of times more per socket and drops
+messages silently (docs/decisions/0003-doorbells.md). A ring may be lost, so all announced data can
+also be requested.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
-# Of a node's id: its token or its block changed, so look whether it may stay.
+# Payload: a node's id. Its token or block changed, so check whether it is still admitted.
 LOOK_AGAIN = "bus.look_again"
-# Of `[[node id, time in nanoseconds], ...]`: these nodes came to a web process.
+# Payload: `[[node id, time in nanoseconds], ...]`, the nodes that connected to a web process.
 ARRIVALS = "bus.arrivals"
 _RETRY_S = 1.0
 _CANCEL_AGAIN_S = 0.1
@@ -34,7 +34,7 @@ Listener = Callable[[str], None]
 
 
 def ring(topic: str, payload: str = "") -> None:
-    """Ring once the surrounding transaction has committed (at once outside of one)."""
+    """Ring after the surrounding transaction commits (immediately if there is none)."""
     transaction.on_commit(lambda: _publish(topic, payload))
 
 
@@ -47,14 +47,14 @@ def _publish(topic: str, payload: str) -> None:
     try:
         sync_redis().publish(topic, payload)
     except redis.exceptions.RedisError:
-        # The change itself is committed; listeners find it by asking.
+        # The change itself is committed, and listeners can request it.
         logger.warning("could not ring %s", topic, exc_info=True)
 
 
 class Switchboard:
-    """One subscription to all topics, fanned out to this process's listeners.
+    """One subscription to all topics, distributed to this process's listeners.
 
-    Listeners are called in the event loop and must not block: they hand the payload on.
+    Listeners are called in the event loop and must not block.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Switchboard:
         self._ready = asyncio.Event()
 
     async def listen(self, topic: str, listener: Listener) -> None:
-        """Call `listener(payload)` at each ring of `topic`, from before this returns."""
+        """Call `listener(payload)` for each ring of `topic`; subscribed when this returns."""
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
@@ -76,7 +76,7 @@ class Switchboard:
             del self._listeners[topic]
 
     async def _run(self) -> None:
-        """Subscribe, and again after each loss of Redis, for as long as anybody listens."""
+        """Subscribe, and resubscribe after Redis was lost, as long as there are listeners."""
         while self._listeners:
             try:
                 async with async_redis().pubsub() as pubsub:
@@ -87,7 +87,7 @@ class Switchboard:
                             self._hand_out(message["channel"].decode(), message["data"].decode())
             except redis.exceptions.RedisError:
                 logger.warning("lost the doorbells, retrying", exc_info=True)
-                # Sockets may be accepted meanwhile: they still can ask.
+                # Sockets may be accepted during this time, because nodes can still send requests.
                 self._ready.set()
                 await asyncio.sleep(_RETRY_S)
 
@@ -96,11 +96,11 @@ class Switchboard:
             try:
                 listener(payload)
             except (ValueError, msgspec.DecodeError) as problem:
-                # Another version of the site may ring in another way.
+                # Another version of the site may use another format.
                 logger.warning("could not read a ring of %s: %s", topic, problem)
 
     async def close(self) -> None:
-        """Stop listening to Redis."""
+        """Stop the subscription."""
         while self._task is not None and not self._task.done():
             # Repeated because redis-py can lose a cancellation that arrives while it connects.
             self._task.cancel()

@@ -1,7 +1,7 @@
-"""Counters of what went wrong or was dropped, for `/metrics` and the status page.
+"""Counters of refused and dropped items, for `/metrics` and the status page.
 
-One Redis hash holds them all, so that every process adds to the same numbers. Each web process
-collects its counts and adds them a moment later; while Redis is away they wait.
+One Redis hash holds them, so that all processes add to the same numbers. Each web process collects
+its counts and adds them shortly after; while Redis is unavailable it keeps them.
 """
 
 from collections import Counter, defaultdict
@@ -11,13 +11,13 @@ from swarm_web.core.event_loops import one_per_loop
 from swarm_web.core.store import async_redis, sync_redis
 from swarm_web.core.write_behind import WriteBehind
 
-# Requests and items of batches that were refused, by error code.
+# Refused requests and refused items of batches, by error code.
 REFUSED = "refused"
-# Handshakes of nodes by what became of them: `accepted`, `denied`.
+# Handshakes of nodes, by result: `accepted`, `denied`.
 CONNECTIONS = "connections"
-# Doorbells that a socket was too slow for: `dropped`.
+# Doorbells `dropped` because the socket was too slow.
 DOORBELLS = "doorbells"
-# Rollouts that the relay let go, by reason (`relay.hub`).
+# Rollouts that the relay evicted, by reason (`relay.hub`).
 RELAY = "relay"
 
 _KEY = "counters"
@@ -26,7 +26,7 @@ _PAUSE_S = 0.25
 
 
 class PendingCounts:
-    """What an event loop has counted and not written yet."""
+    """The counts of an event loop that are not written yet."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -60,14 +60,14 @@ def pending_counts() -> PendingCounts:
 
 
 def count(name: str, code: str, *, by: int = 1) -> None:
-    """Add to one counter; in an event loop."""
+    """Add to a counter. Call this in an event loop."""
     pending_counts().add(f"{name}{_SEPARATOR}{code}", by)
 
 
 def read_all() -> dict[str, dict[str, int]]:
     """Return all counters as `{name: {code: count}}`. Raises redis.exceptions.RedisError."""
     counters: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    # The client decodes nothing unless it is told to.
+    # The client does not decode by default.
     stored = cast("dict[bytes, bytes]", sync_redis().hgetall(_KEY))
     for field, total in sorted(stored.items()):
         name, code = field.decode().split(_SEPARATOR, 1)

@@ -1,9 +1,8 @@
-"""Values of the public beacon, from the servers of drand in the setting BEACON_URLS.
+"""Fetches values of the public beacon from the drand servers in the setting BEACON_URLS.
 
-All servers are asked at once and the first good answer counts, so one that hangs delays nobody.
-Each is asked in a thread of its own that nobody waits for: whatever a server does, the worker goes
-on after ANSWER_WITHIN_S. A server whose thread still hangs is not asked again: threads do not pile
-up.
+All servers are queried at once and the first valid answer is used, so a server that hangs causes no
+delay. Each query runs in its own thread, which is not joined: in any case the worker continues
+after ANSWER_WITHIN_S. A server whose thread still hangs is skipped, so threads do not accumulate.
 """
 
 import logging
@@ -19,7 +18,7 @@ from django.conf import settings
 from swarm_tasks.beacon import MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 ANSWER_WITHIN_S = 2.0
-# A thread waits longer for each part of an answer than anybody waits for the thread.
+# A thread's timeout for each part of an answer exceeds the wait for the thread.
 _PATIENCE_FACTOR = 2
 
 logger = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ _asked: set[str] = set()
 
 
 def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
-    """Return the value of a beacon; None if no server gives it, and then the log says why."""
+    """Return the value of a beacon; log the reasons and return None if no server returns it."""
     urls = [url.rstrip("/") for url in settings.BEACON_URLS]
     answers = SimpleQueue[Answer]()
     for url in urls:
@@ -59,7 +58,7 @@ def _take_first(answers: SimpleQueue[Answer], urls: Sequence[str]) -> BeaconValu
 
 
 def _ask(url: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
-    """Put what a server answers into the queue: the value, or what is wrong with it."""
+    """Put a server's answer into the queue: the value or an error message."""
     _asked.add(url)
     try:
         answer = _fetch(f"{url}/{beacon.path}", beacon)
@@ -70,7 +69,7 @@ def _ask(url: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
 
 def _fetch(address: str, beacon: Beacon) -> Answer:
     try:
-        # The address is the operator's own setting.
+        # The address comes from the operator's settings.
         with urlopen(Request(address), timeout=_PATIENCE_FACTOR * ANSWER_WITHIN_S) as response:
             raw = response.read(MAX_VALUE_BYTES)
         return read_value(raw, beacon=beacon)

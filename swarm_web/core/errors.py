@@ -1,6 +1,4 @@
-"""Refusals of HTTP requests: one JSON shape, `{code, message, fix}`; browsers get it as a page.
-
-    RequestError          a request cannot be answered as it was asked
+"""Errors of HTTP requests: JSON `{code, message, fix}`, or a page with the same for browsers.
 
 Codes are dotted strings that never change their meaning, as on the node socket
 (`swarm_protocol.errors`).
@@ -19,9 +17,9 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 class RequestError(Exception):
-    """A request cannot be answered: `code` and `message` say why, `fix` what helps.
+    """A request cannot be answered: `code` and `message` state why, `fix` what to do.
 
-    `retry_after_s` tells, where that helps, in how many seconds the same request may be sent again.
+    `retry_after_s`, if set, is the seconds after which the same request may be repeated.
     """
 
     def __init__(
@@ -41,12 +39,12 @@ class RequestError(Exception):
         self.retry_after_s = retry_after_s
 
     def body(self) -> dict[str, str]:
-        """Return what the client reads."""
+        """Return the JSON body of the response."""
         return {"code": self.code, "message": self.message, "fix": self.fix}
 
 
 def answer_refusals(view: View[Rest]) -> View[Rest]:
-    """Turn a RequestError of the view into a page for browsers, and JSON for everything else."""
+    """Turn a RequestError of the view into a page for browsers, and JSON for other clients."""
 
     @wraps(view)
     def answered(
@@ -61,7 +59,7 @@ def answer_refusals(view: View[Rest]) -> View[Rest]:
 
 
 def _answer(request: HttpRequest, refusal: RequestError) -> HttpResponseBase:
-    # A program that takes anything gets what programs read: JSON comes first of equals.
+    # JSON is first, so that clients that accept anything get it.
     response: HttpResponseBase
     if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
         response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)

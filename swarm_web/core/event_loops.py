@@ -1,4 +1,4 @@
-"""One object for each event loop.
+"""One object per event loop.
 
 asyncio's objects belong to the loop that they were created in. A web process has one loop; tests
 and management commands have several.
@@ -14,9 +14,9 @@ Made = TypeVar("Made")
 
 
 def one_per_loop(make: Callable[[], Made]) -> Callable[[], Made]:
-    """Let a function create its object once in each running event loop, and return it again after.
+    """Call `make` once per event loop, and return the same object in later calls.
 
-    Objects are dropped with their loops. Call the function in an event loop.
+    Objects are dropped with their loops. Call the decorated function in an event loop.
     """
     made: WeakKeyDictionary[asyncio.AbstractEventLoop, Made] = WeakKeyDictionary()
 

@@ -1,7 +1,7 @@
 """Keyset pagination: a page begins after the key of a row, not after a number of rows.
 
-Rows that come or go in the meantime do not move the others, the last page costs what the first one
-does, and all visitors of a page ask for the same rows.
+Rows added or removed between requests do not shift the others, the last page costs as much as the
+first, and all visitors of a page request the same rows.
 """
 
 import base64
@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 LARGEST = 2**63 - 1
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
-# Parts of keys, as far as the database understands them.
+# Types of key parts, limited to what the database accepts.
 KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 KeyMoment = Annotated[datetime, msgspec.Meta(tz=True)]
 KeyText = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
@@ -38,13 +38,13 @@ class KeyColumn:
 
     @property
     def order(self) -> OrderBy:
-        """The column's part of ORDER BY."""
+        """The column's expression in ORDER BY."""
         return OrderBy(F(self.name), descending=self.descending, nulls_last=self.nulls_last or None)
 
     def after(self, value: object) -> Q:
         """Return the condition that a row's value comes after this one."""
         if value is None:
-            return Q(pk__in=())  # Nulls come last.
+            return Q(pk__in=())  # nulls are last
         later = Q(**{f"{self.name}__{'lt' if self.descending else 'gt'}": value})
         return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
 
@@ -55,7 +55,7 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class KeysetPage(Generic[Row]):
-    """Rows of a page; `next` is the key after which the following page begins, None on the last."""
+    """Rows of a page; `next` is the key after which the next page begins, None on the last one."""
 
     rows: list[Row]
     next: Key | None
@@ -64,8 +64,8 @@ class KeysetPage(Generic[Row]):
 class Keyset:
     """An order of rows; the key of a row is the tuple of its columns' values, and is unique.
 
-    Columns are given as for `order_by`, or as a KeyColumn. `kind` is the type of keys, for those
-    that come back from a client: one number if nothing else is said.
+    Columns are given as for `order_by`, or as a KeyColumn. `kind` is the type that keys sent by
+    clients are decoded to, by default one number.
     """
 
     def __init__(self, *columns: str | KeyColumn, kind: Any = tuple[KeyNumber]) -> None:
@@ -92,7 +92,7 @@ class Keyset:
         return KeysetPage(shown, self.key_of(shown[-1]) if len(found) > limit else None)
 
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
-        """Return the key after which the page ends at `key`; () is the first page.
+        """Return the key after which the page that ends at `key` begins; () is the first page.
 
         None if no row comes before the page that begins after `key`.
         """
@@ -105,7 +105,7 @@ class Keyset:
         return self.key_of(found[limit]) if len(found) > limit else ()
 
     def _lies_after(self, key: Key) -> Q:
-        """Return the condition of rows after a key: by the first column in which they differ."""
+        """Return the condition that rows come after a key, by the first column that differs."""
         condition, same = Q(), Q()
         for column, value in zip(self.columns, key, strict=True):
             condition |= same & column.after(value)
@@ -127,7 +127,7 @@ def _read_column(column: str | KeyColumn) -> KeyColumn:
     return KeyColumn(column.removeprefix("-"), descending=column.startswith("-"))
 
 
-# ---- keys in addresses
+# ---- keys in URLs
 
 
 def encode_key(key: object) -> str:
@@ -145,14 +145,14 @@ def decode_key(text: str, kind: type[Decoded]) -> Decoded:
 
 
 def encode_numbers(*numbers: int) -> str:
-    """Return whole numbers as text that people can read: `120`, or `17-4`."""
+    """Return whole numbers as readable text: `120`, or `17-4`."""
     return "-".join(map(str, numbers))
 
 
 def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
     """Return the numbers that `encode_numbers` wrote. Raises ValueError.
 
-    What is larger than any key counts as the largest.
+    Numbers above the largest key are replaced by it.
     """
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):

@@ -1,10 +1,10 @@
-"""Log filters: one line now and then for what the log would otherwise repeat, without tracebacks.
+"""Log filters that replace repeated tracebacks with occasional single lines.
 
-- `OutageFilter`: Postgres or Redis is away. Everything that needs a store fails meanwhile, each
-  time with a hundred lines of traceback. What matters is that the store is away, and since when.
-- `RefusalFilter`: a request was refused. Anybody can send such requests, with as long an address
-  as the server reads. Django logs some with a traceback, uvicorn as warnings or errors; none is a
-  fault of the site, so they are logged at the level INFO.
+- `OutageFilter`: Postgres or Redis is unavailable. All code that needs the store fails, each time
+  with a traceback of a hundred lines, but only the outage and its start matter.
+- `RefusalFilter`: a request was refused. Anyone can send such requests, with a URL as long as the
+  server reads. Django logs some with a traceback, uvicorn as warnings or errors. None is a fault of
+  the site, so they are logged at level INFO.
 """
 
 import logging
@@ -20,10 +20,10 @@ EVERY_S = 5.0
 
 
 class SpacedFilter(logging.Filter):
-    """Write records that `shorten` knows as one line each, for the handler it is put on.
+    """Writes records that `shorten` recognises as one line each, for the handler it is added to.
 
     Each place in the code writes at most one line every `every_s` seconds, with the number of
-    suppressed records. `clock` counts seconds.
+    suppressed records. `clock` returns seconds.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class SpacedFilter(logging.Filter):
         self._suppressed: dict[tuple[str, int], int] = {}
 
     def shorten(self, record: logging.LogRecord) -> str | None:
-        """Return the line in the place of a record; None for one that is written as it is."""
+        """Return the line that replaces a record; None leaves the record unchanged."""
         raise NotImplementedError
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the record is written, which may shorten it."""
+        """Return whether to write the record; may shorten it."""
         line = self.shorten(record)
         if line is None:
             return True
@@ -57,11 +57,11 @@ class SpacedFilter(logging.Filter):
 
 
 def first_line(text: str) -> str:
-    """Return the first line that says something."""
+    """Return the first nonblank line."""
     return text.strip().partition("\n")[0]
 
 
-# How clients say that a store is away.
+# Errors that clients raise if a store is unavailable.
 AWAY = (
     db.OperationalError,
     db.InterfaceError,
@@ -74,10 +74,10 @@ AWAY = (
 
 
 class OutageFilter(SpacedFilter):
-    """Turn the traceback of a store that is away into one line."""
+    """Replace the traceback of an unavailable store with one line."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
-        """Say what failed, and why."""
+        """Return what failed, and why."""
         problem = record.exc_info[1] if record.exc_info else None
         if not isinstance(problem, AWAY):
             return None
@@ -87,7 +87,7 @@ class OutageFilter(SpacedFilter):
 
 _LONGEST_LINE = 200
 _UVICORN = {
-    # Told of every handshake that is answered by HTTP, as `swarm_web.gateway.denial` does
+    # Logged for every handshake that is answered by HTTP, as `swarm_web.gateway.denial` does
     # (https://github.com/Kludex/uvicorn/pull/3138).
     "ASGI callable returned without completing handshake.": "A websocket handshake was refused.",
     "Invalid HTTP request received.": "What came is no HTTP request.",
@@ -96,23 +96,23 @@ _UVICORN = {
 
 
 class RefusalFilter(SpacedFilter):
-    """Turn what is logged of a refused request into one line at the level INFO."""
+    """Write each record of a refused request as one line at level INFO."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the record is written: refusals only where INFO is."""
+        """Return whether to write the record: refusals only if INFO is enabled."""
         if not _is_refusal(record):
             return True
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
         return logging.root.isEnabledFor(logging.INFO) and super().filter(record)
 
     def shorten(self, record: logging.LogRecord) -> str:
-        """Say what was refused."""
+        """Return what was refused."""
         said = record.getMessage()
         return first_line(_UVICORN.get(said, said))[:_LONGEST_LINE]
 
 
 def _is_refusal(record: logging.LogRecord) -> bool:
-    """Tell whether Django answered 4xx, which it notes on the record, or uvicorn refused."""
+    """Return whether Django answered 4xx, which it sets on the record, or uvicorn refused."""
     if record.name == "uvicorn.error":
         return record.msg in _UVICORN
     return 400 <= getattr(record, "status_code", 500) < 500

@@ -1,7 +1,7 @@
-"""What each node was refused lately, by code, so that its page can name the last error and its fix.
+"""Recent refusals of each node by code, so that its page can show the last error and its fix.
 
-A hash and a text in Redis for each node; both are forgotten a week after the last refusal. Each web
-process collects what it refuses and writes it a moment later; while Redis is away it waits.
+Each node has a hash and a text in Redis; both expire a week after the last refusal. Each web
+process collects refusals and writes them shortly after; while Redis is unavailable it keeps them.
 """
 
 import logging
@@ -24,7 +24,7 @@ _PAUSE_S = 0.25
 
 
 class LastRefusal(msgspec.Struct, frozen=True):
-    """A refusal's code and message, as the node was told them."""
+    """A refusal's code and message, as sent to the node."""
 
     code: str
     message: str
@@ -33,14 +33,14 @@ class LastRefusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Refusals:
-    """How often a node was refused by code, and what it was refused last."""
+    """The number of a node's refusals by code, and the last one."""
 
     counts: dict[str, int]
     last: LastRefusal | None
 
 
 class PendingRefusals:
-    """What an event loop has noted and not written yet."""
+    """The refusals of an event loop that are not written yet."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[int, str]] = Counter()
@@ -50,7 +50,7 @@ class PendingRefusals:
         self.close = self._writer.close
 
     def note(self, node_id: int, refusal: LastRefusal) -> None:
-        """Note that a node was refused something."""
+        """Record a refusal of a node."""
         self._counts[node_id, refusal.code] += 1
         self._last[node_id] = refusal
         self._writer.wake()
@@ -77,20 +77,20 @@ class PendingRefusals:
 
 @one_per_loop
 def pending_refusals() -> PendingRefusals:
-    """Return what the running event loop has noted."""
+    """Return the running event loop's unwritten refusals."""
     return PendingRefusals()
 
 
 def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
-    """Note that a node was refused something; in an event loop."""
+    """Record a refusal of a node. Call this in an event loop."""
     pending_refusals().note(node_id, LastRefusal(code, message, now))
 
 
 def read_refusals(node_id: int) -> Refusals | None:
-    """Return what a node was refused; None while Redis is away."""
+    """Return a node's refusals; None while Redis is unavailable."""
     counts, last = _keys(node_id)
     try:
-        # The client decodes nothing unless it is told to.
+        # The client does not decode by default.
         stored = cast("dict[bytes, bytes]", sync_redis().hgetall(counts))
         told = cast("bytes | None", sync_redis().get(last))
     except redis.exceptions.RedisError:

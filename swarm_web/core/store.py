@@ -1,7 +1,7 @@
 """Connections to Redis (or Valkey): one pool per process, and per event loop for async code.
 
-Blocking pools: when all connections are in use a caller waits instead of failing. With
-REDIS_CLUSTER the store is a cluster (swarm_web.core.store_cluster); Celery's queue never is.
+The pools block: if all connections are in use a caller waits instead of failing. With REDIS_CLUSTER
+the store is a cluster (swarm_web.core.store_cluster); Celery's queue never is.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ _POOL_SIZE = 32
 def sync_redis() -> redis.Redis:
     """Return this process's client for code outside an event loop.
 
-    Raises redis.exceptions.RedisError when the store is a cluster that cannot be reached.
+    Raises redis.exceptions.RedisError if the store is a cluster that cannot be reached.
     """
     if settings.REDIS_CLUSTER:
         return connect_cluster(settings.REDIS_URL, connections=_POOL_SIZE)

@@ -1,7 +1,8 @@
-"""Redis's clock, by which processes on several machines compare when something happened.
+"""Redis's clock, which processes on several machines use to compare times.
 
-Their own clocks differ, and one that is behind would let a node's earlier connection win, or a copy
-of a rollout be older than the original. Until Redis has told its time this machine's clock counts.
+The machines' own clocks differ. With one that is slow, a node's earlier connection could replace a
+later one, or a copy of a rollout could seem older than the original. Until Redis has returned its
+time, this machine's clock is used.
 """
 
 import time
@@ -13,12 +14,13 @@ import redis.asyncio
 from swarm_web.core.event_loops import one_per_loop
 from swarm_web.core.store import async_redis
 
-# The quickest answer of so many says most exactly how far the clocks are apart.
+# The number of answers kept; the fastest one gives the most exact offset.
 _REMEMBERED = 16
-# Clocks that are further apart than their answers allow: one was set, or another server took over.
+# A larger difference than the answers allow means that a clock was set, or another server took
+# over.
 _SET_NS = 50_000_000
 _SECOND_NS = 1_000_000_000
-# A script, because in a cluster its key says which server answers.
+# A script, because in a cluster its key determines which server answers.
 _TIME = "return redis.call('TIME')"
 _KEY = "store:clock"
 
@@ -29,7 +31,7 @@ class _Answer(NamedTuple):
 
 
 class StoreClock:
-    """What one event loop knows of Redis's clock; it measures against the monotonic one."""
+    """One event loop's estimate of Redis's clock, relative to the monotonic clock."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._time = client.register_script(_TIME)
@@ -46,7 +48,7 @@ class StoreClock:
         return (self.now_ns() - time.time_ns()) / _SECOND_NS
 
     async def ask(self) -> None:
-        """Ask Redis for its time. Raises what the client raises."""
+        """Request Redis's time. Raises the client's errors."""
         asked = time.monotonic_ns()
         seconds, microseconds = cast("list[bytes]", await self._time([_KEY]))
         took = time.monotonic_ns() - asked
@@ -61,5 +63,5 @@ class StoreClock:
 
 @one_per_loop
 def store_clock() -> StoreClock:
-    """Return the running event loop's."""
+    """Return the running event loop's clock."""
     return StoreClock(async_redis())

@@ -1,9 +1,9 @@
-"""A cluster of Valkey (or Redis) as the store, behind the same commands as a single server.
+"""A cluster of Valkey (or Redis) as the store, with the same commands as a single server.
 
-A cluster takes a command only if all its keys are in one slot, and so with scripts and
-transactions. Keys that are used together share a hash tag, the part in braces: `{alive}:worker`
-and `{alive}:clock` are in the slot of `alive`. Pipelines without a transaction may hold keys of
-many slots: the client sends each node its part (docs/decisions/0042-cluster-and-pooler.md).
+A cluster accepts a command, script or transaction only if all its keys are in one slot. Keys that
+are used together share a hash tag, the part in braces: `{alive}:worker` and `{alive}:clock` are in
+the slot of `alive`. Pipelines without a transaction may use keys of many slots: the client sends
+each node its part (docs/decisions/0042-cluster-and-pooler.md).
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 from redis.exceptions import ClusterError, RedisClusterException
 
-# The async client's pool for each node does not wait for a free connection, it raises. More than a
-# process uses at once, and so few that eight processes stay below a server's limit of 10,000.
+# The async client's pool of each node raises an error if no connection is free. The limit is above
+# what a process uses at once, and low enough that eight processes stay below a server's limit of
+# 10,000.
 _MOST_CONNECTIONS = 1024
-# By default a command for a server that is gone is tried for three seconds, during which whoever
-# waits for it is not served. A single server that is gone is an error at once.
+# By default a command to a server that is down is retried for three seconds, which delays callers.
+# For a single server it fails immediately.
 _RETRIES = 1
 _PAUSE_S = 0.05
 
@@ -30,7 +31,7 @@ _PAUSE_S = 0.05
 def connect_cluster(url: str, *, connections: int) -> redis.Redis:
     """Return a client of the cluster that the node at `url` belongs to.
 
-    It connects at once. Raises redis.exceptions.ClusterError when no node can be reached.
+    It connects immediately. Raises redis.exceptions.ClusterError if no node can be reached.
     """
     client = _Cluster.from_url(
         url,
@@ -43,7 +44,7 @@ def connect_cluster(url: str, *, connections: int) -> redis.Redis:
 
 
 def connect_cluster_async(url: str) -> redis.asyncio.Redis:
-    """Return the same for the running event loop; it connects with the first command."""
+    """Return a client of the cluster for the running event loop; the first command connects."""
     client = _AsyncCluster.from_url(
         url,
         max_connections=_MOST_CONNECTIONS,
@@ -54,9 +55,9 @@ def connect_cluster_async(url: str) -> redis.asyncio.Redis:
 
 @contextmanager
 def _as_redis_error() -> Iterator[None]:
-    """Turn what the clients raise when they find no node into a RedisError, which it is not.
+    """Convert the clients' error for "no node found" to a RedisError, which it is not.
 
-    Whoever goes on while a single server is away would fail while a cluster is.
+    Otherwise code that handles the loss of a single server would fail with a cluster.
     """
     try:
         yield
@@ -82,7 +83,7 @@ class _Cluster(redis.cluster.RedisCluster):
     def pipeline(self, *args: Any, **kwargs: Any) -> redis.cluster.ClusterPipeline:
         pipeline: redis.cluster.ClusterPipeline
         pipeline = super().pipeline(*args, **kwargs)  # type: ignore[no-untyped-call]
-        # The library has no setting for the class of its pipelines.
+        # The library has no setting for the pipeline class.
         pipeline.__class__ = _Pipeline
         return pipeline
 
@@ -95,7 +96,7 @@ class _AsyncPipeline(redis.asyncio.cluster.ClusterPipeline):
 
 class _AsyncPubSub(redis.asyncio.cluster.ClusterPubSub):
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        # The library looks for the node of the topic before it has looked for the cluster.
+        # The library looks up the topic's node before it has found the cluster.
         await self.cluster.initialize()
         return await super().execute_command(*args, **kwargs)
 

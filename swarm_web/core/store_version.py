@@ -1,4 +1,4 @@
-"""Whether Redis (or Valkey) is new enough: asked before a process begins to work."""
+"""Checks that Redis (or Valkey) is new enough before a process starts to work."""
 
 import logging
 
@@ -7,18 +7,18 @@ import redis.exceptions
 
 logger = logging.getLogger(__name__)
 
-# Tried rather than read from a version: forks and services number theirs in their own ways.
+# The commands are tried, because forks and services have their own version numbers.
 _PROBE = "store:probe"
-# How servers answer a command or an option that they do not know; other refusals say nothing.
+# How servers refuse an unknown command or option; other errors are inconclusive.
 _UNKNOWN = ("syntax error", "unknown command", "wrong number of arguments")
 
 
 class StoreTooOldError(Exception):
-    """The store lacks commands that the site needs; the text says what to do."""
+    """The store lacks commands that the site needs; the text states what to do."""
 
 
 async def check_store(client: redis.asyncio.Redis) -> None:
-    """Raise StoreTooOldError if the store is too old; one that is away is not."""
+    """Raise StoreTooOldError if the store is too old; do not raise if it is unreachable."""
     try:
         await client.xtrim(_PROBE, minid="0-1")
         await client.lpop(_PROBE, 1)

@@ -1,4 +1,4 @@
-"""The verifier children of this process: started when first needed, ended with the process."""
+"""The verifier child processes of this process: started on first use, stopped with it."""
 
 import atexit
 from functools import cache
@@ -10,7 +10,7 @@ from swarm_tasks.pool import VerifierPool
 
 @cache
 def process_verifier() -> VerifierPool:
-    """Return the verifiers of this process."""
+    """Return this process's verifiers."""
     verifier = VerifierPool(settings.VERIFIER_CHILDREN)
     atexit.register(verifier.close)
     return verifier

@@ -1,4 +1,4 @@
-"""Writes that may wait a moment: collected in memory, and written together soon after."""
+"""Deferred writes: data is collected in memory and written together shortly after."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from django import db
 
 logger = logging.getLogger(__name__)
 
-# What a store raises while it is away; the next attempt may succeed. A Postgres that may only be
-# read, such as a standby that takes over, raises an InternalError.
+# Errors of a store that is unavailable; the next attempt may succeed. A read-only Postgres, such as
+# a standby during a failover, raises an InternalError.
 STORE_ERRORS = (
     *(db.OperationalError, db.InterfaceError, db.InternalError),
     redis.exceptions.RedisError,
@@ -19,11 +19,11 @@ _RETRY_S = 2.0
 
 
 class WriteBehind:
-    """Calls `write` soon after `wake`, once for everything that was collected until then.
+    """Calls `write` shortly after `wake`, once for everything collected by then.
 
-    `write` takes what its owner has collected, and puts it back when it fails; it is then called
-    again after a pause. One for an event loop. `close` writes what is left, so a clean stop loses
-    nothing; a process that is killed loses what it collected in the last `pause_s` seconds.
+    `write` takes the data that its owner has collected, and puts it back if it fails; it is then
+    retried after a pause. Use one per event loop. `close` writes the remaining data, so a clean
+    stop loses nothing; a killed process loses the data of the last `pause_s` seconds.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], *, pause_s: float, name: str) -> None:
@@ -34,7 +34,7 @@ class WriteBehind:
         self._writing = asyncio.Lock()
 
     def wake(self) -> None:
-        """Have what was collected written soon."""
+        """Schedule a write of the collected data."""
         if self._due is None:
             self._due = asyncio.create_task(self._write_later())
 
@@ -44,7 +44,7 @@ class WriteBehind:
             await self._write()
 
     async def close(self) -> None:
-        """Stop, and write what is left; log it where that fails."""
+        """Stop, and write the remaining data; log a failure."""
         if self._due is not None:
             self._due.cancel()
             await asyncio.wait([self._due])
@@ -52,14 +52,14 @@ class WriteBehind:
         try:
             await self.flush()
         except Exception:
-            # An edge: whatever is wrong here, what others collected is still written.
+            # An edge: a failure here must not prevent other writers from writing.
             logger.exception("%s: what was collected last is lost", self._name)
 
     async def _write_later(self) -> None:
         pause_s = self._pause_s
         while True:
             await asyncio.sleep(pause_s)
-            # Anything that is collected from here on needs another call.
+            # Data collected from here on needs another call.
             self._due = None
             try:
                 await self.flush()
@@ -67,6 +67,6 @@ class WriteBehind:
             except STORE_ERRORS:
                 logger.warning("%s: could not write, retrying", self._name, exc_info=True)
             if self._due is not None:
-                return  # woken meanwhile: that call writes everything
+                return  # `wake` was called; that task writes everything
             self._due = asyncio.current_task()
             pause_s = _RETRY_S

@@ -1,1 +1,1 @@
-"""What stands between visitors and the apps: limits of requests, and caches of pages."""
+"""The layer between visitors and the apps: request limits and page caches."""

@@ -1,8 +1,9 @@
-"""Who asks: the address that limits are counted by.
+"""The client address that limits are counted by.
 
-Each proxy in front of the site appends the address that it was asked from to X-Forwarded-For. So
-with TRUSTED_PROXIES of them the visitor's is that many from the right; what stands left of it the
-visitor may have written. With none the header is not read, and the address is the connection's.
+Each proxy in front of the site appends the address of its client to X-Forwarded-For. So with
+TRUSTED_PROXIES proxies the visitor's address is at that position from the right; the visitor may
+have forged those to its left. With none the header is ignored, and the connection's address is
+used.
 """
 
 from collections.abc import Iterable
@@ -11,19 +12,19 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from django.conf import settings
 from django.http import HttpRequest
 
-# Whoever has one address of IPv6 usually has such a network of them.
+# A client with one IPv6 address usually controls a network of this size.
 _IPV6_PREFIX = 64
 
 
 def network_of_request(request: HttpRequest) -> str:
-    """Return what is counted together with a request of Django."""
+    """Return the network that a Django request is counted under."""
     told = request.META.get
     peer, forwarded = told("REMOTE_ADDR", ""), told("HTTP_X_FORWARDED_FOR", "")
     return name_network(_find_address(peer, forwarded))
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return what is counted together with a connection, by an ASGI scope's client and headers."""
+    """Return the network that a connection is counted under, from an ASGI scope's values."""
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
 
@@ -43,7 +44,7 @@ def _strip_port(address: str) -> str:
 
 
 def name_network(address: str) -> str:
-    """Return what is counted together: an address of IPv4, a /64 network of IPv6."""
+    """Return the unit that is counted: an IPv4 address or an IPv6 /64 network."""
     try:
         known = ip_address(address)
     except ValueError:

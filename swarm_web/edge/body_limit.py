@@ -1,9 +1,9 @@
-"""Request bodies that are larger than anything the site takes are refused while they come.
+"""Refuses request bodies that are larger than the site accepts, while they arrive.
 
-Django writes a whole body to a file before it looks at the request, so its own limits come too
-late. This ASGI application around it counts: a body that declares its length is refused before it
-is read, one in chunks (RFC 9112, 7.1) when it has grown too large. What a client still sends is
-thrown away by the server, so that it gets to read why.
+Django writes the whole body to a file before it handles the request, so its own limits apply too
+late. This ASGI middleware counts: a body with a declared length is refused before it is read, one
+in chunks (RFC 9112, 7.1) once it is too large. The server discards the rest of the body, so that
+the client can read the response.
 """
 
 import json
@@ -20,10 +20,10 @@ class BodyLimit:
         self._application, self._most = application, most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the application answer, or refuse."""
-        # The server has read this number too, or it would not know where the body ends.
+        """Call the application, or refuse the request."""
+        # The server has parsed this number too, to find the end of the body.
         digits = dict(scope["headers"]).get(b"content-length", b"")
-        # It may have leading zeros, more of them than Python reads.
+        # It may have more leading zeros than Python parses.
         declared = int(digits.lstrip(b"0") or 0)
         came = 0
 
@@ -31,7 +31,7 @@ class BodyLimit:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
-            # Django drops what it has of the body of a client that went away, and does not answer.
+            # Django discards the body of a client that disconnects, and does not respond.
             return message if came <= self._most else {"type": "http.disconnect"}
 
         if declared <= self._most:

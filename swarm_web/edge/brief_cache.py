@@ -1,4 +1,4 @@
-"""What a moment's visitors have in common is read once for all of them, in each process."""
+"""A short-lived cache in each process, for data that all visitors share."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,10 +11,11 @@ T = TypeVar("T")
 
 
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
-    """Return what was made under this key in the last PAGE_CACHE_SECONDS, or make it now.
+    """Return the value made for this key in the last PAGE_CACHE_SECONDS, or make it now.
 
-    The key may be any text. Only for what pages may be that late with anyway
-    (swarm_web.edge.page_cache): never for what the live socket sends, which nothing would correct.
+    The key may be any text. Use this only for data that pages may show that late anyway
+    (swarm_web.edge.page_cache), never for what the live socket sends, because nothing would correct
+    it.
     """
     digest = hashlib.sha256(key.encode()).hexdigest()
     return cast(

@@ -1,9 +1,9 @@
-"""How often somebody may try to sign in with a password: counted by address and by name, in Redis.
+"""Limits on password logins, counted in Redis by address and by name.
 
-An attempt counts before the password is looked at, so that many at once are no way around. What is
-refused because of its address does not count for the name: one address alone cannot keep an
-operator out. An attempt with the right password does not count afterwards; allauth limits the codes
-of a second factor, which follow it. While Redis is away nobody is refused.
+An attempt is counted before the password is checked, so that simultaneous attempts cannot bypass
+the limit. An attempt refused for its address does not count for the name: a single address cannot
+lock an operator out. An attempt with the right password is subtracted afterwards; allauth limits
+the second-factor codes that follow it. While Redis is unavailable no attempt is refused.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ logger = logging.getLogger(__name__)
 MOST_OF_ADDRESS = 10
 MOST_OF_NAME = 30
 PERIOD_S = 300
-# Challenges for passkeys that an address may ask for: each is kept, in a session of its own.
+# The passkey challenges that an address may request: each is stored in its own session.
 MOST_CHALLENGES = 30
-# The longest name that the sign-in form looks up.
+# The longest name that the login form looks up.
 LONGEST_NAME = 254
 
 Login = Callable[[HttpRequest], HttpResponseBase]
 
 
 def limit_logins(login: Login) -> Login:
-    """Refuse attempts at a login view that come too often, before the view sees them."""
+    """Refuse attempts at a login view that exceed the limits, before the view is called."""
 
     @wraps(login)
     @answer_refusals
@@ -57,7 +57,7 @@ def limit_logins(login: Login) -> Login:
 
 
 def limit_challenges(view: Login) -> Login:
-    """Refuse requests at allauth's view for passkeys that come too often from one address."""
+    """Limit requests of one address to allauth's passkey view."""
 
     @wraps(view)
     @answer_refusals
@@ -69,9 +69,9 @@ def limit_challenges(view: Login) -> Login:
 
 
 def read_name(sent: str) -> str:
-    """Return a user name or e-mail address as one of the spellings that find the same account.
+    """Return one spelling for all user names or e-mail addresses that find the same account.
 
-    Names longer than the form accepts stay as they are: normalising many combining marks takes
+    Names longer than the form accepts are not normalised: with many combining marks that takes
     quadratic time and blocks the whole process.
     """
     return (UsernameField(max_length=LONGEST_NAME).to_python(sent) or "").casefold()
@@ -88,7 +88,7 @@ def _count(key: str, *, most: int) -> None:
 
 
 def _take_back(*keys: str) -> None:
-    """Subtract the attempt; earlier ones count on, or one's own account would clear guesses."""
+    """Subtract this attempt only, or a login to one's own account would clear earlier guesses."""
     try:
         with sync_redis().pipeline() as pipeline:
             for key in keys:

@@ -1,12 +1,12 @@
-"""Pages of anonymous visitors are kept for a moment: in a rush each is made once for everyone.
+"""A short-lived cache of pages for anonymous visitors: under load each is rendered once for all.
 
-An ASGI application around Django's, so that a kept page costs neither a thread nor a query. Kept
-are whole answers to GET with status 200 that set no cookie, by host, address and language; who
-brings any cookie but the language's, or one that marks a single page, gets pages of their own. A
-page is made anew when somebody asks for it after PAGE_CACHE_SECONDS; meanwhile visitors get the one
-before, which is at most twice as old. Who asks again because the live socket told of a change says
-since when (`X-Since`), and gets no page from before. Kept pages are sent compressed, and have an
-ETag.
+This is ASGI middleware around Django, so a cached page needs neither a thread nor a query. It
+caches complete responses to GET with status 200 that set no cookie, by host, path, query and
+language. A request with any cookie, except the language's or one that marks a single page, is not
+served from the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS; until
+that is done visitors get the old one, up to an age of 2 * PAGE_CACHE_SECONDS. A page that reloads
+after a change on the live socket sends the time of the change (`X-Since`), and gets no page from
+before it. Cached pages are compressed and have an ETag.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from django.conf import settings
 from django.http import HttpRequest, parse_cookie
 from django.utils.translation import get_language_from_request
 
-# What is counted, limited, streamed or must be true at this moment.
+# Responses that are counted, limited, streamed, or must be current.
 _NEVER = (
     "/api/",
     "/admin/",
@@ -35,21 +35,21 @@ _NEVER = (
     "/readyz",
 )
 _KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
-# What an answer may vary by: all of it is in the key.
+# Headers that a response may vary by: all are part of the key.
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
-# X-Since names a change by its moment: what is kept under it was asked for after that.
+# X-Since is the time of a change: pages cached under it were requested after that time.
 _IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin", b"x-since")
-# Whoever sends one of these twice is answered by Django alone, which joins the two: read here, the
-# page of one visitor would be kept for others.
+# A request that repeats one of these is left to Django, which joins the values: the cache would
+# read only one of them and store one visitor's page for others.
 _DECISIVE = {*_IN_KEY, b"accept-language", b"cookie"}
 _VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin, X-Since"
 _LARGEST = 1_000_000
 _MOST_PAGES = 256
-# Digits of a database's largest key.
+# The number of digits of the database's largest key.
 _LONGEST_MARK = 19
-# More at once would take turns at the interpreter's lock, and all of them come later.
+# More pages at once would compete for the interpreter's lock, which delays all of them.
 _MADE_AT_ONCE = 2
-# For so long a page waits for its turn: a slow one holds up the others no longer.
+# The longest wait for a turn; then a page is made without one, so that slow pages do not block it.
 _PATIENCE_S = 1.0
 
 Key = tuple[Any, ...]
@@ -64,7 +64,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Page:
-    """A kept answer, plain and compressed, and when making it began."""
+    """A cached response, plain and compressed, and the time at which its creation began."""
 
     headers: Headers
     etag: bytes
@@ -73,7 +73,7 @@ class Page:
     begun_at: float
 
     async def send(self, asked: Asked, send: Send) -> None:
-        """Answer with the page; only with its ETag to whoever has it."""
+        """Send the page, or 304 if the client has this ETag."""
         status, body, headers = 200, self.body, [*self.headers, (b"etag", self.etag)]
         if self.etag in asked.get(b"if-none-match", b""):
             status, body = 304, b""
@@ -87,10 +87,10 @@ class Page:
 
 
 class PageCache:
-    """The pages of one process and event loop; those who ask for the same one wait for it.
+    """The pages of one process and event loop; concurrent requests for a page share one creation.
 
-    `marks` are cookies that hold a number and decide one page only: its path, by the cookie's name.
-    `clock` returns seconds, by which pages age.
+    `marks` maps names of cookies, each of which holds a number and affects a single page, to the
+    path of that page. `clock` returns the seconds that pages' ages are measured in.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class PageCache:
         self._turns = asyncio.Semaphore(_MADE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer from what is kept, or let Django answer."""
+        """Respond from the cache, or call Django."""
         asked = dict(scope["headers"])
         key = read_key(scope, asked, marks=self._marks) if self._seconds > 0 else None
         if key is None:
@@ -130,16 +130,16 @@ class PageCache:
         return page if page and self._age(page) < 2 * self._seconds else None
 
     def _age(self, page: Page) -> float:
-        """Return how many seconds ago a page was true."""
+        """Return the number of seconds since the creation of a page began."""
         return self._clock() - page.begun_at
 
     def _renew(self, key: Key, scope: Scope) -> None:
-        """Have a page made anew while visitors still get the one before: none of them waits."""
+        """Render a page again in the background, while visitors get the old one without waiting."""
 
         request = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
         async def hear_the_request() -> Message:
-            # Django reads the body first; then it listens for a visitor who leaves, and none will.
+            # Django reads the body first, then waits for a disconnect, which never happens here.
             for message in request:
                 return message
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
@@ -147,20 +147,20 @@ class PageCache:
         async def tell_nobody(_message: Message) -> None:
             pass
 
-        # Noted here already: the task begins later, and the next visitor may come before.
+        # Registered now, because the task starts later and another request may come first.
         self._making[key] = asyncio.get_running_loop().create_future()
         renewal = asyncio.create_task(self._make(key, {**scope}, hear_the_request, tell_nobody))
         self._renewals.add(renewal)
         renewal.add_done_callback(self._renewals.discard)
 
     async def _make(self, key: Key, scope: Scope, receive: Receive, send: Send) -> Page | None:
-        """Let Django answer, and keep its answer and return it where that is allowed."""
+        """Call Django; cache and return its response if that is allowed."""
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
         turn = _Turn(self._turns)
         page = None
 
         def tell_waiting(page: Page | None) -> None:
-            # Whoever waited for an answer that cannot be kept asks Django, too.
+            # Waiting requests call Django themselves if the response cannot be cached.
             if self._making.get(key) is made:
                 del self._making[key]
             if not made.done():
@@ -169,7 +169,7 @@ class PageCache:
         def start(*, is_kept: bool) -> None:
             turn.leave()
             if not is_kept:
-                tell_waiting(None)  # Such an answer ends only when its visitor has read all of it.
+                tell_waiting(None)  # Such a response ends only after its client has read all of it.
 
         try:
             await turn.take()
@@ -184,12 +184,12 @@ class PageCache:
         return page
 
     def _keep(self, key: Key, page: Page) -> None:
-        """Keep a page as the newest, and forget the oldest ones."""
+        """Store a page as the newest, and remove the oldest ones."""
         self._pages.pop(key, None)
         if self._age(page) >= 2 * self._seconds:
             return
         self._pages[key] = page
-        # As each is put last when it is made, the oldest come first.
+        # Each page is inserted last, so the oldest come first.
         for old in list(self._pages):
             if len(self._pages) <= _MOST_PAGES and self._find(old):
                 break
@@ -197,7 +197,7 @@ class PageCache:
 
 
 class _Turn:
-    """One of the few turns at making pages; whoever waits too long goes on without."""
+    """One of a few slots for making pages; after a timeout it continues without one."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns, self._is_held = turns, False
@@ -215,10 +215,10 @@ class _Turn:
 
 
 class _Recorder:
-    """Holds back an answer that may be kept; passes on any other as it comes.
+    """Records a response that may be cached; forwards any other as it arrives.
 
-    `on_start` is called when the answer begins, which is when a view has returned, with whether the
-    answer may be kept.
+    `on_start` is called when the response begins, which is when a view has returned, with whether
+    the response may be cached.
     """
 
     def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:
@@ -238,7 +238,7 @@ class _Recorder:
             self._parts.append(message.get("body", b""))
 
     async def finish(self) -> Page | None:
-        """Return the whole answer, if it was held back."""
+        """Return the complete response, if it was recorded."""
         if self._headers is None:
             return None
         body = b"".join(self._parts)
@@ -257,10 +257,10 @@ class _Recorder:
 
 
 def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | None:
-    """Return what decides an anonymous visitor's page; None for requests that are never kept."""
+    """Return all inputs of an anonymous visitor's page; None if the request bypasses the cache."""
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
-    # Django answers once the whole body has arrived; until then all others would wait for it.
+    # Django responds once the whole body has arrived; until then all others would wait.
     if b"transfer-encoding" in asked or asked.get(b"content-length", b"0") != b"0":
         return None
     decisive = [name for name, _ in scope["headers"] if name in _DECISIVE]
@@ -281,15 +281,15 @@ def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | N
 
 
 def _read_mark(value: str) -> str:
-    """Return a number as it stands; nothing for what no page has set."""
+    """Return a number unchanged; an empty string for a value that no page sets."""
     return value if value.isdecimal() and len(value) <= _LONGEST_MARK else ""
 
 
 def may_be_kept(start: Message) -> bool:
-    """Tell whether an answer, by its status and headers, is everybody's and whole."""
+    """Return whether a response, by status and headers, is complete and the same for everyone."""
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}
-    # Streams do not say how long they are.
+    # Streams do not declare a length.
     length = int(headers.get(b"content-length", _LARGEST))
     return (
         start["status"] == 200

@@ -1,6 +1,7 @@
-"""Django's cache in Redis, for all processes; while Redis is away it is empty and takes nothing.
+"""Django's cache in Redis, for all processes; it acts as an empty cache if Redis is unavailable.
 
-allauth counts requests in it. Without Redis nobody is refused, as in swarm_web.edge.login_limit.
+allauth counts requests in it. Without Redis no request is refused, as in
+swarm_web.edge.login_limit.
 """
 
 import logging
@@ -26,14 +27,14 @@ class _Client(RedisCacheClient):
 
 
 class SharedCache(RedisCache):
-    """Keeps what all processes count together."""
+    """A cache whose values all processes share."""
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(location, params)
         self._class = _Client
 
     def add(self, *args: Any, **kwargs: Any) -> bool:
-        """Store a value unless its key has one; while Redis is away, as if it had none."""
+        """Store a value unless its key has one; return True while Redis is unavailable."""
         return _unless_away(lambda: super(SharedCache, self).add(*args, **kwargs), otherwise=True)
 
     def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
@@ -47,12 +48,12 @@ class SharedCache(RedisCache):
         _unless_away(lambda: super(SharedCache, self).set(*args, **kwargs), otherwise=None)
 
     def delete(self, *args: Any, **kwargs: Any) -> bool:
-        """Forget a value."""
+        """Delete a value."""
         return _unless_away(
             lambda: super(SharedCache, self).delete(*args, **kwargs), otherwise=False
         )
 
-    # One key at a time: in a cluster several may be on several servers.
+    # One key at a time: in a cluster several keys may be on several servers.
     get_many = BaseCache.get_many
     set_many = BaseCache.set_many
     delete_many = BaseCache.delete_many

@@ -1,7 +1,7 @@
-"""Which handshakes are let in: none while the process stops, and no more than it can welcome.
+"""Decides which handshakes to accept: none during a shutdown, and no more than can be served.
 
-Decided before any work of the database. A token that was let in lately is known, so a neighbour
-behind the same address who tries wrong tokens does not shut its node out.
+The decision needs no database. A token that was accepted recently is known, so wrong tokens from
+the same address do not block its node.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from swarm_web.gateway.limits import Keyed, TokenBucket
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import Slots, jitter
 
-# Handshakes with one token: a client that comes back at once, again and again, is broken.
+# Handshakes per token: a client that reconnects immediately, again and again, is broken.
 _TOKEN_RATE, _TOKEN_BURST = 0.5, 30
-# How long a node that floods stays out.
+# How long a flooding node is refused.
 FLOOD_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Closed:
-    """Why nobody is let in; with `wait_s`, all come again within so many seconds."""
+    """Why all handshakes are refused; with `wait_s`, nodes retry within that many seconds."""
 
     code: ErrorCode
     message: str
@@ -33,7 +33,7 @@ class Closed:
 
 
 class Admission:
-    """What one event loop knows of handshakes."""
+    """The handshake limits of one event loop."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -44,9 +44,9 @@ class Admission:
         self.closed: Closed | None = None
 
     def check(self, token: str | None, network: str) -> bool:
-        """Raise RefusedError, with `retry_after`, when this handshake has to wait.
+        """Raise RefusedError, with `retry_after`, if this handshake has to wait.
 
-        Return whether the token is known, and the handshake so counted for it.
+        Return whether the token is known; if it is, the handshake was counted for it.
         """
         now = monotonic()
         if self.closed is not None:
@@ -74,30 +74,31 @@ class Admission:
             raise RefusedError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
 
     def explain_trouble(self) -> RefusedError:
-        """Return the refusal of a handshake while a store is away."""
+        """Return the refusal of a handshake while a store is unavailable."""
         away = "the coordinator's database does not answer"
         return RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=self._next_slot(monotonic()))
 
     def let_in(self, token: str) -> None:
-        """Take note of a right token that was not known, and count the handshake for it.
+        """Remember a valid token that was not known, and count the handshake for it.
 
-        Raises RefusedError when too many came at once, before the first one made it known.
+        Raises RefusedError if too many handshakes with it arrived before the first one made it
+        known.
         """
         self._count_for(token, now=monotonic())
 
     def turn_away(self, network: str) -> None:
-        """Take note of a wrong token, or of none."""
+        """Count a wrong or missing token for the network."""
         self._failures.get(network, now=monotonic()).spend()
 
     def shut_out(self, token: str) -> float:
-        """Let nobody in with this token for a while, and return how long."""
+        """Block this token for a while, and return for how many seconds."""
         now = monotonic()
         wait_s = jitter(FLOOD_WAIT_S, self._random)
         self._tokens.get(_name(token), now=now).block(wait_s, now=now)
         return wait_s
 
     def _wait_while(self, closed: Closed, now: float) -> float:
-        """Return how long a node waits: at random, or until the next free time."""
+        """Return how long a node waits: a random time, or until the next free slot."""
         if closed.wait_s:
             return jitter(closed.wait_s / 2, self._random)
         return self._next_slot(now)
@@ -119,11 +120,11 @@ def _make_failures(now: float) -> TokenBucket:
 
 
 def _name(token: str) -> bytes:
-    """Return what a token is kept by: no secret."""
+    """Return a digest of a token to use as a key, so that the token itself is not kept."""
     return blake2b(token.encode(), digest_size=16).digest()
 
 
 @one_per_loop
 def admission() -> Admission:
-    """Return the running event loop's."""
+    """Return the running event loop's admission."""
     return Admission(shared_reads())

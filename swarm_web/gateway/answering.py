@@ -1,6 +1,6 @@
-"""One frame in, one reply out: decode, find the handler, and turn every refusal into a frame.
+"""Decodes a frame, calls its handler, and returns the reply or an error frame.
 
-This is the only place where errors become error frames, so every refusal looks alike and is
+This is the only place where errors become error frames, so all refusals have the same form and are
 counted once.
 """
 
@@ -51,17 +51,17 @@ HANDLERS: dict[type[msgspec.Struct], Handler] = {
     RequestStanding: tell_standing,
 }
 
-# When Postgres or Redis is away: both are usually back in seconds. Up to twice as long, so that not
-# all nodes ask again at once.
+# Used if Postgres or Redis is unavailable: both are usually back within seconds. Jitter makes the
+# wait up to twice as long, so that nodes do not all retry at once.
 _BUSY_RETRY_S = 4.0
 
 
 class _AccountLimitError(RefusedError):
-    """Nodes of one account send too much together, which is no evidence against any of them."""
+    """The nodes of an account together send too much, which is not evidence against one of them."""
 
 
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
-    """Return the reply to a frame; one that has to `wait` is refused."""
+    """Return the reply to a frame; a frame with a nonzero `wait` is refused."""
     request_id: str | None = None
     try:
         message = _decode(frame)
@@ -81,21 +81,21 @@ async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerM
         )
         return refuse(busy, reply_to=request_id)
     except Exception:
-        # An edge: a bug in one message's handling must not cost the node its connection.
+        # An edge: a bug in the handling of one message must not end the node's connection.
         logger.exception("a handler failed, node %s", session.node)
         bug = RefusedError(ErrorCode.SERVER_INTERNAL, "the coordinator failed to handle this")
         return refuse(bug, reply_to=request_id)
 
 
 def _decode(frame: str | bytes) -> NodeMessage:
-    """Decode a text frame; binary frames are kept free for a later use."""
+    """Decode a text frame; binary frames are reserved."""
     if isinstance(frame, bytes):
         raise UndecodableError(ErrorCode.PROTOCOL_NOT_JSON, "a binary frame")
     return decode_from_node(frame)
 
 
 def _check_turn(session: Session, message: NodeMessage, wait: Wait) -> None:
-    """Refuse what comes too fast or before the hello."""
+    """Refuse a message that comes too soon or before the hello."""
     if wait.seconds > 0:
         raise _too_fast(session, wait)
     if not session.greeted and not isinstance(message, Hello):
@@ -116,7 +116,7 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 
 
 def note(session: Session, refusal: RefusedError) -> None:
-    """Note a refusal for the node's page and as evidence of its conduct."""
+    """Record a refusal for the node's page and as evidence of its conduct."""
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.note_refusal(session.season_id, session.node.pk, refusal.code)
     note_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())

@@ -1,4 +1,4 @@
-"""Which arm a connected node is in: asked of the judge once a connection and season."""
+"""The arm of a connected node, read from the judge once per connection and season."""
 
 from channels.db import database_sync_to_async
 
@@ -12,7 +12,7 @@ _ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base
 
 
 async def assign_arm(session: Session, season: Season) -> Arm:
-    """Return the node's arm in the season, which a coin may have drawn."""
+    """Return the node's arm in the season, which may be drawn at random."""
     if session.season_id != season.pk:
         session.arm = _ARMS[await database_sync_to_async(_enrol)(session, season)]
         session.season_id = season.pk
@@ -20,7 +20,7 @@ async def assign_arm(session: Session, season: Season) -> Arm:
 
 
 def _enrol(session: Session, season: Season) -> str:
-    """Enrol the node, and show the arm wherever the node is shown."""
+    """Enrol the node, and store its arm with the node, where pages read it."""
     arm = enrol(session.node, season, wish=session.wish)
     if session.node.arm != arm:
         session.node.arm = arm

@@ -1,4 +1,4 @@
-"""Who may open a node socket: the bearer token is checked before the socket is accepted."""
+"""Authenticates node sockets: the bearer token is checked before the socket is accepted."""
 
 import logging
 from http import HTTPStatus
@@ -33,9 +33,9 @@ _STATUS: dict[str, HTTPStatus] = {
 
 
 class TokenGate:
-    """Let a node in with its `Node` as `scope["node"]`, or answer with the reason by HTTP.
+    """Accept a node and put its `Node` in `scope["node"]`, or refuse it with an HTTP response.
 
-    401 refuses the token for good; 429 and 503 say with Retry-After when to come back.
+    401 is final for the token; 429 and 503 say in Retry-After when to reconnect.
     """
 
     def __init__(self, inner: ASGI3Application) -> None:
@@ -64,7 +64,7 @@ class TokenGate:
 
 
 async def _authenticate(scope: WebSocketScope) -> Node:
-    """Return the node whose token came with the handshake. Raises RefusedError."""
+    """Return the node whose token the handshake carries. Raises RefusedError."""
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
     known = gate.check(token, network)
@@ -83,7 +83,7 @@ async def _authenticate(scope: WebSocketScope) -> Node:
 
 
 def read_token(scope: WebSocketScope) -> str | None:
-    """Return the token of `Authorization: Bearer <token>` (RFC 6750, 2.1), if there is one."""
+    """Return the token of `Authorization: Bearer <token>` (RFC 6750, 2.1), or None."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             scheme, _, token = value.decode("latin-1").partition(" ")

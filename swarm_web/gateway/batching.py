@@ -1,4 +1,4 @@
-"""Work for many connections at once: what comes in while one batch is done is the next batch."""
+"""Batches work of many connections: items that arrive during one batch form the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,17 +9,17 @@ from swarm_web.core.write_behind import STORE_ERRORS
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Bounds how long a transaction of a batch lasts.
+# Bounds the duration of a batch's transaction.
 MOST_AT_ONCE = 128
 
 
 class Batcher(Generic[Item, Result]):
-    """Collects items while `work` does the last batch, and has it do them as the next one.
+    """Collects items while `work` processes a batch, then passes them on as the next batch.
 
-    As Postgres does with commits: a lone node waits for nobody, and a thousand that come at once
-    share a few transactions. `work` returns a result or an exception for each item, in their order,
-    and leaves nothing behind when it raises. A batch that fails, unless because a store is away, is
-    done again item by item: a bad one fails alone. One for an event loop.
+    This is group commit, as in Postgres: a single node does not wait for others, and a thousand
+    simultaneous ones share a few transactions. `work` returns a result or an exception for each
+    item, in order, and must have no effect if it raises. A failed batch is repeated item by item,
+    so that a bad item fails alone, unless a store was unavailable. Use one per event loop.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class Batcher(Generic[Item, Result]):
         self._working: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """Return how many items wait for their batch."""
+        """Return how many items are waiting for a batch."""
         return len(self._waiting)
 
     async def do(self, item: Item) -> Result:
-        """Return the item's result once its batch is done. Raises what `work` gave or raised."""
+        """Return the item's result from its batch. Raises what `work` returned or raised."""
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))
         if self._working is None or self._working.done():
@@ -47,7 +47,7 @@ class Batcher(Generic[Item, Result]):
             outcomes = await self._attempt([item for item, _ in batch])
             for (_, result), outcome in zip(batch, outcomes, strict=True):
                 if result.cancelled():
-                    continue  # the node hung up; what it asked for is done
+                    continue  # the node disconnected; its request was processed
                 if isinstance(outcome, Exception):
                     result.set_exception(outcome)
                 else:

@@ -1,4 +1,4 @@
-"""Values of the database that many messages need, read at most every few seconds."""
+"""Cached database values that many messages need, read at most every few seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from swarm_web.core.write_behind import STORE_ERRORS
 
 Value = TypeVar("Value")
 
-# A database that is away may take many seconds to say so. A value that was there serves meanwhile.
+# The longest wait for a reload if a value is known: an unreachable database may take many seconds
+# to fail.
 PATIENCE_S = 0.5
 
 
@@ -21,10 +22,10 @@ class _Known(NamedTuple, Generic[Value]):
 
 
 class Cached(Generic[Value]):
-    """A value of one event loop, loaded by `load` in a thread and kept for `max_age_s` seconds.
+    """A value of one event loop, loaded by `load` in a thread and cached for `max_age_s` seconds.
 
-    Callers who come while it loads wait for the same load, and share its failure. While the
-    database is away the last value goes on to count, unless it was dropped.
+    Callers that arrive during a load wait for it, and share its failure. While the database is
+    unavailable the last value remains valid, unless it was dropped.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
@@ -34,14 +35,14 @@ class Cached(Generic[Value]):
         self._loading: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
-        """Return the value, loaded again if it is too old or was dropped."""
+        """Return the value; reload it if it is too old or was dropped."""
         known = self._known
         if known is not None and monotonic() < known.fresh_until:
             return known.value
         loading = self._loading
         if loading is None:
             loading = self._loading = asyncio.create_task(self._reload())
-            # Nobody may wait for it any more when it fails.
+            # Retrieves the exception, since no caller may be waiting for it.
             loading.add_done_callback(lambda done: done.cancelled() or done.exception())
         if known is None:
             return await asyncio.shield(loading)
@@ -51,7 +52,7 @@ class Cached(Generic[Value]):
         return known.value
 
     def drop(self) -> None:
-        """Forget the value, and what is being loaded: it may be old already."""
+        """Discard the value and any load in progress, which may already be outdated."""
         self._known = self._loading = None
 
     async def _reload(self) -> Value:
@@ -60,7 +61,7 @@ class Cached(Generic[Value]):
             value: Value = await self._load()
         except STORE_ERRORS:
             if self._loading is this and self._known is not None:
-                # Asked again after a while, not with each message.
+                # Retry after a while, not with each message.
                 self._known = self._known._replace(fresh_until=monotonic() + self._max_age_s)
             raise
         else:

@@ -1,8 +1,8 @@
-"""The node socket: frames in and out, as an ASGI application.
+"""The node socket as an ASGI application.
 
-It stands on uvicorn alone, without a Channels consumer, because a consumer's dispatch costs as much
-as the rest of a message. uvicorn pings each socket and closes those that do not answer, and reads
-nothing more from a socket until the last message is handled, unless it is told to (`inbox`).
+It runs on uvicorn without a Channels consumer, because a consumer's dispatch costs as much as the
+rest of a message. uvicorn pings each socket and closes those that do not answer. It reads no more
+from a socket until the last message is handled, unless it is asked to (`inbox`).
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
 
-# How long a socket may stay open without a hello, and the close code then.
+# How long a socket may stay open without a hello, and the close code after that time.
 HELLO_S = 20.0
 NO_HELLO = 4408
-# With this code a client says goodbye (RFC 6455, 7.4.1: going away). All versions of it do.
+# All versions of the client close with this code when they stop (RFC 6455, 7.4.1: going away).
 GOODBYE = 1001
 _CLOSE_CODES = {**CLOSE_CODES, **RETURN_CODES}
-# Doorbells that wait for a slow socket. The newest says how things stand now.
+# The maximum number of doorbells queued for a slow socket. The newest describes the current state.
 _RINGS_KEPT = 16
 
 
@@ -47,8 +47,8 @@ async def serve_node(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendC
 class Connection:
     """One node's connection.
 
-    Messages are handled one after another, so a slow handler holds back its own node only.
-    `shut_out` keeps the node out for a while, and returns for how long.
+    Messages are handled one after another, so a slow handler delays only its own node. `shut_out`
+    refuses the node for a while, and returns for how many seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Connection:
         self._quota = Quota(node, allowances())
         self._shut_out = shut_out
         self._dismissal: RefusedError | None = None
-        # Doorbells for after the welcome; they are dropped while the socket is too slow for them.
+        # Doorbells to send after the welcome; the oldest are dropped if the socket is too slow.
         self._rings: list[str] = []
         self._forwarding: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -84,7 +84,7 @@ class Connection:
         return self.session.greeted
 
     async def serve(self) -> None:
-        """Serve the connection, and clean up however it ends."""
+        """Serve the connection, and clean up when it ends for any reason."""
         await self._inbox.take()
         await self._send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         counters.count(counters.CONNECTIONS, "accepted")
@@ -100,7 +100,7 @@ class Connection:
             await self._hang_up(said_goodbye=code == GOODBYE)
 
     async def _handle(self, event: Any) -> None:
-        """Answer one frame; what still arrives after a fatal refusal is not read."""
+        """Answer one frame, unless the connection was closed; then ignore it."""
         if self._closed:
             return
         frame = event.get("text")
@@ -108,9 +108,9 @@ class Connection:
             frame = event.get("bytes") or b""
         wait = self._quota.take(len(frame))
         if not self._welcomed:
-            # A welcome tells what was announced until now; what comes later is sent after it.
+            # The welcome contains everything announced so far; later doorbells are sent after it.
             self._rings.clear()
-        # Until the reply is sent: whoever is sent away meanwhile gets it first.
+        # Until the reply is sent: a node that is dismissed during this time gets the reply first.
         self._answering = True
         reply = await answer(self.session, frame, wait=wait)
         await self._say(reply)
@@ -127,7 +127,7 @@ class Connection:
             self._forward()
 
     async def _say(self, message: ServerMessage) -> None:
-        """Send a message, and close the connection after a refusal that ends it."""
+        """Send a message, and close the connection if it is a refusal that ends it."""
         close_code = _CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
         await self._send_text(encode(message), last=close_code is not None)
         if close_code is not None:
@@ -137,7 +137,7 @@ class Connection:
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def _send_text(self, frame: str, *, last: bool = False) -> None:
-        """Send a frame, unless the connection was closed by another task meanwhile."""
+        """Send a frame, unless another task has closed the connection."""
         if self._closed:
             return
         self._closed = last
@@ -148,20 +148,20 @@ class Connection:
     # ---- the hello
 
     def _await_hello(self) -> None:
-        """Close the connection if it says no hello: nobody counts it as present meanwhile."""
+        """Close the connection if it sends no hello; until then it does not count as present."""
         loop = asyncio.get_running_loop()
         self._hello_deadline = loop.call_later(HELLO_S, self._end_without_hello)
 
     def _end_without_hello(self) -> None:
         if self._answering:
-            # A hello that is being answered was said: when thousands come back, that takes a while.
+            # The hello is being answered, which takes a while if thousands of nodes reconnect.
             self._await_hello()
         elif not self.session.greeted and not self._closed:
             self._closed = True
             why = f"no hello within {HELLO_S:g} s"
             self._ending = asyncio.create_task(self._close(NO_HELLO, why))
 
-    # ---- what the roster asks for
+    # ---- called by the roster
 
     def ring(self, payload: str) -> None:
         """Send a doorbell after the welcome; the oldest is dropped if the socket is slow."""
@@ -182,15 +182,16 @@ class Connection:
         self._forwarding = None
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Refuse the node from here on, and close the connection."""
-        # Before it has closed: the connection that takes over may ask what the node was given.
+        """Refuse the node, and close the connection."""
+        # Before the connection is closed: the one that replaces it may ask for the rollouts that
+        # the node was given.
         self.session.leave_pool()
         if self._ending is None and not self._closed:
             refusal = refuse(RefusedError(code, message), reply_to=None)
             self._ending = asyncio.create_task(self._say(refusal))
 
     def dismiss(self, refusal: RefusedError) -> None:
-        """Have the node come back later; a message that is being handled is answered first."""
+        """Tell the node to reconnect later; a message that is being handled is answered first."""
         if self._ending is not None or self._dismissal is not None:
             return
         self._dismissal = refusal
@@ -198,27 +199,27 @@ class Connection:
             self._ending = asyncio.create_task(self._leave(refusal))
 
     async def _leave(self, refusal: RefusedError) -> None:
-        # A frame may have come before this task began; its end tells the node then.
+        # If a frame arrived before this task started, `_handle` sends the refusal after its reply.
         if not self._answering and not self._closed:
             await self._say(refuse(refusal, reply_to=None))
 
     def read_on(self) -> None:
-        """See whether the node asks on while it takes no reply."""
+        """Check whether the node keeps sending while it does not read the reply."""
         if self._answering:
             self._inbox.read_on(self._drop_unheeding)
 
     def drop(self) -> None:
-        """Close a socket that takes nothing."""
+        """Close a socket whose node does not read."""
         self._drop("stalled")
 
     def _drop_unheeding(self) -> None:
-        """Close a socket that takes nothing and asks on, which no client does."""
+        """Close a socket whose node sends without reading, which no client does."""
         why = "too many messages, and replies are not read"
         note(self.session, RefusedError(ErrorCode.RATE_FLOOD, why))
         self._drop("unread")
 
     def _drop(self, why: str) -> None:
-        # Once: a second time would cancel the cleaning up.
+        # Only once: a second cancellation would interrupt the cleanup.
         serving, self._serving = self._serving, None
         if serving is not None:
             counters.count(counters.CONNECTIONS, why)
@@ -227,7 +228,7 @@ class Connection:
     # ---- the end
 
     async def _hang_up(self, *, said_goodbye: bool) -> None:
-        """Stop what runs beside the messages, and note that the node left."""
+        """Stop the connection's tasks, and record that the node left."""
         self._closed = True
         if self._hello_deadline is not None:
             self._hello_deadline.cancel()
@@ -235,9 +236,9 @@ class Connection:
         for task in tasks:
             task.cancel()
         await self._inbox.stop()
-        # A task may have failed because the socket was gone; that is no news any more.
+        # A task may have failed because the socket was closed, which needs no handling.
         await asyncio.gather(*tasks, return_exceptions=True)
         self.session.leave_pool()
-        # A connection without a hello, such as a test of the token, is no end of a run.
+        # A connection without a hello, such as a test of the token, does not end a run.
         goodbye = said_goodbye if self.session.greeted else self.node.said_goodbye
         await self._roster.remove(self, goodbye=goodbye, now=self.session.clock())

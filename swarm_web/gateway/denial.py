@@ -1,4 +1,4 @@
-"""Refuse a websocket before it is accepted, with an HTTP status and a body that says why.
+"""Refuses a websocket before it is accepted, with an HTTP status and a body with the reason.
 
 Uses the ASGI extension `websocket.http.response`; a server without it can only close, which
 browsers and clients see as HTTP 403.
@@ -24,9 +24,10 @@ async def deny(
 ) -> None:
     """Answer the handshake with `status` and `body` as JSON instead of accepting it.
 
-    A `retry_after` of the body is told in the header too, in whole seconds as HTTP has it.
+    If the body has `retry_after`, it is also sent as a header, rounded up to whole seconds as HTTP
+    requires.
     """
-    await receive()  # websocket.connect, which ASGI wants read first.
+    await receive()  # websocket.connect, which ASGI requires to be read first
     if _EXTENSION not in (scope.get("extensions") or {}):
         await send({"type": "websocket.close", "code": 4000 + status, "reason": status.phrase})
         return
@@ -46,6 +47,6 @@ async def deny(
 async def deny_unknown_path(
     scope: WebSocketScope, receive: ASGIReceiveCallable, send: ASGISendCallable
 ) -> None:
-    """Refuse a socket on a path where none is served, as an ASGI application."""
+    """ASGI application that refuses a websocket on an unknown path."""
     body = {"message": "no socket here", "fix": "Nodes use /ws/node/, browsers /ws/live/."}
     await deny(scope, receive, send, status=HTTPStatus.NOT_FOUND, body=body)

@@ -1,8 +1,8 @@
-"""How a web process ends: its nodes are told when to come back, and what they asked for is done.
+"""The shutdown of a web process: dismisses its nodes and completes their pending messages.
 
-uvicorn closes all sockets as soon as it is told to stop, also those whose message is being handled.
-So this comes first: it takes SIGTERM and SIGINT in uvicorn's place, and passes them on when all
-sockets are closed. Pages are served meanwhile.
+On a stop signal uvicorn closes all sockets immediately, even while their messages are being
+handled. So this module handles SIGTERM and SIGINT first, and passes them to uvicorn once all
+sockets are closed. Pages are served until then.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ WHY = "the coordinator restarts"
 
 
 class Drain:
-    """Sends the nodes of this event loop away once; `begun` is set from then on."""
+    """Dismisses the nodes of this event loop once; `begun` is set when it starts."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def take_signals(self) -> None:
-        """Drain at the first signal to stop, then pass it on; pass on the next at once."""
+        """Drain at the first stop signal, then pass it on; pass on later ones immediately."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class Drain:
         self._task.add_done_callback(lambda _: then())
 
     async def run(self) -> None:
-        """Send all nodes away, and wait until what they asked for is done, or GATEWAY_DRAIN_S."""
+        """Dismiss all nodes, and wait up to GATEWAY_DRAIN_S until their messages are handled."""
         self.begun.set()
         admission().closed = Closed(ErrorCode.SERVER_RESTART, WHY)
         window_s = await find_window(shared_reads(), nodes=len(roster()))
@@ -79,7 +79,7 @@ class Drain:
 
 
 async def _send_away(window_s: float) -> bool:
-    """Send all nodes away and return whether they left at once; others may have just come in."""
+    """Dismiss all nodes and return whether all left soon; others may have just connected."""
     random = shared_reads().random
     roster().dismiss_all(ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=random)
     waiting = asyncio.create_task(roster().wait_until_empty())
@@ -90,13 +90,13 @@ async def _send_away(window_s: float) -> bool:
 
 
 async def find_window(shared: Shared, *, nodes: int) -> float:
-    """Return the seconds over which this process's nodes come back, as its round allows."""
+    """Return the seconds over which this process's nodes reconnect, given the current round."""
     try:
         async with asyncio.timeout(_ROUND_WITHIN_S):
             current = await shared.round.get()
         opens_in_s = time_to_round(current, now=timezone.now())
     except (TimeoutError, *STORE_ERRORS):
-        opens_in_s = 0.0  # For all that is known a round is open.
+        opens_in_s = 0.0  # unknown, so assume that a round is open
     return return_window(
         nodes,
         per_second=settings.GATEWAY_RETURN_PER_SECOND,

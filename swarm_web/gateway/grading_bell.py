@@ -1,4 +1,4 @@
-"""Asking for grades once for many answers: a thousand nodes hand in at the same moment."""
+"""Requests grading once for many answers, because a thousand nodes may submit at once."""
 
 import asyncio
 import logging
@@ -9,15 +9,15 @@ from kombu.exceptions import OperationalError
 
 logger = logging.getLogger(__name__)
 
-# So long answers are collected before their grading is asked for.
+# How long answers are collected before grading is requested.
 PAUSE_S = 0.1
 
 
 class GradingBell:
-    """Calls `enqueue` soon after a ring, once for all rings until then; one for an event loop.
+    """Calls `enqueue` shortly after a ring, once for all rings until then; use one per event loop.
 
-    Ring after the answers are committed. A ring that is lost with the process costs a moment: beat
-    has waiting answers graded every few seconds.
+    Ring after the answers are committed. If the process is killed and a ring lost, grading is
+    delayed by some seconds: beat also schedules it for waiting answers.
     """
 
     def __init__(self, enqueue: Callable[[], object], *, pause_s: float = PAUSE_S) -> None:
@@ -26,13 +26,13 @@ class GradingBell:
         self._waiting: asyncio.Task[None] | None = None
 
     def ring(self) -> None:
-        """Ask for grades."""
+        """Request grading."""
         if self._waiting is None or self._waiting.done():
             self._waiting = asyncio.create_task(self._call())
 
     async def _call(self) -> None:
         await asyncio.sleep(self._pause_s)
-        # Whoever rings from here on is too late for this call.
+        # Later rings need another call.
         self._waiting = None
         try:
             await self._enqueue()

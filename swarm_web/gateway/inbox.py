@@ -1,10 +1,11 @@
-"""What a node sent and nobody has handled yet; it is read on where the node takes no reply.
+"""The queue of a connection's unhandled events, which can be filled while a reply is unread.
 
-A server that reads nothing while a reply waits cannot tell a slow link from a node that never
-reads. So a little is read on. A client waits for the reply to each request: it has one on its way
-for training, one for the judge and one for the panel, and gives up on each after 30 s at the
-earliest. A socket that takes nothing is closed after `roster.STALLED_S`. So MOST_AHEAD is several
-times what a client sends until then, however slow its link is or long its machine sleeps.
+A server that stops reading while a reply waits cannot distinguish a slow link from a node that
+never reads. So it reads a limited number of events ahead. A client waits for the reply to each
+request: it has at most one pending for training, one for the judge and one for the panel, and gives
+up on each after 30 s at the earliest. A socket that accepts no data is closed after
+`roster.STALLED_S`. So MOST_AHEAD is several times what a client sends in that time, however slow
+its link is or long its machine sleeps.
 """
 
 import asyncio
@@ -15,12 +16,12 @@ from typing import Any
 from asgiref.typing import ASGIReceiveCallable
 
 MOST_AHEAD = 32
-# No more is kept: then nothing is read on, and nothing is known of the node.
+# Reading ahead stops at this size, without a conclusion about the node.
 _MOST_BYTES = 1 << 20
 
 
 class Inbox:
-    """The events of one connection, in their order. Only one task may take them."""
+    """The events of one connection, in order. Only one task may take them."""
 
     def __init__(self, receive: ASGIReceiveCallable) -> None:
         self._receive = receive
@@ -28,20 +29,20 @@ class Inbox:
         self._reading: asyncio.Task[None] | None = None
 
     async def take(self) -> Any:
-        """Return the next event as soon as there is one."""
+        """Return the next event; wait for it if necessary."""
         await self.stop()
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_on(self, overrun: Callable[[], None]) -> None:
-        """Read on until `take` is called, and call `overrun` if there are more than MOST_AHEAD.
+        """Read ahead until `take` is called; call `overrun` beyond MOST_AHEAD events.
 
-        Not while an event is being taken.
+        Must not be called during `take`.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_on(overrun))
 
     async def stop(self) -> None:
-        """Read on no more. What was read is kept."""
+        """Stop reading ahead. Keep the events that were read."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])

@@ -1,7 +1,7 @@
-"""How much a node, an account or an address may ask for: token buckets; pure.
+"""Rate limits of a node, an account or an address: token buckets; pure.
 
-A bucket belongs to one web process, so with P processes an account whose nodes are spread over all
-of them may send up to P times as much. Times are in seconds.
+A bucket belongs to one web process, so with P processes an account whose nodes use all of them may
+send up to P times as much. Times are in seconds.
 """
 
 from collections.abc import Callable, Hashable
@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class TokenBucket:
-    """Allow `rate` things a second on average, and `burst` at once. A rate of 0 allows all."""
+    """Allow `rate` requests per second on average, `burst` at once. A rate of 0 means no limit."""
 
     __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
 
@@ -21,7 +21,7 @@ class TokenBucket:
         self._filled_at = now
 
     def wait(self, *, now: float) -> float:
-        """Return the seconds until there is a token: 0 if there is one."""
+        """Return the seconds until a token is available: 0 if one is."""
         if now > self._filled_at:
             filled = self._tokens + (now - self._filled_at) * self._rate
             self._tokens = filled if filled < self._burst else self._burst
@@ -31,29 +31,29 @@ class TokenBucket:
         return (1 - self._tokens) / self._rate
 
     def spend(self, tokens: float = 1) -> None:
-        """Take tokens, more than there are if need be: they are owed then. Call `wait` before."""
+        """Take tokens; the balance may become negative. Call `wait` first."""
         self._tokens -= tokens
 
     def take(self, *, now: float) -> float:
-        """Take a token and return 0, or take none and return the seconds until there is one."""
+        """Take a token and return 0, or return the seconds until one is available."""
         wait_s = self.wait(now=now)
         if not wait_s:
             self._tokens -= 1
         return wait_s
 
     def block(self, seconds: float, *, now: float) -> None:
-        """Allow nothing for so long."""
+        """Allow nothing for this time."""
         self._tokens, self._filled_at = 1 - seconds * self._rate, now
 
     def is_full(self, *, now: float) -> bool:
-        """Tell whether a new bucket would allow the same."""
+        """Return whether a new bucket would allow the same."""
         self.wait(now=now)
         return self._tokens >= self._burst
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What is allowed a second on average, and at once, in messages and in bytes."""
+    """Limits of messages and bytes: per second on average, and at once."""
 
     messages: float
     messages_burst: float
@@ -64,8 +64,8 @@ class Rates:
 class Allowance:
     """The messages and bytes of one node, or of all nodes of an account.
 
-    A message may be larger than the bytes that are left, and the rest is owed: a limit on the mean
-    never refuses a large message for its size.
+    A message may exceed the available bytes, and the balance then becomes negative: a limit on the
+    mean never refuses a large message for its size.
     """
 
     __slots__ = ("_bytes", "_messages")
@@ -75,7 +75,7 @@ class Allowance:
         self._bytes = TokenBucket(rate=rates.bytes, burst=rates.bytes_burst, now=now)
 
     def wait(self, *, now: float) -> float:
-        """Return the seconds until a message may come: 0 if one may."""
+        """Return the seconds until a message is allowed: 0 if it is now."""
         return max(self._messages.wait(now=now), self._bytes.wait(now=now))
 
     def spend(self, size: int) -> None:
@@ -84,7 +84,7 @@ class Allowance:
         self._bytes.spend(size)
 
     def is_full(self, *, now: float) -> bool:
-        """Tell whether a new one would allow the same."""
+        """Return whether a new allowance would allow the same."""
         return self._messages.is_full(now=now) and self._bytes.is_full(now=now)
 
 
@@ -92,20 +92,20 @@ _SWEEP_AT = 1_024
 
 
 class Refillable(Protocol):
-    """What is worth keeping only until it is full again."""
+    """An object that need not be kept once it is full again."""
 
     def is_full(self, *, now: float) -> bool:
-        """Tell whether a new one would allow the same."""
+        """Return whether a new one would allow the same."""
 
 
 Kept = TypeVar("Kept", bound=Refillable)
 
 
 class Keyed(Generic[Kept]):
-    """Buckets by key. Those that are full again are forgotten, at each doubling of their number.
+    """Buckets by key. Full ones are removed each time that the number of buckets doubles.
 
-    So there are at most twice as many as are in use. Of more than half of `most` in use all are
-    forgotten, which is the lesser evil where somebody makes up keys.
+    So at most twice as many exist as are in use. If more than half of `most` are in use, all are
+    removed, which is better than unbounded memory if an attacker invents keys.
     """
 
     def __init__(self, make: Callable[[float], Kept], *, most: int = 100_000) -> None:
@@ -121,7 +121,7 @@ class Keyed(Generic[Kept]):
         return key in self._kept
 
     def get(self, key: Hashable, *, now: float) -> Kept:
-        """Return the key's bucket, a full one if it has none."""
+        """Return the key's bucket; create a full one if there is none."""
         kept = self._kept.get(key)
         if kept is None:
             if len(self._kept) >= self._sweep_at:

@@ -1,4 +1,4 @@
-"""The end of a web process: what it collected is written, so that a clean stop loses nothing."""
+"""The end of a web process: collected data is written, so that a clean stop loses nothing."""
 
 from swarm_web.core.counters import pending_counts
 from swarm_web.core.refusals import pending_refusals
@@ -7,7 +7,7 @@ from swarm_web.relay.hub import hub
 
 
 async def close_process() -> None:
-    """Stop what runs beside the connections, and write what was collected; once they are closed."""
+    """Stop background tasks and write collected data; call this once connections are closed."""
     await roster().close()
     await hub().close()
     await pending_refusals().close()
@@ -15,7 +15,7 @@ async def close_process() -> None:
 
 
 async def write_collected() -> None:
-    """Write what was collected now."""
+    """Write collected data now."""
     await hub().flush()
     await pending_refusals().flush()
     await pending_counts().flush()

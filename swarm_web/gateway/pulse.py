@@ -1,6 +1,6 @@
-"""The pulse of a web process: each second in which it can serve nodes it says so.
+"""The heartbeat of a web process, written each second while it can serve nodes.
 
-The judge gives the time without any pulse back to open rounds (`judge.engine.unserved_time`).
+The judge extends open rounds by the time without a heartbeat (`judge.engine.unserved_time`).
 """
 
 import asyncio
@@ -29,9 +29,9 @@ PULSE_S = 1.0
 
 
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Keep the pulse from the server's start to its end, and write what is left at its end.
+    """Run the heartbeat from startup to shutdown, then write collected data.
 
-    With a Redis that is too old the process does not start.
+    The process does not start if Redis is too old.
     """
     await receive()
     try:
@@ -51,10 +51,10 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Leave a sign of life each second, until the process stops taking nodes.
+    """Write a heartbeat each second, until the process stops accepting nodes.
 
-    None while a store cannot be reached from here, or nodes are kept out for maintenance: so the
-    judge gives the time back, and opens no round.
+    It writes none while a store is unreachable or during maintenance: then the judge extends open
+    rounds by this time, and opens no round.
     """
     while not stopping.is_set():
         try:
@@ -63,7 +63,7 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
             if latest is None or not latest.counts_as_outage(now=now):
                 await heartbeat.stamp_web()
             else:
-                # Without any sign, in a Redis that is new, the judge would not wait.
+                # With no heartbeat at all, as in a new Redis, the judge would not wait.
                 await heartbeat.keep_silent(SILENCE)
             await store_clock().ask()
         except (db.Error, redis.exceptions.RedisError):
@@ -75,5 +75,5 @@ def _read_maintenance() -> Maintenance | None:
     return latest_maintenance(now=timezone.now())
 
 
-# In a thread of its own: a thousand nodes that take their seats keep the others' busy for seconds.
+# In its own thread: when a thousand nodes take their seats, the shared thread is busy for seconds.
 _ask_database = database_sync_to_async(_read_maintenance, thread_sensitive=False)

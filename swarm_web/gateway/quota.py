@@ -1,4 +1,4 @@
-"""What a connection may send: its node's allowance and its account's, whatever the connection."""
+"""Rate limits of a connection: the allowances of its node and account, across reconnects."""
 
 from time import monotonic
 from typing import NamedTuple
@@ -9,16 +9,16 @@ from swarm_web.core.event_loops import one_per_loop
 from swarm_web.gateway.limits import Allowance, Keyed, Rates
 from swarm_web.nodes.models import Node
 
-# A node that was refused so often does not heed `retry_after`: who does is refused about once for
-# each message that is taken, and each of those makes up for some refusals.
+# A node with this many refusals ignores `retry_after`: a node that heeds it is refused about once
+# per accepted message, and each accepted message cancels some refusals.
 FLOOD = 100
 _MADE_UP = 4
 
 
 class Wait(NamedTuple):
-    """The seconds until a message may come, 0 if it may now.
+    """The seconds until a message is allowed: 0 if it is now.
 
-    `is_shared` says that only others of the node's account took what it needed.
+    `is_shared` is true if only the account's allowance is exhausted, not the node's own.
     """
 
     seconds: float
@@ -49,7 +49,7 @@ class Allowances:
 class Quota:
     """Counts the messages of one connection.
 
-    `refused` are those that came too fast for the node's own allowance lately.
+    `refused` counts recent messages that exceeded the node's own allowance.
     """
 
     __slots__ = ("_allowances", "_node", "refused")
@@ -61,13 +61,13 @@ class Quota:
 
     @property
     def floods(self) -> bool:
-        """Whether the node goes on and on although it was told to wait."""
+        """Whether the node keeps sending although it was told to wait."""
         return self.refused >= FLOOD
 
     def take(self, size: int) -> Wait:
         """Count a message of `size` bytes, or return how long it has to wait."""
         now = monotonic()
-        # Looked up each time: full ones are forgotten, and a node's owner may change.
+        # Looked up each time, because full ones are removed and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)
         wait_s = own_wait_s = own.wait(now=now)
         if self._node.owner_id is None:
@@ -76,7 +76,8 @@ class Quota:
             shared = self._allowances.owners.get(self._node.owner_id, now=now)
             wait_s = max(wait_s, shared.wait(now=now))
         if wait_s:
-            # Who waits for others of its account may heed and be refused again.
+            # A node that waits for others of its account may heed `retry_after` and be refused
+            # again.
             self.refused += own_wait_s > 0
             return Wait(wait_s, is_shared=not own_wait_s)
         if self.refused:
@@ -89,5 +90,5 @@ class Quota:
 
 @one_per_loop
 def allowances() -> Allowances:
-    """Return the running event loop's."""
+    """Return the running event loop's allowances."""
     return Allowances()

@@ -1,4 +1,4 @@
-"""All node connections of a web process: doorbells, presence, and one connection a node."""
+"""All node connections of a web process: doorbells, presence, and one connection per node."""
 
 import asyncio
 import logging
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 # A third of nodes.models.PRESENCE.
 TOUCH_S = 15.0
-# Between a node's arrival and the end of an older connection of it in another process.
+# The delay from a node's arrival until other processes end its older connection.
 ANNOUNCE_S = 0.02
-# After a touch that failed: who looks away when the next round opens is not invited to it.
+# After a failed touch: nodes that seem absent when the next round opens are not invited to it.
 RETRY_S = 2.0
-# A socket that has not taken a message for this long is closed: it holds memory for nothing.
+# A socket that has not accepted a message for this long is closed, to free its memory.
 STALLED_S = 60.0
-# After this long what the node asks meanwhile is looked at.
+# After this long, the roster checks what the node sends in the meantime.
 UNREAD_S = 1.0
 LOOK_S = 1.0
 _TOUCHED_AT_ONCE = 2_000
@@ -47,9 +47,9 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 class Listed(Protocol):
-    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent.
+    """A connection, as the roster uses it. `sending_since` is 0 if nothing is being sent.
 
-    `opened_ns` is by Redis's clock: connections of several machines are compared by it.
+    `opened_ns` is in Redis's time, so that connections of several machines can be compared.
     """
 
     node: Node
@@ -64,16 +64,16 @@ class Listed(Protocol):
         """Send a doorbell soon."""
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Refuse the node from here on."""
+        """Refuse the node, and close the connection."""
 
     def dismiss(self, refusal: RefusedError) -> None:
-        """Have the node come back later, after what is being handled was answered."""
+        """Tell the node to reconnect later, after the message that is being handled is answered."""
 
     def read_on(self) -> None:
-        """See whether the node asks on while it takes no reply."""
+        """Check whether the node keeps sending while it does not read the reply."""
 
     def drop(self) -> None:
-        """Close a socket that takes nothing."""
+        """Close a socket whose node does not read."""
 
 
 class Roster:
@@ -87,13 +87,13 @@ class Roster:
         self._departures: Batcher[Departure, None] = Batcher(database_sync_to_async(leave))
         self._keeping: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        # Also those that were superseded and have not ended.
+        # Includes superseded connections that have not ended.
         self._open: set[Listed] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
     async def enter(self, connection: Listed) -> None:
-        """List a connection, and end an older one of the node, wherever it is."""
+        """Add a connection, and end an older one of the node in any process."""
         self._open.add(connection)
         self._empty.clear()
         if self._keeping is None:
@@ -114,11 +114,11 @@ class Roster:
         return len(self._by_node)
 
     def is_listed(self, connection: Listed) -> bool:
-        """Tell whether this is the node's connection here, and not superseded."""
+        """Return whether this is the node's current connection in this process."""
         return self._by_node.get(connection.node.pk) is connection
 
     async def remove(self, connection: Listed, *, goodbye: bool, now: datetime) -> None:
-        """Forget a connection, and note that the node left unless it is connected elsewhere."""
+        """Remove a connection, and record that the node left unless it has a newer connection."""
         try:
             if self.is_listed(connection):
                 del self._by_node[connection.node.pk]
@@ -131,18 +131,18 @@ class Roster:
     def dismiss_all(
         self, code: ErrorCode, message: str, *, window_s: float, random: Random
     ) -> None:
-        """Have all nodes come back later, each at its own time of the next `window_s` seconds."""
+        """Tell all nodes to reconnect, at times spread over the next `window_s` seconds."""
         connections = tuple(self._by_node.values())
         delays = draw_delays(len(connections), window_s=window_s, random=random)
         for connection, delay_s in zip(connections, delays, strict=True):
             connection.dismiss(RefusedError(code, message, retry_after=round(delay_s, 3)))
 
     async def wait_until_empty(self) -> None:
-        """Return when all connections have ended, and what they asked for is done."""
+        """Return when all connections have ended and their messages are handled."""
         await self._empty.wait()
 
     async def _announce(self) -> None:
-        """Tell the other processes which nodes came, and when."""
+        """Announce to the other processes which nodes connected, and when."""
         arrivals, self._arrivals = self._arrivals, []
         if not arrivals:
             return
@@ -153,7 +153,7 @@ class Roster:
             raise
 
     async def close(self) -> None:
-        """Stop listening and touching."""
+        """Stop the subscriptions and tasks."""
         bus.switchboard().forget(bus.NODES, self._ring_all)
         bus.switchboard().forget(bus.ARRIVALS, self._hear_arrivals)
         bus.switchboard().forget(bus.LOOK_AGAIN, self._look_again)
@@ -176,7 +176,7 @@ class Roster:
             connection.ring(payload)
 
     def _hear_arrivals(self, payload: str) -> None:
-        """Give way to connections that were opened later in another process."""
+        """End connections that were superseded in another process."""
         for node_id, opened_ns in _arrivals.decode(payload):
             connection = self._by_node.get(node_id)
             if connection is not None and opened_ns > connection.opened_ns:
@@ -198,10 +198,10 @@ class Roster:
     # ---- presence
 
     async def _keep(self) -> None:
-        """Touch all nodes that are connected.
+        """Update the presence of all connected nodes.
 
-        The hello was a node's first touch. It is also found here that a node is not allowed in any
-        more, if the ring that says so was lost.
+        The hello counts as a node's first touch. This also ends connections of nodes that are no
+        longer admitted, in case the message about that was lost.
         """
         pause_s = TOUCH_S
         while True:
@@ -222,7 +222,7 @@ class Roster:
             self._settle(some, owners)
 
     def _settle(self, connections: Sequence[Listed], owners: dict[int, int | None]) -> None:
-        """Show out the nodes that are not among those that may stay; learn the others' owners."""
+        """End connections of nodes that are not in `owners`; update the owners of the others."""
         for connection in connections:
             if connection.node.pk in owners:
                 connection.node.owner_id = owners[connection.node.pk]
@@ -230,7 +230,7 @@ class Roster:
                 why = "this token was replaced, or the operator blocked this node"
                 connection.end(ErrorCode.AUTH_INVALID, why)
 
-    # ---- sockets that take nothing
+    # ---- sockets that do not read
 
     async def _watch(self) -> None:
         while True:
@@ -252,7 +252,7 @@ def _supersede(connection: Listed) -> None:
     connection.end(ErrorCode.AUTH_SUPERSEDED, "a newer connection took over")
 
 
-# Tasks that nobody awaits; the event loop alone does not keep them.
+# References to background tasks, because the event loop holds only weak ones.
 _running: set[asyncio.Task[None]] = set()
 
 

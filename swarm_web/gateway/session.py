@@ -1,4 +1,4 @@
-"""What the gateway remembers: of one connection, and for all connections of a process."""
+"""State of one connection, and state shared by all connections of a process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import Hub, hub
 from swarm_web.relay.season_pool import Member, SeasonPool
 
-# How long rules may be old; a doorbell ends it early.
+# The maximum age of cached values; a doorbell drops them earlier.
 _MAX_AGE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What the connections of a process share: values, work that is done in batches, the pool."""
+    """State that the connections of a process share: cached values, batched work and the pools."""
 
     season: Cached[Season | None]
     round: Cached[RoundInfo | None]
@@ -46,12 +46,12 @@ class Shared:
 
 
 class Session:
-    """One connection, from the token to the hang-up.
+    """The state of one connection.
 
-    `greeted` tells whether its hello was accepted, `wish` which arm its owner wants, and `arm` the
-    one that it has in the season `season_id` (`gateway.arms`). `signer` is the node with the key of
-    its hello, if it came with one. Time and randomness come from here, so that tests of handlers
-    decide them.
+    `greeted` is whether its hello was accepted, `wish` the arm that its owner wants, and `arm` its
+    arm in the season `season_id` (`gateway.arms`). `signer` is the node with the key of its hello,
+    if the hello had one. Time and randomness come from here, so that tests of handlers can set
+    them.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Session:
         self._member: Member | None = None
 
     async def join_pool(self, season: Season) -> tuple[SeasonPool, Member]:
-        """Return the season's pool, and the node's part in it."""
+        """Return the season's pool and the node's membership in it."""
         pool, member = self._pool, self._member
         if pool is None or member is None or member.left or pool.season_id != season.pk:
             self.leave_pool()
@@ -93,7 +93,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Keep what the node was given for its next connection."""
+        """Keep the rollouts given to the node for its next connection."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 
@@ -106,7 +106,7 @@ def _read_round() -> RoundInfo | None:
 
 @one_per_loop
 def shared_reads() -> Shared:
-    """Return what the connections of the running event loop share."""
+    """Return the state that the connections of the running event loop share."""
     return Shared(
         season=Cached(running_season, max_age_s=_MAX_AGE_S),
         round=Cached(_read_round, max_age_s=_MAX_AGE_S),

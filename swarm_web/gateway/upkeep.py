@@ -1,4 +1,4 @@
-"""Maintenance in a web process: all nodes are sent away, and none let in until it is over."""
+"""Maintenance in a web process: dismisses all nodes and refuses new ones until it is over."""
 
 from datetime import datetime
 
@@ -12,12 +12,12 @@ _CODE = ErrorCode.SERVER_MAINTENANCE
 
 
 def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
-    """Close or open the door as the latest maintenance, if any, says."""
+    """Start or stop refusing nodes, according to the latest maintenance, if any."""
     gate = admission()
     if latest is not None and latest.is_on(now=now):
         window_s = RETURN.total_seconds()
         gate.closed = Closed(_CODE, latest.told_to_nodes, wait_s=window_s)
-        # Each time: nodes may have come in while this process did not know of it yet.
+        # Repeated, because nodes may have connected before this process knew of the maintenance.
         roster().dismiss_all(
             _CODE, latest.told_to_nodes, window_s=window_s, random=shared_reads().random
         )

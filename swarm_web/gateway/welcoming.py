@@ -1,4 +1,4 @@
-"""What the database has to do with a hello, for many nodes at once."""
+"""The database work of hellos, for many nodes at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base
 
 @dataclass(frozen=True)
 class Arrival:
-    """A node that says hello in a season, if one is running."""
+    """A node that sends a hello, and the running season, if any."""
 
     node: Node
     hello: Hello
@@ -27,14 +27,14 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Settled:
-    """The arm that a node is in, and how it signs, if it does."""
+    """The node's arm, and its signing key if it has one."""
 
     arm: Arm
     signer: Signer | None
 
 
 def settle_arrivals(arrivals: Sequence[Arrival]) -> list[Settled | Exception]:
-    """Enrol nodes and store what they say of themselves; some may be refused."""
+    """Enrol nodes and store the contents of their hellos; some may be refused."""
     for each in arrivals:
         each.node.model = each.hello.model
     arms = _find_arms(arrivals)
@@ -61,7 +61,7 @@ def _signer(node: Node, key: NodeKey | None) -> Signer | None:
 
 
 def _find_arms(arrivals: Sequence[Arrival]) -> list[Arm]:
-    """Return each node's arm: without a season the one that its owner wants."""
+    """Return each node's arm: the one that its owner wants if no season is running."""
     arms: dict[tuple[int, int], str] = {}
     for season in {each.season.pk: each.season for each in arrivals if each.season}.values():
         wishes = [

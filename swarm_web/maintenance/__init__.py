@@ -1,1 +1,1 @@
-"""Times in which the operator works on the site: nodes are away, no round opens, pages say so."""
+"""Maintenance by the operator: nodes are kept out, no round opens, and pages announce it."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class MaintenanceConfig(AppConfig):
-    """Name the app."""
+    """Configuration of the app."""
 
     name = "swarm_web.maintenance"
     label = "maintenance"

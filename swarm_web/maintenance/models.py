@@ -1,4 +1,4 @@
-"""When the operator works on the site, and what visitors and owners are told of it."""
+"""Maintenances: their times and their messages to visitors and owners."""
 
 from datetime import datetime, timedelta
 
@@ -6,20 +6,20 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-# How soon nodes ask again during a maintenance, and so how soon they are back after it.
+# How often nodes retry during a maintenance, which is how soon they reconnect after it.
 RETURN = timedelta(seconds=30)
 
 
 class MaintenanceQuerySet(models.QuerySet["Maintenance"]):
-    """Sets of maintenances."""
+    """QuerySet of maintenances."""
 
     def begun(self, *, now: datetime) -> "MaintenanceQuerySet":
-        """Keep those that have begun, the latest first."""
+        """Filter to those that have begun, the latest first."""
         return self.filter(starts_at__lte=now).order_by("-starts_at", "-pk")
 
 
 class Maintenance(models.Model):
-    """One maintenance. It is over at `ends_at`, or goes on until somebody ends it."""
+    """A maintenance. It ends at `ends_at`, or when the operator ends it if this is empty."""
 
     message = models.CharField(
         max_length=200,
@@ -44,16 +44,16 @@ class Maintenance(models.Model):
         return self.message[:60] or f"from {self.starts_at:%Y-%m-%d %H:%M}"
 
     def is_on(self, *, now: datetime) -> bool:
-        """Whether nodes are kept out."""
+        """Return whether nodes are kept out."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Whether the judge waits: until all nodes had the time to come back."""
+        """Return whether the judge waits: until all nodes have had time to reconnect."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN)
 
     @property
     def told_to_nodes(self) -> str:
-        """What a node's panel shows; English, as all of the protocol."""
+        """The message for a node's panel, in English like all of the protocol."""
         until = "" if self.ends_at is None else f" until {self.ends_at:%H:%M} UTC"
         reason = f": {self.message}" if self.message else ""
         return f"the coordinator is under maintenance{until}{reason}"

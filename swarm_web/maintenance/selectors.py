@@ -1,4 +1,4 @@
-"""Which maintenance matters now."""
+"""Queries for the current maintenance."""
 
 from datetime import datetime
 
@@ -6,12 +6,12 @@ from swarm_web.maintenance.models import Maintenance
 
 
 def latest_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the one that is on or, if none is, the one that ended last."""
+    """Return the current maintenance, or else the last one that ended."""
     begun = list(Maintenance.objects.begun(now=now)[:8])
     return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)
 
 
 def current_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the one that is on."""
+    """Return the current maintenance, if any."""
     latest = latest_maintenance(now=now)
     return latest if latest is not None and latest.is_on(now=now) else None

@@ -1,4 +1,4 @@
-"""Begin and end a maintenance; web processes notice within a second."""
+"""Start and end a maintenance; web processes notice within a second."""
 
 from datetime import datetime
 
@@ -10,12 +10,12 @@ from swarm_web.maintenance.models import Maintenance
 
 @transaction.atomic
 def begin_maintenance(*, message: str, until: datetime | None, now: datetime) -> Maintenance:
-    """Keep nodes out from now on; what was on before ends."""
+    """Keep nodes out from now on; end any current maintenance first."""
     end_maintenance(now=now)
     return Maintenance.objects.create(message=message, starts_at=now, ends_at=until)
 
 
 def end_maintenance(*, now: datetime) -> int:
-    """Let nodes in again, and return how many maintenances were on."""
+    """Admit nodes again, and return how many maintenances were ended."""
     begun = Maintenance.objects.begun(now=now)
     return begun.filter(Q(ends_at=None) | Q(ends_at__gt=now)).update(ends_at=now)

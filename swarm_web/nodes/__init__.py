@@ -1,1 +1,1 @@
-"""Who may speak: accounts' nodes and their tokens."""
+"""The accounts' nodes and their tokens."""

@@ -10,7 +10,7 @@ from swarm_web.nodes.services import create_node, rotate_token, show_out
 
 @admin.register(Node)
 class NodeAdmin(admin.ModelAdmin[Node]):
-    """See, create, block and re-key nodes. What a node declares of itself is read-only."""
+    """View, create and block nodes, and replace tokens; a node's declarations are read-only."""
 
     list_display = [
         "name",
@@ -38,13 +38,13 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     autocomplete_fields = ["owner"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Node | None = None) -> list[str]:
-        """A node keeps its name: what it signed and what the chain fixed has it."""
+        """A node's name is read-only, because its signatures and the chain contain it."""
         return [*self.readonly_fields, *(["name"] if obj is not None else [])]
 
     actions = ["give_new_token"]
 
     def save_model(self, request: HttpRequest, obj: Node, form: object, change: bool) -> None:
-        """Create through the service, so that the node gets a token, and show it once."""
+        """Create the node with the service, so that it gets a token, and show the token once."""
         if change:
             super().save_model(request, obj, form, change)
             show_out(obj)

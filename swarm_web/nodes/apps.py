@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class NodesConfig(AppConfig):
-    """Name the app."""
+    """Configuration of the app."""
 
     name = "swarm_web.nodes"
     label = "nodes"

@@ -1,4 +1,4 @@
-"""Nodes that come, stay and leave, many at once; each call takes a few statements."""
+"""Nodes that connect, stay and leave, many at once; each call takes a few statements."""
 
 import json
 import logging
@@ -17,7 +17,8 @@ from swarm_web.nodes.services import hash_token
 
 logger = logging.getLogger(__name__)
 
-# A node whose state folder is lost makes a key. Each stays on record, so their number is bounded.
+# A node that lost its state folder makes a new key. Keys are never deleted, so their number is
+# bounded.
 MOST_NEW_KEYS = 20
 DAY = timedelta(days=1)
 KEYS_WAIT_S = 3600.0
@@ -43,7 +44,7 @@ WHERE node.id = new.id
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a node says of itself at the start of a connection, and the arm that it is in."""
+    """The declarations of a node at the start of a connection, and its arm."""
 
     node: Node
     hello: Hello
@@ -53,7 +54,7 @@ class Introduction:
 
 @dataclass(frozen=True)
 class Departure:
-    """A node's socket was closed; `goodbye` tells whether its client did so on purpose."""
+    """A closed socket of a node; `goodbye` is whether its client closed it on purpose."""
 
     node_id: int
     goodbye: bool
@@ -71,7 +72,7 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
 
 
 def introduce(introductions: Sequence[Introduction]) -> None:
-    """Store what nodes say of themselves; of two of one node, either may count."""
+    """Store the declarations of nodes. If a node occurs twice, either declaration may be stored."""
     rows = {each.node.pk: each for each in introductions}.values()
     for each in introductions:
         each.node.arm = each.arm
@@ -97,9 +98,9 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(introductions: Sequence[Introduction]) -> list[NodeKey | RefusedError | None]:
-    """Return the key that each node signs with, noted for good when it comes for the first time.
+    """Return each node's signing key; store it permanently if it is new.
 
-    A node that comes with more new keys in a day than anybody needs is refused.
+    A node with more than MOST_NEW_KEYS new keys in a day is refused.
     """
     keys = _read_keys(introductions)
     recent = Counter(
@@ -142,7 +143,7 @@ def _read_keys(introductions: Sequence[Introduction]) -> dict[tuple[int, str], N
 
 
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
-    """Note that the nodes' sockets are open; return the owners of those that may stay."""
+    """Update the nodes' presence; return the owners of those that are still admitted."""
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
     return owners
@@ -151,7 +152,7 @@ def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
     """Return, by id, the owners of the nodes whose token is still valid and that are not blocked.
 
-    A node's token is the one that it came with.
+    A node's token is the one that it connected with.
     """
     tokens = {node.pk: node.token_hash for node in nodes}
     rows = Node.objects.filter(pk__in=tokens, blocked=False)
@@ -163,7 +164,7 @@ def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
 
 
 def leave(departures: Sequence[Departure]) -> list[None]:
-    """Note that the nodes' sockets were closed."""
+    """Record that the nodes' sockets were closed."""
     with connection.cursor() as cursor:
         cursor.execute(
             _LEAVE,

@@ -10,34 +10,35 @@ from django.db import models
 
 from swarm_web.nodes.titles import LONGEST, validate_title
 
-# A connected node is touched every 15 s (gateway.consumers); after three missed ones it is gone.
+# A connected node is touched every 15 s (gateway.roster); after three missed touches it counts as
+# disconnected.
 PRESENCE = timedelta(seconds=45)
-# What Django's validate_slug and the path converter `slug` take.
+# The pattern that Django's validate_slug and the path converter `slug` accept.
 _SLUG = r"^[-a-zA-Z0-9_]+$"
-# Stands where a token's SHA-256 would: no token has this hash.
+# A prefix instead of a token's SHA-256: no token has such a hash.
 _REVOKED = "revoked "
 
 
 def node_path(name: str) -> str:
-    """Return the path of a node's page; of any name, so that no list of nodes can fail by one."""
+    """Return the path of a node's page; accept any name, so that no name breaks a list of nodes."""
     return f"/nodes/{quote(name, safe='')}/"
 
 
 class NodeQuerySet(models.QuerySet["Node"]):
-    """Sets of nodes."""
+    """QuerySet of nodes."""
 
     def seen_lately(self, *, now: datetime) -> "NodeQuerySet":
-        """Keep the nodes whose socket is open, or was a moment ago: they may be reconnecting."""
+        """Filter to nodes whose socket is open, or was recently: they may be reconnecting."""
         return self.filter(last_seen__gt=now - PRESENCE)
 
     def connected(self, *, now: datetime) -> "NodeQuerySet":
-        """Keep the nodes whose socket is open."""
+        """Filter to nodes whose socket is open."""
         lately = self.seen_lately(now=now)
         return lately.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
 
 
 class Node(models.Model):
-    """One client, known by its token; what it says of its model is declared, not verified."""
+    """A client, identified by its token; the details of its model are declared, not verified."""
 
     class Arm(models.TextChoices):
         """How the node trains: with rollouts of others, without them, or not at all."""
@@ -106,12 +107,12 @@ class Node(models.Model):
 
     @property
     def shown_name(self) -> str:
-        """What pages call the node: its title, if it has one."""
+        """The name that pages show: the node's title, if it has one."""
         return self.title or self.name
 
     @property
     def party(self) -> str:
-        """Who answers for the node: its owner, or the node itself if it has none."""
+        """The party responsible for the node: its owner, or the node itself if it has none."""
         return f"node {self.pk}" if self.owner_id is None else f"owner {self.owner_id}"
 
     @property
@@ -121,20 +122,20 @@ class Node(models.Model):
 
     @staticmethod
     def revoked_hash() -> str:
-        """Return what stands for a token that does not exist; each time another, as tokens are."""
+        """Return a placeholder for the hash of a revoked token; unique, as the column requires."""
         return f"{_REVOKED}{secrets.token_hex(16)}"
 
     def is_connected(self, *, now: datetime) -> bool:
-        """Tell whether the node's socket is open."""
+        """Return whether the node's socket is open."""
         if self.last_seen is None or self.last_seen <= now - PRESENCE:
             return False
         return self.left_at is None or self.left_at < self.last_seen
 
 
 class NodeKey(models.Model):
-    """A public key with which a node signs its answers: the first it came with, or a later one.
+    """A public key with which a node signs its answers.
 
-    Every one stays on record, because a new one may mean that somebody else speaks for the node.
+    Keys are never deleted, because a new one may mean that somebody else has the node's token.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="keys", db_index=False)

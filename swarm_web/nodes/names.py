@@ -1,6 +1,6 @@
-"""Friendly names: two adjectives and a bird, such as `amber-quiet-heron`.
+"""Random node names: two adjectives and a bird, such as `amber-quiet-heron`.
 
-About two million names; one that is taken is drawn again.
+There are about two million names; if one is taken, another is drawn.
 """
 
 from random import Random

@@ -1,6 +1,6 @@
 """Nodes and their tokens: creation, authentication, revocation.
 
-A token is 256 random bits, shown once; the database keeps its SHA-256, which needs no salt or
+A token is 256 random bits, shown once; the database stores its SHA-256, which needs no salt or
 stretching because the token cannot be guessed.
 """
 
@@ -28,8 +28,8 @@ def create_node(
 ) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
-    The title must have been checked. Raises ValidationError when the given name is no slug, and
-    IntegrityError when it is taken.
+    The title must have been validated. Raises ValidationError if the given name is not a slug, and
+    IntegrityError if it is taken.
     """
     if name is not None:
         Node._meta.get_field("name").clean(name, None)
@@ -50,37 +50,37 @@ def create_node(
 
 
 def rotate_token(node: Node) -> str:
-    """Give the node a new token, which ends the old one and its connection, and return it."""
+    """Give the node a new token and return it; end the old token and its connection."""
     token = make_token(secrets.token_bytes(32))
     give_token(node, token)
     return token
 
 
 def give_token(node: Node, token: str) -> None:
-    """Give the node this token, which ends the one that it had and its connection."""
+    """Give the node this token; end the old token and its connection."""
     node.token_hash = hash_token(token)
     node.save(update_fields=["token_hash"])
     show_out(node)
 
 
 def make_token(secret: bytes) -> str:
-    """Return the token that these 32 secret bytes stand for."""
+    """Return the token that encodes these 32 secret bytes."""
     return _TOKEN_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
 
 
 def revoke_token(node: Node) -> None:
-    """End the node's token and its connection; `rotate_token` gives it a token again."""
+    """End the node's token and its connection; `rotate_token` gives it a new token."""
     Node.objects.filter(pk=node.pk).update(token_hash=Node.revoked_hash())
     show_out(node)
 
 
 def show_out(node: Node) -> None:
-    """End the node's connection if its token is not valid any more, or the node is blocked."""
+    """End the node's connection if its token is no longer valid, or the node is blocked."""
     bus.ring(bus.LOOK_AGAIN, str(node.pk))
 
 
 def hash_token(token: str) -> str:
-    """Return what the database keeps of a token."""
+    """Return the hash of a token that the database stores."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

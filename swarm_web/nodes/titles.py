@@ -1,7 +1,7 @@
-"""What a node's title may hold: plain text in any language that stays where it stands.
+"""Validation of node titles: plain text in any language that does not affect its surroundings.
 
-A title is shown beside other texts, so it holds no control characters and none that turn the text
-around them. Joiners are the exception: Persian and some emoji need them.
+A title is shown next to other text, so control characters and characters that change the direction
+of text are not allowed. Joiners are allowed, because Persian and some emoji need them.
 """
 
 import unicodedata
@@ -12,16 +12,16 @@ from django.utils.translation import gettext_lazy as _
 
 LONGEST = 64
 _JOINERS = {"\u200c", "\u200d"}
-# Fillers of Hangul and a pattern of Braille without dots: they count as letters, and show nothing.
+# Hangul fillers and the Braille pattern without dots: they count as letters, but are invisible.
 _BLANKS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
-# Marks on one letter; no script needs more, and a tower of them covers the lines above.
+# Combining marks per letter; no script needs more, and more would cover the lines above.
 _MOST_MARKS = 4
-# Control, format, surrogate, private and unassigned characters; separators of lines and paragraphs.
+# Control, format, surrogate, private and unassigned characters; line and paragraph separators.
 _UNFIT = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
-    """Raise ValidationError if a title holds what is not shown as it stands."""
+    """Raise ValidationError if a title has characters that are invisible or affect other text."""
     if any(_is_unfit(sign) for sign in title):
         raise ValidationError(
             _("A title is plain text without control characters or direction marks."),
@@ -37,9 +37,10 @@ def validate_title(title: str) -> None:
 
 
 def plain_title(title: str) -> str:
-    """Return a title's letters in small ASCII where they look like it, to compare it with names.
+    """Return a title in a plain lower-case form, to compare it with names.
 
-    Letters of other scripts that look like those of ASCII are not among them.
+    Accents and compatibility forms are removed, but letters of other scripts that look like ASCII
+    letters are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(sign) == "Pd" else sign

@@ -1,29 +1,28 @@
 """How rollouts are drawn from the window: five laws, all without bias; pure.
 
 **Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
-already given to it, was already drawn, or belongs to a node with hand-out weight 0. Entries are
-picked one by one from those that are still open.
+already given to the node, was already picked in this draw, or belongs to a node with hand-out
+weight 0. Entries are picked one at a time from those that are still open.
 
-**The laws.** Each strategy gives each open entry a probability q; an entry of a node with weight w
-is picked with a probability proportional to w · q:
+**The laws.** Each strategy assigns each open entry a probability q; an entry of a node with weight
+w is picked with a probability proportional to w · q:
 
-- `any`: q is equal for all. As in SAPO.
-- `informative`: q is equal for all entries declared informative by nodes whose declarations count;
-  when none is left, for all.
-- `by_node`: q is equal for all parties with open entries, and equal for the open entries of a
-  party.
+- `any`: q is uniform over all open entries, as in SAPO.
+- `informative`: q is uniform over the entries declared informative by nodes whose declarations
+  count; if none is left, over all open entries.
+- `by_node`: q is uniform over the parties with open entries, and over the open entries of a party.
 - `by_task`: the same with datasets instead of parties.
-- `fresh`: the youngest of 4 entries, each picked as `any` does and possibly the same. Of n open
-  ones with equal weights the i-th youngest (from 0) has the chance ((n-i)^4 - (n-i-1)^4) / n^4:
-  half of the drawn entries are among the youngest sixth.
+- `fresh`: 4 entries are picked as with `any`, with replacement, and the youngest is drawn. Of n
+  open entries with equal weights, the i-th youngest (from 0) is drawn with probability
+  ((n-i)^4 - (n-i-1)^4) / n^4: half of the drawn entries are among the youngest sixth.
 
-**The cost.** A pick looks at random entries until it finds an open one that its weight lets pass.
-If a share a of the n entries is open, that takes 1/a looks, and at most 1/LEAST_WEIGHT times as
-many with weights. After n/8 misses the entries are filtered once, which takes n looks. So a draw
-takes O(count) looks if a is above a constant, else at most O(count + n). Where a is small, nearly
-all entries are the asker's own, were given to it, or come from nodes of weight 0. Without the last,
-n is at most a constant times the bound of a party plus the number of rollouts that the asker was
-given, independent of the window's size.
+**The cost.** A pick tests random entries until one is open and is accepted with its weight as the
+probability. If a share a of the n entries is open, that takes 1/a tests on average, and at most
+1/LEAST_WEIGHT times as many with weights. After n/8 misses the entries are filtered once, which
+takes n tests. So a draw takes O(count) tests if a is above a constant, else at most O(count + n).
+If a is small, nearly all entries belong to the node's party, were given to the node, or come from
+nodes with weight 0. Without the last kind, n is at most a constant times the sum of the party's
+bound and the number of rollouts given to the node, independent of the window's size.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence

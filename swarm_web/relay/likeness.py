@@ -1,20 +1,20 @@
 """Whether a rollout is a copy of another one, whole or with a few words changed; pure.
 
-**What honest rollouts have in common.** A model that has learned a question answers
-`<answer>4</answer>` eight times, and so do all others that have learned it. A question may come
-again too: a node with `resampling = history` asks its unsolved ones once more, within minutes. So
-equal answers prove nothing if the policy has few possible answers. The rollout itself shows how
-many it has, because its completions are independent samples: if they all differ from each other,
-the next sample would differ from them too, and a similar one was copied.
+**What honest rollouts have in common.** Models that have learned a question often give equal
+answers, such as `<answer>4</answer>` eight times. A node may also send several rollouts for one
+question: with `resampling = history` it samples unsolved ones again, within minutes. So equal
+answers prove nothing if the policy has few possible answers. The rollout itself shows how many it
+has, because its completions are independent samples: if they all differ from each other, the next
+sample would differ from them too, and a similar one was copied.
 
 **The marks.** Each completion gets four minhashes, the least values of four hash functions over
 its shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
-Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). A value that
-two completions of one rollout share is dropped: it belongs to a template, or to an answer that the
-model often gives. The others are the rollout's marks. A rollout with enough marks is remembered,
-and a later one to the same question that has enough of them is near:
+Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). Values that
+occur in several completions of a rollout are dropped: they come from a template, or from an answer
+that the model often gives. The remaining values are the rollout's marks. A rollout with enough
+marks is remembered. A later rollout for the same question is a near-copy if it has enough of them:
 
-| its completions | it is remembered if | a later one is near if |
+| its completions | it is remembered if | a later one is a near-copy if |
 |---|---|---|
 | of LONG_BYTES on average, or more | 7/8 of the values are marks | it has 1/2 of the marks |
 | shorter, and at least 8 | all values are marks | it has 7/8 of the marks |
@@ -24,12 +24,12 @@ two samples of 8 count as copies with a probability of about 3 in 10,000. The wo
 first line has 15 to 20 texts of that length and repeats each word for word: 4 in 100. Of policies
 that vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
 
-**What it costs.** A rollout's marks are computed only if its party has sent another one to the same
-question, or if any node sent the same completions; honest nodes rarely do either.
+**The cost.** A rollout's marks are computed only if its party has sent another one for the same
+question, or if any node has sent the same completions; honest nodes rarely do either.
 
-**What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
-another question, where its answers are wrong; equal short answers, which cannot be told from honest
-ones. The general limits of a node still apply to them.
+**What is not detected.** A copy in which an eighth of the words or half of the completions are new;
+a copy sent for another question, for which its answers are wrong; equal short answers, which cannot
+be distinguished from honest ones. The general limits of a node still apply to them.
 """
 
 import hashlib

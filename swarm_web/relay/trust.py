@@ -1,16 +1,16 @@
 """When a node's declarations count; pure.
 
-A node declares which of its rollouts are informative. Some of these are checked, and the verifiers
-are deterministic, so an honest node is hardly ever wrong. Checks are counted in windows:
+A node declares which of its rollouts are informative, and some of these declarations are checked.
+The verifiers are deterministic, so an honest node is rarely wrong. Checks are counted in windows:
 
-- While declarations count, they lapse as soon as the window's share of false ones is significantly
-  above TOLERANCE: by an exact binomial test, one-sided, at SIGNIFICANCE, after each check.
-- Once they have lapsed, they count again after a whole window in which that share is at most
-  TOLERANCE.
+- While a node's declarations count, they lapse as soon as the share of false ones in the window is
+  significantly above TOLERANCE. This is tested after each check, with a one-sided exact binomial
+  test at the level SIGNIFICANCE.
+- After they have lapsed, they count again after a full window with a share of at most TOLERANCE.
 
-A window is WINDOW checks, and a new one begins whenever one is full or a decision was made. At the
-beginning of one, three false ones in a row are enough. A node that is wrong once in a hundred times
-lapses in a window with a chance of 5 in a million; one that is wrong every other time, after 8
+A window has WINDOW checks; a new one begins when it is full or when declarations lapse. At the
+start of a window three false declarations in a row make them lapse. A node with 1 % of false
+declarations lapses in a window with a probability of 5 in a million; one with 50 % lapses after 8
 checks on average.
 """
 

@@ -137,12 +137,12 @@ class PoolWindow:
         random: Random,
         doubted: Container[int] = frozenset(),
     ) -> list[Entry]:
-        """Draw up to `count` different entries by the law of `strategy`, in the order of the picks.
+        """Draw up to `count` distinct entries by the law of `strategy`, in the order of the picks.
 
-        None is of the party `excluding`, in `given` (`Entry.key`), or of a node whose weight is 0.
-        `weights` are of nodes by id, in [0, 1], and 1 for those that it does not name. What the
-        nodes in `doubted` declare informative counts as undeclared. Takes O(count) expected, and
-        O(n) where hardly any entry may be handed out.
+        Entries of the party `excluding`, entries in `given` (`Entry.key`) and entries of nodes with
+        weight 0 are not drawn. `weights` are hand-out weights of nodes by id, in [0, 1]; missing
+        nodes have weight 1. Declarations of the nodes in `doubted` are ignored. Takes O(count)
+        expected, and O(n) if hardly any entry may be handed out.
         """
         self.expire(now=now)
         asker = Asker(excluding, given, weights, doubted)
@@ -169,11 +169,11 @@ class PoolWindow:
         now: float,
         random: Random,
     ) -> list[Entry]:
-        """Draw entries to be checked, whatever the weights of their nodes.
+        """Draw distinct entries to check, regardless of the weights of their nodes.
 
-        Up to `declared` are uniform among those that are declared informative by nodes whose
-        declarations count, up to as many among those declared by nodes in `doubted`, and up to
-        `arbitrary` among all others that are held. None comes twice. The cost is that of a draw.
+        Uniformly draws up to `declared` entries that nodes not in `doubted` declared informative,
+        then up to `declared` that nodes in `doubted` declared, then up to `arbitrary` of all other
+        entries. The cost is that of `draw`.
         """
         self.expire(now=now)
         picked: dict[Entry, None] = {}

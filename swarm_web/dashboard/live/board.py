@@ -32,7 +32,7 @@ PAUSE_S = 0.25
 IDLE_S = 5.0
 # Older views are not sent as live. Browsers close a socket that is silent for 20 s.
 STALE_S = 15.0
-# Each is read at every change. Common views are few and not counted, so that nobody can block
+# Each view is read at every change. Common views are few and not counted, so that nobody can block
 # them for others.
 MAX_UNCOMMON_VIEWS = 64
 
@@ -41,7 +41,7 @@ MAX_UNCOMMON_VIEWS = 64
 
 
 class TooManyViewsError(Exception):
-    """The limit of uncommon views is reached; the message says whose."""
+    """The limit of uncommon views, of an address or in total, is reached; see the message."""
 
 
 class ViewShares:

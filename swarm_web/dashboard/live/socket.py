@@ -1,10 +1,9 @@
 """The browser's socket at /ws/live/: a snapshot, then sequence-numbered deltas.
 
-The query string says what to watch: `view=board` (the default) with the leaderboard's own
-parameters, `view=home` or `view=pill`, and `lang`. A browser that comes back adds
-`resume=<epoch>:<seq>` of the last message that it has, and gets what it missed if that is still
-kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames. A socket stays
-open only while its view is kept fresh.
+The query string selects the view: `view=board` (the default) with the leaderboard's own parameters,
+`view=home` or `view=pill`, and `lang`. A browser that reconnects adds `resume=<epoch>:<seq>` of its
+last message, and receives the later ones if they are still kept, else a snapshot. With `packed=1`
+messages are gzipped JSON in binary frames. A socket stays open only while its view is up to date.
 
 A plain ASGI application: thousands of browsers receive the same messages, so each must cost little.
 """
@@ -33,7 +32,7 @@ CLOSE_TOO_MANY_VIEWS = 4429
 CLOSE_UNREADABLE = 4503
 
 
-# ---- who may open it
+# ---- the origin check
 
 
 class OriginGate:
@@ -101,10 +100,10 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 
 
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send what a browser lacks, then every delta; a slow browser does not delay others.
+    """Send missing deltas or a snapshot, then every delta; slow browsers do not delay others.
 
     Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser
-    learns why when it reconnects.
+    receives the reason when it reconnects.
     """
     packed = params.get("packed") == "1"
 

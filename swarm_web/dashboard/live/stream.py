@@ -81,7 +81,7 @@ class ViewStream:
         return self._snapshot
 
     def resume(self, after: str) -> int | None:
-        """Return the number after which a returning browser continues, from `<epoch>:<seq>`.
+        """Return the number after which a reconnected browser continues, from `<epoch>:<seq>`.
 
         None if it names another stream, or deltas that are no longer kept.
         """
@@ -101,7 +101,7 @@ class ViewStream:
         return self._ring[seq + 1 - self._ring[0].seq]
 
     def greet_again(self) -> Packet:
-        """Return the message that tells a returning browser that its deltas follow."""
+        """Return the message that announces deltas to a reconnected browser."""
         message = {"type": "resumed", "as_of": self.view.as_of.isoformat()}
         return Packet(self.seq, msgspec.json.encode(message).decode())
 

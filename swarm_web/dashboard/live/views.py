@@ -34,7 +34,7 @@ RoundState = tuple[str | None, int | None, str]
 
 
 class ViewKind(StrEnum):
-    """What of a page is live: a page of the board, the home page, or only the pill."""
+    """The live part of a page: a page of the board, the home page, or only the pill."""
 
     BOARD = "board"
     HOME = "home"
@@ -43,7 +43,7 @@ class ViewKind(StrEnum):
 
 @dataclass(frozen=True)
 class ViewKey:
-    """A view that many browsers watch, in one language."""
+    """A view in one language, which many browsers may watch."""
 
     kind: ViewKind
     language: str
@@ -51,7 +51,7 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether it is one of countless views: filtered, or a later page of a board."""
+        """Whether it is one of very many views: filtered, or a later page of a board."""
         return self.query != BoardQuery(window=self.query.window)
 
 
@@ -76,7 +76,7 @@ class LiveView:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What pages show besides the regions that are sent; the same in all views."""
+        """The state of the page outside the sent regions; equal in all views."""
         return self.charted, self.round_state, self.announced
 
 

@@ -1,5 +1,5 @@
-"""What each message of a node does: one function a message, which returns the reply.
+"""The handlers of node messages: one function per message type, which returns the reply.
 
-Refusals are raised as RefusedError; `gateway.answering` turns them into error frames. Nothing here
-knows of sockets.
+Refusals are raised as RefusedError; `gateway.answering` turns them into error frames. Handlers do
+not access sockets.
 """

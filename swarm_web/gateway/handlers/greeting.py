@@ -1,4 +1,4 @@
-"""The first message of a connection."""
+"""The handler of the hello."""
 
 from django.conf import settings
 
@@ -14,7 +14,7 @@ Version = tuple[int, ...]
 
 
 async def greet(session: Session, hello: Hello) -> Welcome:
-    """Introduce the node and tell it the season's rules, its arm and the round."""
+    """Register the node and return the season's rules, its arm and the round."""
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")
     season = await session.shared.season.get()
@@ -41,7 +41,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         return_within=settings.GATEWAY_RETURN_WITHIN_S,
         chain=await session.shared.chain.get(),
     )
-    # Last: a hello that failed may be said again.
+    # Last, so that a failed hello can be repeated.
     session.greeted = True
     return welcome
 
@@ -56,18 +56,18 @@ def _read_client(client: str) -> Version:
 
 
 def _check_client(client: str, version: Version, season: Season | None) -> None:
-    """Raise RefusedError when the client's version is no longer served."""
+    """Raise RefusedError if the client's version is no longer supported."""
     minimum = minimum_client(season)
     if version < parse_version(minimum):
         raise RefusedError(
             ErrorCode.CLIENT_TOO_OLD,
             f"client {client}, this coordinator needs {minimum} or newer",
-            # Newer clients know better: how they were installed.
+            # Newer clients replace this, because they know how they were installed.
             fix=f"Update the client with the line of {settings.SITE_URL}/join/.",
         )
 
 
 def _announce_minimum(version: Version, season: Season | None) -> str | None:
-    """Return the version that will be needed soon, if the client does not have it yet."""
+    """Return the version that will be required soon, if the client is older."""
     coming = season.next_minimum_client if season else ""
     return coming if coming and version < parse_version(coming) else None

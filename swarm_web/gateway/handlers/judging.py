@@ -1,4 +1,4 @@
-"""Judge rounds: which one is current, its questions, and the answers to them."""
+"""Handlers for judge rounds: the current round, its questions, and the answers to them."""
 
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from swarm_web.nodes.models import Node
 
 
 async def tell_round(session: Session, message: RequestRound) -> RoundState:
-    """Tell which round is current."""
+    """Return the current round."""
     season = await session.shared.season.get()
     return RoundState(
         reply_to=message.id, round=await read_round(season), now=session.clock().isoformat()
@@ -34,7 +34,7 @@ async def offer_questions(session: Session, message: RequestQuestions) -> Questi
     """Give the node its seat and the round's prompts."""
     season = await session.shared.season.get()
     if season is not None:
-        # A season that began since the hello: the coin is flipped before the first question.
+        # If the season began after the hello, the arm is drawn before the first question.
         await assign_arm(session, season)
     offered: QuestionsOffered = await database_sync_to_async(_offer)(
         session.node, message, now=session.clock()
@@ -60,7 +60,7 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
-    """Store answers, then have them graded."""
+    """Store answers, then request grading."""
     receipt = await session.shared.answers.do(
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )

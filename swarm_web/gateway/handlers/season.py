@@ -1,4 +1,4 @@
-"""What most handlers ask first: which season runs, and which round is current."""
+"""Reads of the running season and its current round, which most handlers need."""
 
 from channels.db import database_sync_to_async
 
@@ -10,7 +10,7 @@ from swarm_web.gateway.session import Session
 
 
 async def find_season(session: Session) -> Season:
-    """Return the running season. Raises RefusedError when there is none."""
+    """Return the running season. Raises RefusedError if there is none."""
     season = await session.shared.season.get()
     if season is None:
         raise RefusedError(ErrorCode.SEASON_NONE, "no season is running")

@@ -1,4 +1,4 @@
-"""A node's own row of the leaderboard, the same that the page shows."""
+"""The handler for a node's own row of the leaderboard, which equals the row on the page."""
 
 from datetime import datetime
 from typing import get_args
@@ -18,7 +18,7 @@ _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(Sta
 
 
 async def tell_standing(session: Session, message: RequestStanding) -> NodeStanding:
-    """Tell the node its own row of the leaderboard."""
+    """Return the node's own row of the leaderboard."""
     season = await find_season(session)
     standing: NodeStanding = await database_sync_to_async(_describe)(
         session.node, season, reply_to=message.id, now=session.clock()

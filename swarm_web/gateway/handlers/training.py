@@ -1,4 +1,4 @@
-"""Rollouts to and from the pool, and how training goes."""
+"""Handlers for publishing and sampling rollouts, and for training reports."""
 
 from collections.abc import Collection
 
@@ -27,22 +27,22 @@ from swarm_web.gateway.session import Session
 from swarm_web.relay.season_pool import Offered, RelayedRollout
 from swarm_web.relay.window import Strategy
 
-# More characters than tokens have on average in any text: the server knows no node's tokenizer.
+# More characters than a token has on average in any text; the server does not know the tokenizer.
 TOKEN_CHARACTERS = 32
-# What stands around the rollouts in a frame.
+# The bytes of a frame besides its rollouts.
 _FRAME_REST_BYTES = 1024
 
 _encoder = msgspec.json.Encoder()
 
 
 class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
-    """A RolloutsSampled whose rollouts are bytes already."""
+    """A RolloutsSampled whose rollouts are already encoded."""
 
     rollouts: list[RelayedRollout]
 
 
 async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Offer the rollouts of this season to the others, and tell which were none."""
+    """Add the rollouts of this season to the pool, and return which ones were rejected."""
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
         return _decline(session, message)
@@ -66,10 +66,10 @@ async def publish(session: Session, message: PublishRollouts) -> RolloutsPublish
 
 
 def _decline(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Take no rollouts of an isolated node, and count them, but not as a fault of the node's.
+    """Reject all rollouts of an isolated node, and count them, but not as the node's fault.
 
-    Older clients send them with each step: rejected one by one, they neither end the connection nor
-    stand in the panel, and on the node's page they would push out what its owner can mend.
+    Older clients send them with each step. Rejected one by one, they neither end the connection nor
+    appear in the panel; on the node's page they would displace errors that its owner can fix.
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
     counters.count(counters.REFUSED, code, by=len(message.rollouts))
@@ -85,7 +85,7 @@ def _reject_copies(ids: Collection[str]) -> list[Rejected]:
 
 
 def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offered], list[Rejected]]:
-    """Return the rollouts whose task is one of the season's, and the refusals of the others."""
+    """Return the rollouts whose task belongs to the season, and the rejections of the others."""
     taken: list[Offered] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:
@@ -108,7 +108,10 @@ def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offere
 
 
 def _check_size(rollout: Rollout, size: int, season: Season) -> None:
-    """Refuse what no node of the season trains on, or may share; receivers count tokens."""
+    """Raise RefusedError if a rollout is too large to share or train on.
+
+    The receivers count tokens.
+    """
     if size > MAX_ROLLOUT_BYTES:
         raise RefusedError(
             ErrorCode.PROTOCOL_TOO_LARGE,
@@ -129,7 +132,7 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
 
 
 async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
-    """Draw rollouts of others."""
+    """Draw rollouts of other nodes."""
     season = await find_season(session)
     arm = await assign_arm(session, season)
     if arm != "swarm":
@@ -153,7 +156,7 @@ async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
 
 
 async def report_training(session: Session, message: ReportTraining) -> TrainingReported:
-    """Note how training goes."""
+    """Record a node's training report."""
     season = await find_season(session)
     pool, member = await session.join_pool(season)
     pool.report(member, message, now=session.clock().timestamp())

@@ -1,4 +1,4 @@
-"""Keep nodes out while the operator works on the site, and let them in again."""
+"""Command that starts, ends and shows maintenance."""
 
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
@@ -18,14 +18,14 @@ class Command(BaseCommand):
     help = "Keep nodes out while you work on the site. They train on alone and come back."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what to do, and for `on` what to tell and until when."""
+        """Declare the action, and the message and the end for `on`."""
         parser.add_argument("what", choices=["on", "off", "show"])
         parser.add_argument("--message", default="", help="what visitors and owners are told")
         parser.add_argument("--until", help="when it ends by itself: 2026-01-01T12:30 (UTC)")
         parser.add_argument("--minutes", type=float, help="or after how many minutes")
 
     def handle(self, *_args: Any, what: str, **options: Any) -> None:
-        """Do it."""
+        """Perform the action and print the current state."""
         now = timezone.now()
         if what == "on":
             until = _read_end(options["until"], options["minutes"], now=now)

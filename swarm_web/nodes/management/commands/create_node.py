@@ -1,4 +1,4 @@
-"""`manage.py create_node`: make a node and its token."""
+"""`manage.py create_node`: create a node and its token."""
 
 import os
 from pathlib import Path
@@ -49,7 +49,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{known.name} keeps the token in {token_file}")
                 return
         try:
-            # The node exists only if its token was handed over.
+            # Keep the node only if its token could be written.
             with transaction.atomic():
                 node, token = create_node(name=name, arm=arm)
                 if owner is not None:
