@@ -1,15 +1,17 @@
-"""The rollouts that a node was recently given; pure.
+"""The rollouts that a node was given; pure.
 
 A node reports which rollouts it trained on. The report counts only for rollouts that the node was
-given, each once. A node is never given the same rollout twice.
+given, each once. A node is never given the same rollout twice, so all rollouts that the pool holds
+are remembered, however many the node draws.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-# A node reports after each step, so its report names recently given rollouts.
+# The last of these are remembered even if the pool no longer holds them: a node reports after each
+# step, so its report names recently given rollouts.
 REMEMBERED = 256
 
 
@@ -28,33 +30,50 @@ class _Stored(msgspec.Struct, array_like=True):
 Value = TypeVar("Value")
 
 
-def _keep_latest(known: dict[str, Value]) -> dict[str, Value]:
-    return dict(list(known.items())[-REMEMBERED:])
+def _keep(known: dict[str, Value], held: Container[str]) -> dict[str, Value]:
+    first = len(known) - REMEMBERED
+    return {
+        key: value
+        for place, (key, value) in enumerate(known.items())
+        if place >= first or key in held
+    }
 
 
 class GivenList:
-    """The last REMEMBERED rollouts that a node was given, by key (`relay.window.Entry.key`).
+    """Rollouts that a node was given and that it reported, by key (`relay.window.Entry.key`).
 
-    The last REMEMBERED rollouts that it reported as used are also kept.
+    If `forget` is called after each draw, the list holds at most twice the rollouts of the pool and
+    4 * REMEMBERED others.
     """
 
-    __slots__ = ("_reported", "_waiting")
+    __slots__ = ("_reported", "_sweep_at", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: dict[str, Given] = {}
         self._reported: dict[str, None] = {}
+        self._sweep_at = 4 * REMEMBERED
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiting or key in self._reported
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting or self._reported)
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._reported)
 
     def add(self, key: str, given: Given) -> None:
-        """Record a given rollout; the oldest are dropped."""
+        """Record a given rollout."""
         self._waiting[key] = given
-        if len(self._waiting) > REMEMBERED:
-            del self._waiting[next(iter(self._waiting))]
+
+    def forget(self, held: Container[str]) -> None:
+        """Forget rollouts that the pool no longer holds, except for the last ones.
+
+        `held` are the keys of the pool. The list is swept only after it has doubled, so that the
+        cost per added rollout is O(1), amortised.
+        """
+        if len(self) < self._sweep_at:
+            return
+        self._waiting = _keep(self._waiting, held)
+        self._reported = _keep(self._reported, held)
+        self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Given]]:
         """Return the keys that the node was given and has not reported; mark them as reported."""
@@ -64,17 +83,13 @@ class GivenList:
             if given is not None:
                 taken.append((key, given))
                 self._reported[key] = None
-        while len(self._reported) > REMEMBERED:
-            del self._reported[next(iter(self._reported))]
         return taken
 
     def merge(self, earlier: "GivenList") -> None:
         """Merge another list of the node as the older one."""
-        self._reported = _keep_latest(earlier._reported | self._reported)
+        self._reported = earlier._reported | self._reported
         waiting = earlier._waiting | self._waiting
-        self._waiting = _keep_latest(
-            {key: given for key, given in waiting.items() if key not in self._reported}
-        )
+        self._waiting = {key: given for key, given in waiting.items() if key not in self._reported}
 
     def pack(self) -> bytes:
         """Return the list as bytes, for another connection of the node."""

@@ -178,6 +178,7 @@ class SeasonPool:
             relayed.append(RelayedRollout(entry.node, age_s, msgspec.Raw(body)))
             member.given.add(entry.key, Given(entry.node_id, entry.archived))
             self._tally.given[self.season_id, entry.node_id] += 1
+        member.given.forget(self.window)
         self._tally.change((self.season_id, member.node_id)).delivered += len(relayed)
         return relayed
 

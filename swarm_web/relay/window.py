@@ -91,7 +91,7 @@ class PoolWindow:
     def __len__(self) -> int:
         return len(self._all)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._keys
 
     @property

@@ -1,4 +1,6 @@
-"""What a node was given: the latest, each reported once, and known again after a hang-up."""
+"""Rollouts that a node was given: reported once each, and known after a reconnection."""
+
+from collections.abc import Container, Iterable
 
 import msgspec
 import pytest
@@ -30,19 +32,36 @@ def test_what_was_reported_is_still_known() -> None:
     assert given
 
 
-def test_the_latest_are_remembered_and_older_ones_forgotten() -> None:
-    given = make_list(*(f"amber/{number}" for number in range(REMEMBERED + 1)))
-    assert "amber/0" not in given
-    assert len(given.take(f"amber/{number}" for number in range(REMEMBERED + 1))) == REMEMBERED
+def fill(given: GivenList, keys: Iterable[str], *, held: Container[str]) -> None:
+    """Give rollouts one by one from a pool that holds `held`, and let each second be reported."""
+    for number, key in enumerate(keys):
+        given.add(key, Given(7, archived=False))
+        if number % 2:
+            given.take([key])
+        given.forget(held)
 
 
-def test_of_those_that_were_reported_the_latest_are_remembered_too() -> None:
+def test_what_the_pool_holds_is_remembered_however_many_were_given() -> None:
+    keys = [f"amber/{number}" for number in range(40 * REMEMBERED)]
     given = GivenList()
-    for number in range(REMEMBERED + 1):
-        given.add(f"amber/{number}", Given(7, archived=False))
-        given.take([f"amber/{number}"])
-    known = [number for number in range(REMEMBERED + 1) if f"amber/{number}" in given]
-    assert known == [*range(1, REMEMBERED + 1)]
+    fill(given, keys, held=set(keys))
+    assert all(key in given for key in keys)
+
+
+def test_what_the_pool_lost_is_forgotten_but_for_the_latest() -> None:
+    keys = [f"amber/{number}" for number in range(40 * REMEMBERED)]
+    given = GivenList()
+    fill(given, keys, held={"amber/0"})
+    assert all(key in given for key in ("amber/0", *keys[-2 * REMEMBERED :]))
+    assert "amber/1" not in given
+    assert len(given) <= 4 * REMEMBERED + 2
+
+
+def test_a_merged_list_has_what_both_remember_and_each_waits_or_is_reported() -> None:
+    given, earlier = make_list("amber/a"), make_list("amber/a", "amber/b")
+    given.take(["amber/a"])
+    given.merge(earlier)
+    assert [key for key, _ in given.take(["amber/a", "amber/b"])] == ["amber/b"]
 
 
 def test_a_list_that_was_packed_is_the_same_again() -> None:

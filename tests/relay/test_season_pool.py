@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout
+from swarm_web.relay.given import REMEMBERED
 from swarm_web.relay.intake import SampleLimits, SampleQuota
 from swarm_web.relay.season_pool import Member, Offered, RelayedRollout, SeasonPool
 from swarm_web.relay.tally import POINT_EVERY_S, Pair, Tally
@@ -101,6 +102,21 @@ def test_what_is_drawn_fits_into_the_frame_as_it_is_sent(pool: SeasonPool) -> No
     drawn = take(pool, member(2), most_bytes=50_000)
     size = len(msgspec.json.encode(drawn))
     assert 0.85 * 50_000 < size <= 50_000
+
+
+def test_a_node_that_draws_the_whole_pool_is_given_nothing_twice(tally: Tally) -> None:
+    size = 8 * REMEMBERED
+    bounds = Bounds(
+        size=size, per_node=size, per_party=size, per_task=size, body_bytes=1 << 26, max_age_s=600
+    )
+    pool = SeasonPool(SEASON, bounds=bounds, quota=SampleQuota(LIMITS), tally=tally)
+    publish(pool, member(1), *(str(number) for number in range(size)))
+    taker, drawn = member(2), list[str]()
+    while names := draw(pool, taker):
+        drawn += names
+        report(pool, taker, *names[::2])
+        assert len(drawn) <= size
+    assert len(set(drawn)) == len(drawn) == size
 
 
 def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally) -> None:
