@@ -15,6 +15,7 @@ from node_client.swarm.connection import CoordinatorConnection
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused
 from swarm_web.core import heartbeat
+from swarm_web.core.event_loops import end_task
 from swarm_web.core.store import async_redis
 from swarm_web.gateway import pulse
 from swarm_web.maintenance import models
@@ -41,8 +42,7 @@ async def beating() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        running.cancel()
-        await asyncio.wait([running])
+        await end_task(running)
 
 
 async def begin(message: str = "new disks") -> Maintenance:
