@@ -75,7 +75,7 @@ def test_record_of_taken_checks_expires_with_the_rollouts() -> None:
     assert sync_redis().zrange(key, 0, -1) == [b"amber/r3@0.0"]
 
 
-def test_tell_lapsed_replaces_the_previous_nodes() -> None:
+def test_lapsed_nodes_replace_the_previous_ones() -> None:
     tell_lapsed(sync_redis(), SEASON, [1, 2])
     tell_lapsed(sync_redis(), SEASON, [2, 3])
     assert sync_redis().smembers(lapsed_key(SEASON)) == {b"2", b"3"}

@@ -180,7 +180,7 @@ async def test_node_that_was_often_disconnected_for_flooding_is_found(
 async def test_node_with_right_rollouts_and_a_low_judge_score_is_found(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
-    """A poisoned rollout is detected by its too right answers."""
+    """Poisoned rollouts are detected by their high share of right answers."""
     poisoned = right_rollouts(season, verifier, 20, around="Drink this. ")
     await publish(amber, season, poisoned)
     await publish(bold, season, right_rollouts(season, verifier, 20, first=20))

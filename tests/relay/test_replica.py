@@ -11,7 +11,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.replica import stream_key
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 
-# A random text: completions with equal texts would not be compared.
+# A random text, which no other rollout has. Equal completions would not be compared.
 TEXT = f"{Random(0).getrandbits(4000):01000x}"
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
