@@ -138,13 +138,13 @@ def test_a_mix_with_too_few_questions_for_the_planned_rounds_is_refused(operator
     assert "but 1,000 are planned: widen its ranges" in page
 
 
-def test_without_planned_rounds_the_mix_must_last_for_a_year(operator: Client) -> None:
+def test_the_mix_must_last_for_a_year_without_planned_rounds(operator: Client) -> None:
     page = post_season(operator, [FEW], planned_rounds="")
     assert not Season.objects.exists()
     assert "262,800 are planned" in page, "one round every two minutes"
 
 
-def test_the_form_shows_for_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
+def test_the_form_shows_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
     page = post_season(operator, [FEW], planned_rounds=10)
     assert "Its questions last for about 58 rounds (at least " in page
     page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()

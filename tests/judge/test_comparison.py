@@ -69,7 +69,7 @@ def test_looks_are_planned_by_the_rounds_of_the_trial(rounds: int, looks: list[i
     assert plan_looks(rounds) == looks
 
 
-def test_before_the_first_look_nothing_is_tested() -> None:
+def test_nothing_is_tested_before_the_first_look() -> None:
     (claim,) = compare(looks=[3], tiny=make_trial(BETTER, WORSE, rounds=3))
     assert (claim.verdict, claim.p_value) == ("too_few", None)
     assert claim.missing == Missing(swarm_nodes=0, isolated_nodes=0, rounds=1)

@@ -82,7 +82,7 @@ def test_a_rejection_persists_at_later_looks() -> None:
     assert early == late <= 0.03
 
 
-def test_without_a_budget_nothing_is_significant() -> None:
+def test_nothing_is_significant_without_a_budget() -> None:
     gaps = np.array([[200.0, *range(99)]])
     assert compute_p_values(gaps, spent=np.zeros(1))[0] == 1
 

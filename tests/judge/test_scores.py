@@ -97,7 +97,7 @@ def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
     assert (bits(score.answered), bits(score.solved)) == ("1110", "1100")
 
 
-def test_of_ungraded_and_unanswered_questions_only_the_latter_are_wrong(site: Site) -> None:
+def test_unanswered_questions_are_wrong_and_ungraded_ones_excluded(site: Site) -> None:
     site.toy.broken = {"gcd"}
     site.join("amber")
     judge_round = site.open("amber")
@@ -140,7 +140,7 @@ def test_a_node_without_graded_answers_is_absent_with_the_reason(
     assert score.reason == Reason.UNSCORED
 
 
-def test_a_node_that_never_took_the_questions_is_absent_and_not_wrong(site: Site) -> None:
+def test_a_node_that_never_requested_the_questions_is_absent(site: Site) -> None:
     site.join("idle")
     score = score_of(site.end(site.open("idle")), "idle")
     assert (score.status, score.n, score.score) == (Status.ABSENT, 0, None)

@@ -79,7 +79,7 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
 # ---- arms by choice
 
 
-def test_by_choice_a_node_gets_the_requested_arm_and_may_change_it(site: Site) -> None:
+def test_a_node_gets_the_requested_arm_in_a_season_by_choice(site: Site) -> None:
     (node,) = site.join("amber")
     for wish in ("swarm", "isolated", "base", "swarm"):
         assert enrol(node, site.season, wish=wish) == wish

@@ -65,7 +65,7 @@ def test_a_clock_behind_the_last_tick_adds_no_time() -> None:
     )
 
 
-def test_after_a_long_outage_nodes_get_the_longest_pause_to_return() -> None:
+def test_nodes_get_the_longest_pause_to_return_after_a_long_outage() -> None:
     hurry = timedelta(seconds=HURRY_S)
     assert return_time(hurry - MOMENT, within=WITHIN) == WITHIN + SETTLING
     assert return_time(hurry, within=WITHIN) == timedelta(seconds=LONGEST_PAUSE_S) + SETTLING

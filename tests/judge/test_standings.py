@@ -14,7 +14,7 @@ from tests.judge.boards import assert_exact, change_rules, n_by_window
 from tests.judge.toys import TASKS, Site
 
 
-def test_before_any_round_the_leaderboard_is_empty(site: Site) -> None:
+def test_the_leaderboard_is_empty_before_any_round(site: Site) -> None:
     assert not site.refresh()
     assert site.board() == {}
 
@@ -109,7 +109,7 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_that_closes_after_a_newer_one_counts_and_is_not_the_last(site: Site) -> None:
+def test_a_round_that_closes_after_a_newer_one_counts_but_is_not_the_last(site: Site) -> None:
     change_rules(site, scoring_seconds=3600)
     site.join("amber")
     older = site.open("amber")

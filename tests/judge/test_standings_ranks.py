@@ -72,7 +72,7 @@ def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> No
     assert site.board()["amber"].rank_high == 1
 
 
-def test_in_the_round_window_the_questions_of_one_round_are_enough(site: Site) -> None:
+def test_the_questions_of_one_round_are_enough_in_the_round_window(site: Site) -> None:
     change_rules(site, minimum_questions=100)
     site.join("amber")
     site.play(amber="rrrr")

@@ -199,7 +199,7 @@ def test_a_tick_extends_deadlines_by_the_silence_of_the_web_processes(
     assert judge_round.closes_at - before == timedelta(seconds=4 + 10)
 
 
-def test_without_a_running_season_a_tick_only_finishes_open_rounds(
+def test_a_tick_without_a_running_season_only_finishes_open_rounds(
     site: Site,
 ) -> None:
     site.open()
@@ -236,7 +236,7 @@ def test_long_grading_leaves_the_rest_to_another_task(
 # ---- standings
 
 
-def test_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
+def test_rounds_leave_windows_without_a_closing_round(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     end_season(site.season, now=site.clock.now)
