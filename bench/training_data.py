@@ -70,7 +70,7 @@ class PoolOf:
     def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
         self._pool = pool
         self._node = node
-        self._chance = random.Random(key)
+        self._rng = random.Random(key)
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Put them into the pool."""
@@ -83,7 +83,7 @@ class PoolOf:
             for node, rollout in self._pool.rollouts
             if node != self._node
         ]
-        return self._chance.sample(offered, min(count, len(offered)))
+        return self._rng.sample(offered, min(count, len(offered)))
 
 
 def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:

@@ -125,12 +125,12 @@ def measure_space(
     The sample ends, too, where the generator hangs. Raises RefusedError TASK_DATASET or
     TASK_CONFIG, or VERIFIER_FAILED when there is no verifier.
     """
-    chance, until = Random(_SEED), time.monotonic() + seconds
+    rng, until = Random(_SEED), time.monotonic() + seconds
     counts: Counter[int] = Counter()
     space, size = Space(0, 0, 0, 0), _FIRST_BATCH
     while space.draws < draws and time.monotonic() < until:
         start = time.monotonic()
-        indices = [chance.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
+        indices = [rng.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
         try:
             digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
         except UnmadeError:

@@ -63,7 +63,7 @@ def saved_round(folder: Path) -> int:
 
 def kill_and_go_on(folder: Path, *, kills: int) -> None:
     make(folder / "whole")
-    broken, chance = folder / "broken", random.Random(kills)
+    broken, rng = folder / "broken", random.Random(kills)
     resumed_at = []
     for kill in range(kills):
         hear, tell = os.pipe()
@@ -72,7 +72,7 @@ def kill_and_go_on(folder: Path, *, kills: int) -> None:
         # When the second round is made there is a snapshot of the first; later ones begin there.
         for _ in range(1 if kill else 2):
             os.read(hear, 1)
-        time.sleep(chance.uniform(0, ROUND_S))
+        time.sleep(rng.uniform(0, ROUND_S))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(hear)

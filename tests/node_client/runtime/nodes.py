@@ -48,7 +48,7 @@ async def made_node(
             site=site,
             equipment=equipment,
             backoff=at_once,
-            chance=lambda: 0.0,
+            uniform=lambda: 0.0,
             report_every_s=REPORT_EVERY_S,
             pauses=Pauses(settings, view=view, every_s=LOOK_EVERY_S),
         )

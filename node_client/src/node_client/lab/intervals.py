@@ -23,7 +23,7 @@ DRAWS = 10_000
 CURVE_DRAWS = 2_000
 # Draws at once, which limits the memory for swarms of thousands.
 _PORTION = 500
-_CHANCE = 20_261_123
+_RNG_SEED = 20_261_123
 
 Interval = tuple[float, float]
 
@@ -83,8 +83,8 @@ def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
 
     The same seeds are drawn for arms with the same number of seeds.
     """
-    drawn = np.random.default_rng([_CHANCE, 0]).integers(seeds, size=(draws, seeds, 1))
-    within = np.random.default_rng([_CHANCE, 1, nodes])
+    drawn = np.random.default_rng([_RNG_SEED, 0]).integers(seeds, size=(draws, seeds, 1))
+    within = np.random.default_rng([_RNG_SEED, 1, nodes])
     size = seeds * nodes
     counts: npt.NDArray[np.uint16] = np.empty((draws, size), dtype=np.uint16)
     for at in range(0, draws, _PORTION):

@@ -55,16 +55,16 @@ class LabPool:
 
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, in random order; ages are in rounds."""
-        chance = random.Random(f"{self._seed}:{node}:{self.round}")
+        rng = random.Random(f"{self._seed}:{node}:{self.round}")
         others = [each for each in self._pooled if self._may_have(node, each)]
         if self._drawing == "informative":
             first = [each for each in others if each.declared]
-            drawn = chance.sample(first, min(count, len(first)))
+            drawn = rng.sample(first, min(count, len(first)))
             others = [each for each in others if not each.declared]
             count -= len(drawn)
         else:
             drawn = []
-        drawn += chance.sample(others, min(count, len(others)))
+        drawn += rng.sample(others, min(count, len(others)))
         return [
             ExternalRollout(
                 # A trainer drops rollouts with its own name.

@@ -53,7 +53,7 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         policy.keep_reference()
     if config.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.make_room(config.micro_batch_tokens, state_bytes=_state_bytes(config))
+    policy.estimate_budgets(config.micro_batch_tokens, state_bytes=_state_bytes(config))
     rate = learning_rate_for(config, parameters=policy.parameters)
     if is_8bit:
         return _adamw_8bit(policy, rate=rate)

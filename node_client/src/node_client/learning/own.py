@@ -42,7 +42,7 @@ class RolloutMaker:
         self._reward = reward
         self._leader = leader
 
-    def make(self, *, wanted: int, seed: int, watch: StepTimer) -> list[LocalRollout]:
+    def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Answer a batch of questions, and more if dynamic sampling finds too few informative.
 
         Dynamic sampling generates until `wanted` rollouts have an advantage (DAPO,
@@ -50,7 +50,7 @@ class RolloutMaker:
         model that solves nothing, or everything, would never finish a step. Raises RefusedError
         when the verifier fails.
         """
-        rollouts = self._answer_batch(seed, watch)
+        rollouts = self._answer_batch(seed, timer)
         while self._config.resampling == "dynamic" and needs_more(
             [rollout.group for rollout in rollouts],
             wanted=wanted,
@@ -58,23 +58,23 @@ class RolloutMaker:
             most_batches=self._config.dynamic_batches,
         ):
             seed += SEEDS_APART
-            rollouts += self._answer_batch(seed, watch)
+            rollouts += self._answer_batch(seed, timer)
         return rollouts
 
     def groups_to_train_on(
-        self, rollouts: Sequence[LocalRollout], *, places: int, chance: random.Random
+        self, rollouts: Sequence[LocalRollout], *, places: int, rng: random.Random
     ) -> list[TrainingGroup]:
         """Return the candidates for the own places; with dynamic sampling, `places` at most."""
         groups = [rollout.group for rollout in rollouts]
         if self._config.resampling != "dynamic":
             return groups
-        return prefer_informative(groups, count=places, chance=chance)
+        return prefer_informative(groups, count=places, rng=rng)
 
-    def _answer_batch(self, seed: int, watch: StepTimer) -> list[LocalRollout]:
+    def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Draw questions, answer each L times, and score the answers."""
-        with watch.measure("score"):
+        with timer.measure("score"):
             tasks = self._questions.draw(self._plan.batch)
-        with watch.measure("generate"):
+        with timer.measure("generate"):
             answers = self._leader.generate(
                 GenerateAnswers(
                     questions=[task.question for task in tasks],
@@ -86,7 +86,7 @@ class RolloutMaker:
                     seed=seed,
                 )
             )
-        with watch.measure("score"):
+        with timer.measure("score"):
             return self._score(tasks, answers)
 
     def _score(
@@ -141,8 +141,8 @@ def needs_more(
 
 
 def prefer_informative(
-    groups: Sequence[TrainingGroup], *, count: int, chance: random.Random
+    groups: Sequence[TrainingGroup], *, count: int, rng: random.Random
 ) -> list[TrainingGroup]:
     """Return up to `count` groups: informative ones, drawn uniformly, before the others."""
-    shuffled = chance.sample(groups, len(groups))
+    shuffled = rng.sample(groups, len(groups))
     return sorted(shuffled, key=lambda group: not group.informative)[:count]

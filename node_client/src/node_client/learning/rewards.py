@@ -80,7 +80,10 @@ class GenerativeReward(Reward):
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
         encoded = [policy.completion_ids(text, "length") for text in texts]
         found = confidences(policy, prompt, [ids or [] for ids in encoded])
-        return [0.0 if ids is None else chance for ids, chance in zip(encoded, found, strict=True)]
+        return [
+            0.0 if ids is None else probability
+            for ids, probability in zip(encoded, found, strict=True)
+        ]
 
 
 REWARDS: dict[str, type[Reward]] = {
@@ -113,5 +116,5 @@ def confidences(
     words = [yes, no] * len(completions)
     logprobs, _ = policy.logprobs(prompts, words)
     totals = logprobs.sum(dim=1).view(-1, 2)
-    chances: list[float] = totals.softmax(dim=1)[:, 0].tolist()
-    return chances
+    probabilities: list[float] = totals.softmax(dim=1)[:, 0].tolist()
+    return probabilities

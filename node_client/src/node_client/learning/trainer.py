@@ -163,31 +163,31 @@ class Trainer:
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
-        watch = StepTimer(clock_of(self.policy.device))
+        timer = StepTimer(clock_of(self.policy.device))
         self._notices.begin_step()
         places = self._mix.places
         # Draw questions, answer each L times, score the answers.
-        local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
-        with watch.measure("swarm"):
+        local = self._maker.make(wanted=places.local, seed=self._seed("sample"), timer=timer)
+        with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._share(shared)
-        external = self._take_external(places.external, watch)
+        external = self._take_external(places.external, timer)
         training_set = assemble_training_set(
             own=self._maker.groups_to_train_on(
                 local,
                 places=self._plan.size - len(external.groups),
-                chance=random.Random(self._seed("prefer")),
+                rng=random.Random(self._seed("prefer")),
             ),
             external=external.groups,
             local_count=places.local,
             external_count=places.external,
-            chance=random.Random(self._seed("mix")),
+            rng=random.Random(self._seed("mix")),
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
         update = self._leader.update(
             training_set.groups,
             max_completion_length=self._plan.max_completion_length,
-            watch=watch,
+            timer=timer,
         )
         self._learn(local, shared, training_set, external)
         return describe_step(
@@ -196,7 +196,7 @@ class Trainer:
             training_set,
             external,
             update,
-            watch,
+            timer,
             curriculum=self._questions.figures(),
             mix=self._mix.figures(),
             notice=self._notices.end_step(update),
@@ -249,7 +249,7 @@ class Trainer:
                 [rollout.group for rollout in rollouts],
                 strategy=self._sharing,
                 wanted=self.config.shared_rollouts,
-                chance=random.Random(self._seed("share")),
+                rng=random.Random(self._seed("share")),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
         informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
@@ -268,19 +268,19 @@ class Trainer:
             with_logprobs=self.config.share_logprobs,
         )
 
-    def _take_external(self, wanted: int, watch: StepTimer) -> CheckedExternals:
+    def _take_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
-            with watch.measure("swarm"):
+            with timer.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
-        with watch.measure("judge"):
+        with timer.measure("judge"):
             if self.config.external_sampling == "uniform":
                 # Offered in random order, declared ones first: the first usable are a uniform draw.
                 return self._checker.check(offered, wanted=wanted)
             usable = self._checker.check(offered, wanted=len(offered))
-            chance = random.Random(self._seed("external"))
-            groups = draw(usable.groups, strategy=self._strategy, wanted=wanted, chance=chance)
+            rng = random.Random(self._seed("external"))
+            groups = draw(usable.groups, strategy=self._strategy, wanted=wanted, rng=rng)
             not_drawn: Counter[DropReason] = Counter(
                 {"not_drawn": len(usable.groups) - len(groups)}
             )

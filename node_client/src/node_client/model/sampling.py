@@ -226,11 +226,11 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     # Apple's GPUs have no float64.
     dtype = torch.float32 if logits.device.type == "mps" else torch.float64
     summed = probabilities.cumsum(dim=1, dtype=dtype)
-    chance = torch.rand(
+    uniform = torch.rand(
         len(summed), 1, dtype=summed.dtype, device=summed.device, generator=sampling.generator
     )
     total = summed[:, -1:].contiguous()
-    drawn = torch.searchsorted(summed, chance * total, right=True)  # (B, 1)
+    drawn = torch.searchsorted(summed, uniform * total, right=True)  # (B, 1)
     # Rounding may reach the very end, behind the last token that has any probability.
     drawn = torch.minimum(drawn, torch.searchsorted(summed, total))
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()

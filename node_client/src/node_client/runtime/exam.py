@@ -88,7 +88,7 @@ class Exam:
         sign: Sign = lambda answers, offered: list(answers),
         keep: Keep = lambda number, answers, signed: None,
         poll_s: float = POLL_S,
-        chance: Callable[[], float] = random.random,
+        uniform: Callable[[], float] = random.random,
     ) -> None:
         self._client = client
         self._worker = worker
@@ -99,7 +99,7 @@ class Exam:
         self._sign = sign
         self._keep = keep
         self._poll_s = poll_s
-        self._chance = chance
+        self._uniform = uniform
         self._news = asyncio.Event()
         self._announced: RoundInfo | None = None
         self._done: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
@@ -168,7 +168,7 @@ class Exam:
             self._idle.clear()
 
     def _poll_pause(self) -> float:
-        return self._poll_s * (0.5 + self._chance())
+        return self._poll_s * (0.5 + self._uniform())
 
     async def _next_news(self, *, wait_s: float) -> RoundInfo | None:
         """Return the current round when it is announced, or request it after `wait_s`."""

@@ -74,7 +74,7 @@ class SwarmNode:
         site: Site,
         equipment: Equipment,
         backoff: Callable[[int, float], float] = jittered_backoff,
-        chance: Callable[[], float] = random.random,
+        uniform: Callable[[], float] = random.random,
         report_every_s: float = REPORT_EVERY_S,
         pauses: Pauses | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class SwarmNode:
         self._settings = settings
         self._site = site
         self._view = view
-        self._chance = chance
+        self._uniform = uniform
         self._pauses = pauses or Pauses(settings, view=view)
         self._refusal: NodeError | None = None
         self._welcomed = asyncio.Event()
@@ -316,7 +316,7 @@ class SwarmNode:
         # Until the arm is known: external rollouts would spoil an isolated node, while a swarm node
         # only misses a few.
         self._view.arm = "isolated"
-        self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
+        self._connection.renew(after_s=self._uniform() * ASSIGNMENT_PAUSE_S)
 
     def _note_upgrade(self, oldest: str | None) -> None:
         before, self._view.upgrade = self._view.upgrade, None

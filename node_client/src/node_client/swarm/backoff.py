@@ -24,11 +24,11 @@ def jittered_backoff(
     attempt: int,
     longest_s: float = LONGEST_PAUSE_S,
     *,
-    chance: Callable[[], float] = random.random,
+    uniform: Callable[[], float] = random.random,
 ) -> float:
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
     Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
-    coordinator together do not reconnect together. `chance` draws from [0, 1).
+    coordinator together do not reconnect together. `uniform` draws from [0, 1).
     """
-    return chance() * doubling_backoff(attempt, longest_s)
+    return uniform() * doubling_backoff(attempt, longest_s)

@@ -133,12 +133,12 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 
 def _make_many(name: str, by_index: bool) -> None:
     """Make entries for as long as there is time; those that raise are passed over when drawn."""
-    chance, until = Random(SEED), time.process_time() + _MANY_S
+    rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
         if time.process_time() > until:
             return
         with suppress(Exception):
-            index = chance.randrange(INDEX_END)
+            index = rng.randrange(INDEX_END)
             build_entry(name, {}, seed=SEED, index=index, by_index=by_index)
 
 

@@ -166,9 +166,9 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
     """Make entries as the verifier does; those that raise are passed over when drawn."""
     # Opened once: some read long lists of words.
     dataset = open_dataset(name, config, seed=_TRIAL_SEED)
-    chance = Random(_TRIAL_SEED)
+    rng = Random(_TRIAL_SEED)
     for _ in range(TIMED_ENTRIES):
-        start, index = time.process_time(), chance.randrange(INDEX_END)
+        start, index = time.process_time(), rng.randrange(INDEX_END)
         with suppress(Exception):
             if by_index:
                 dataset[index]

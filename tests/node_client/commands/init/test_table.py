@@ -19,9 +19,9 @@ from node_client.commands.init.machine import Machine, choose_model, fit_models
 from node_client.commands.init.table import CANDIDATES, Candidate
 from node_client.model.memory.estimates import (
     Shape,
+    fitting_share,
     lasting_bytes,
     needed_bytes,
-    share_that_fits,
     token_bytes,
 )
 
@@ -75,7 +75,7 @@ def test_what_is_needed_is_what_training_then_finds_enough() -> None:
     lasting = lasting_bytes(shape, state_bytes=8, copied=False)
     for spare, share in ((10**6, 1.0), (-(10**8), 0.5)):
         free = needed - 4 * shape.parameters + spare
-        assert share_that_fits(1024, free=free, lasting=lasting, per_token=per_token) == share
+        assert fitting_share(1024, free=free, lasting=lasting, per_token=per_token) == share
 
 
 def test_models_that_do_not_fit_say_what_is_missing() -> None:

@@ -83,10 +83,10 @@ def test_places_of_like_worth_stay() -> None:
 
 @pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
 def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
-    mix, chance, worth = auto(), random.Random(0), list[float]()
+    mix, rng, worth = auto(), random.Random(0), list[float]()
 
     def answer() -> TrainingGroup:
-        return group(*(float(chance.random() < likelihood) for _ in range(8)))
+        return group(*(float(rng.random() < likelihood) for _ in range(8)))
 
     for _ in range(2000):
         passed = (each for each in iter(answer, None) if each.informative)

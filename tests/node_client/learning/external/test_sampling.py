@@ -100,12 +100,9 @@ def drawn_places(
 ) -> Counter[tuple[int, ...]]:
     """Return how often which places were drawn, in order."""
     groups = [TrainingGroup([place], [[1]], [0.0], [False]) for place in range(len(weights))]
-    strategy, chance = Given(weights), random.Random(14)
+    strategy, rng = Given(weights), random.Random(14)
     return Counter(
-        tuple(
-            group.prompt[0]
-            for group in draw(groups, strategy=strategy, wanted=wanted, chance=chance)
-        )
+        tuple(group.prompt[0] for group in draw(groups, strategy=strategy, wanted=wanted, rng=rng))
         for _ in range(times)
     )
 
@@ -141,21 +138,21 @@ def test_groups_without_weight_come_last() -> None:
         [group_of(0), group_of(8), group_of(7)],
         strategy=make_strategy("advantage"),
         wanted=3,
-        chance=random.Random(0),
+        rng=random.Random(0),
     )
     assert first.prompt == [7]
 
 
 def test_no_more_are_drawn_than_wanted_and_none_twice() -> None:
     groups = [group_of(right) for right in range(1, 8)]
-    drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, chance=random.Random(0))
+    drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, rng=random.Random(0))
     assert len({group.prompt[0] for group in drawn}) == len(drawn) == 4
 
 
 def test_nothing_can_be_drawn_of_nothing() -> None:
     for name in ("uniform", "advantage", "fresh+by-node"):
         strategy = make_strategy(name)
-        assert draw([], strategy=strategy, wanted=2, chance=random.Random(0)) == []
+        assert draw([], strategy=strategy, wanted=2, rng=random.Random(0)) == []
 
 
 def test_the_setting_names_every_strategy() -> None:

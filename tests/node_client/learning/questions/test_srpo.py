@@ -44,14 +44,14 @@ def staged_ladder() -> tuple[Stages, Ladder]:
 
 def asked_by(ladder: Ladder) -> set[tuple[str, object]]:
     """Return the datasets of forty questions, with how many digits sums have at most."""
-    choices = [ladder.choose(4 * n + 1, chance=random.Random(n)) for n in range(40)]
+    choices = [ladder.choose(4 * n + 1, rng=random.Random(n)) for n in range(40)]
     return {(choice.dataset, choice.config.get("max_digits")) for choice in choices}
 
 
 def pass_steps(ladder: Ladder, count: int, *, solved: Sequence[bool] = ()) -> None:
     """Make steps of one sum each, answered so, at the difficulty where the ladder is."""
     for _ in range(count):
-        config = ladder.choose(1, chance=random.Random(0)).config
+        config = ladder.choose(1, rng=random.Random(0)).config
         answered = [AnsweredQuestion(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
         ladder.note(StepOutcome(answered if solved else [], 0.5, None))
 

@@ -34,9 +34,7 @@ def stages(
 
 def datasets_of(curriculum: Stages) -> set[str]:
     """Return which datasets forty questions come from."""
-    return {
-        curriculum.choose(counter, chance=random.Random(counter)).dataset for counter in range(40)
-    }
+    return {curriculum.choose(counter, rng=random.Random(counter)).dataset for counter in range(40)}
 
 
 def pass_steps(

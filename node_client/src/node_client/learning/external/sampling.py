@@ -107,8 +107,10 @@ class Variance(SamplingStrategy):
         self._solved: dict[str, float] = {}
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
-        return [chance * (1 - chance) for chance in chances]
+        probabilities = [
+            min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups
+        ]
+        return [probability * (1 - probability) for probability in probabilities]
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
         for group in own:
@@ -219,14 +221,14 @@ def draw(
     *,
     strategy: SamplingStrategy,
     wanted: int,
-    chance: random.Random,
+    rng: random.Random,
 ) -> list[TrainingGroup]:
     """Draw up to `wanted` groups without replacement, each in proportion to its weight.
 
     By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
     """
     keys = [
-        math.log(1 - chance.random()) / weight if weight > 0 else -math.inf
+        math.log(1 - rng.random()) / weight if weight > 0 else -math.inf
         for weight in strategy.weigh(groups)
     ]
     order = sorted(range(len(groups)), key=keys.__getitem__, reverse=True)

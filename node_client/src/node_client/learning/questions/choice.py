@@ -56,8 +56,8 @@ class TaskStream:
         )
 
     def _choose(self, counter: int) -> StreamPlace:
-        chance = random.Random(f"{self._key.hex()}:{counter}")
-        choice = self._curriculum.choose(counter, chance=chance)
+        rng = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, rng=rng)
         return StreamPlace(choice.dataset, choice.config, counter)
 
 

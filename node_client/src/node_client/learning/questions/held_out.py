@@ -120,7 +120,7 @@ class Evaluation:
         self._policy = policy
         self._verifier = verifier
         self._season = season
-        self._chance = torch.Generator(policy.device).manual_seed(season.seed)
+        self._generator = torch.Generator(policy.device).manual_seed(season.seed)
         self._asked = 0
         self._shares: dict[str, list[float]] = {}
 
@@ -140,7 +140,7 @@ class Evaluation:
             completions=self._questions.samples,
             max_new_tokens=season.max_new_tokens,
             temperature=self._questions.temperature,
-            generator=self._chance,
+            generator=self._generator,
             system_prompt=season.system_prompt,
         )
         verdicts = self._verifier.score_many(

@@ -80,9 +80,9 @@ class Ladder(Curriculum):
             for task, around in zip(season.tasks, rungs, strict=True)
         ]
 
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return a task of the mix, at the difficulty of the node's rung."""
-        task = self._mix.choose(counter, chance=chance)
+        task = self._mix.choose(counter, rng=rng)
         if counter % HOME_EVERY == 0:
             return task
         config = next(climb.config for climb in self._climbs if climb.task == task)

@@ -78,10 +78,10 @@ class Stages(Curriculum):
         self._first_round: int | None = None
         self._plateau = Plateau()
 
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return a task of this stage by its weight."""
         tasks = self._first_tasks if self.stage == 1 else self._tasks
-        return choose_by_weight(tasks, chance=chance)
+        return choose_by_weight(tasks, rng=rng)
 
     def note(self, outcome: StepOutcome) -> None:
         """Begin the second stage if this step ends the first."""

@@ -34,7 +34,7 @@ class Shape:
     trainable: int
 
 
-def share_at_start(
+def initial_share(
     model: PreTrainedModel,
     *,
     tokens: int,
@@ -50,7 +50,7 @@ def share_at_start(
     shape, free = shape_of(model), free_bytes(model.device)
     lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=copied)
     per_token = token_bytes(shape, checkpointed=checkpointed, half_precision=half_precision)
-    share = share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
+    share = fitting_share(tokens, free=free, lasting=lasting, per_token=per_token)
     if lasting > free:
         log.warning(
             "Training takes about %.1f GB besides the model, and %.1f GB are free. If it fails: "
@@ -120,7 +120,7 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
     return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
 
 
-def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
+def fitting_share(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
     """Return 1, or the largest of 1/2, 1/4, … of `tokens` that fits into the free bytes.
 
     Powers of 1/2, so that two runs on one machine hardly ever differ. At least one token is tried.
