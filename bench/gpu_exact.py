@@ -112,7 +112,7 @@ def run_pass(work: Work, policy: Policy) -> Pass:
         policy=policy,
         scaler=make_scaler(policy, CONFIG),
         config=CONFIG,
-        watch=StepTimer(clock_of(policy.device)),
+        timer=StepTimer(clock_of(policy.device)),
     )
     gradient = []
     for parameter in policy.trainable():

@@ -76,7 +76,7 @@ class PoolOf:
         """Put them into the pool."""
         self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` of others' rollouts."""
         offered = [
             ExternalRollout(node=node, age_s=0.0, rollout=rollout)

@@ -150,7 +150,7 @@ class PoolInMemory:
         self.published += rollouts
         self.declared += informative
 
-    def sample(self, count: int) -> Sequence[ExternalRollout]:
+    def fetch(self, count: int) -> Sequence[ExternalRollout]:
         return self.offered[:count]
 
 

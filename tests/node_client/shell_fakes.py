@@ -37,15 +37,15 @@ class Notebook:
         self.doorbells: list[ServerMessage] = []
         self._changed = asyncio.Event()
 
-    def link_changed(self, link: LinkState) -> None:
+    def on_link_change(self, link: LinkState) -> None:
         self.links.append(link)
         self._changed.set()
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         self.welcomes.append(welcome)
         self._changed.set()
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         self.doorbells.append(message)
         self._changed.set()
 

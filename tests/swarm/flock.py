@@ -99,16 +99,16 @@ class RecordingClient(SwarmClient):
         self.acked: set[str] = set()
         self.rejected: list[str] = []
 
-    async def submit(
+    async def submit_answers(
         self,
         number: int,
         answers: Sequence[AnswerText],
         *,
-        keep: Callable[[SignedReceipt], None] = lambda signed: None,
+        on_receipt: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
         """Hand in answers and note what became of them."""
         self.sent |= {answer.question: answer.text for answer in answers}
-        received = await super().submit(number, answers, keep=keep)
+        received = await super().submit_answers(number, answers, on_receipt=on_receipt)
         self.acked |= {*received.accepted, *received.duplicate}
         self.rejected += [f"{each.code}: {each.message}" for each in received.rejected]
         return received
@@ -149,14 +149,14 @@ class ToyNode:
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
-    def link_changed(self, link: LinkState) -> None:
+    def on_link_change(self, link: LinkState) -> None:
         self.is_connected = link.phase == "connected"
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         self._view.season = welcome.season
         self._note(welcome.round)
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         if isinstance(message, RoundState):
             self._note(message.round)
 

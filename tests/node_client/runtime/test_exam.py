@@ -124,10 +124,10 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
         await coordinator.heard(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
         while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
-            await node.client.round()
+            await node.client.request_round()
         asked = len(await coordinator.heard(kind))
         for _ in range(10):
-            await node.client.round()
+            await node.client.request_round()
         assert len(await coordinator.heard(kind)) == asked
 
 
@@ -280,7 +280,7 @@ async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None
         exam.announce(coordinator.round)
         await coordinator.heard(RequestQuestions)
         # The offer travels back on the same connection before the answer to the next request.
-        await node.client.round()
+        await node.client.request_round()
         step_may_end.set()
         await training
     assert order == ["step 0", "exam", "step 1", "step 2"]

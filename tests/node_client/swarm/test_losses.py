@@ -124,11 +124,11 @@ async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         with pytest.raises(UnansweredError):
-            await node.client.round()
+            await node.client.request_round()
         await coordinator.start()
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         await node.connection.connected.wait()
-        assert await node.client.round() is None
+        assert await node.client.request_round() is None
 
 
 class Clock:

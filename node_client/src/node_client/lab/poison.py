@@ -51,7 +51,7 @@ class Poisoner:
         size = self._season.local + self._season.external
         poisoned = [
             made
-            for external in self._link.sample(SAMPLED)
+            for external in self._link.fetch(SAMPLED)
             if (made := self._poison(external, number)) is not None
         ][:size]
         self._link.publish(poisoned, informative=[rollout.id for rollout in poisoned])

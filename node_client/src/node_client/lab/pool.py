@@ -103,7 +103,7 @@ class LabExchange:
         self.sent += sum(len(msgspec.json.encode(rollout)) for rollout in rollouts)
         self.pool.put(self.node, rollouts, informative=informative)
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Draw external rollouts."""
         drawn = self.pool.draw(self.node, count)
         self.received += sum(len(msgspec.json.encode(each.rollout)) for each in drawn)

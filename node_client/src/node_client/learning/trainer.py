@@ -76,7 +76,7 @@ class RolloutExchange(Protocol):
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Share this node's rollouts; `informative` are the ids of those that are."""
 
-    def sample(self, count: int) -> Sequence[ExternalRollout]:
+    def fetch(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in random order; none when offline."""
 
 
@@ -273,7 +273,7 @@ class Trainer:
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
             with timer.measure("swarm"):
-                offered = self._exchange.sample(self.candidates)
+                offered = self._exchange.fetch(self.candidates)
         with timer.measure("judge"):
             if self.config.external_sampling == "uniform":
                 # Offered in random order, declared ones first: the first usable are a uniform draw.

@@ -16,7 +16,7 @@ from node_client.runtime.worker import ModelWorker
 from node_client.storage.answers import MOST_PENDING, AnswerSpool, PendingAnswer
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
-from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from node_client.swarm.outbox import PAUSE_S, TEMPORARY_CODES, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
@@ -110,10 +110,10 @@ class Exam:
         self.outbox: Outbox[PendingAnswer] = Outbox(
             client=client,
             send=self._submit,
-            refused=view.note_refusal,
-            most=MOST_PENDING,
+            on_refused=view.note_refusal,
+            capacity=MOST_PENDING,
             batch=2 * QUESTIONS_AT_ONCE,
-            group=lambda pending: pending[0],
+            batch_key=lambda pending: pending[0],
             on_removed=spool.settle,
         )
         # Answers of an earlier run count too: a restart is not a missed round.
@@ -154,7 +154,7 @@ class Exam:
             except RefusedError as refusal:
                 self._view.note_refusal(refusal)
                 wait_s = self._poll_pause()
-                if refusal.code in PASSING:
+                if refusal.code in TEMPORARY_CODES:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     wait_s = 0
                 else:
@@ -176,7 +176,7 @@ class Exam:
             async with asyncio.timeout(wait_s):
                 await self._news.wait()
         except TimeoutError:
-            self._announced = await self._client.round()
+            self._announced = await self._client.request_round()
             self._note(self._announced)
             return self._announced
         self._news.clear()
@@ -197,9 +197,9 @@ class Exam:
     async def _fetch_standing(self) -> None:
         """Request the scores. After a permanent refusal, request them when they are next due."""
         try:
-            self._view.note_standing(await self._client.standing())
+            self._view.note_standing(await self._client.request_standing())
         except RefusedError as refusal:
-            if refusal.code in PASSING:
+            if refusal.code in TEMPORARY_CODES:
                 raise
             self._view.note_refusal(refusal)
         self._standing_at = monotonic()
@@ -208,7 +208,7 @@ class Exam:
         """Answer all questions of a round, between two training steps."""
         self._idle.clear()
         try:
-            offered = await self._client.questions(number)
+            offered = await self._client.request_questions(number)
         except RefusedError as refusal:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
@@ -281,8 +281,8 @@ class Exam:
     async def _submit(self, pending: Sequence[PendingAnswer]) -> None:
         number = pending[0][0]
         answers = [answer for _, answer in pending]
-        keep = partial(self._keep, number, answers)
-        received = await self._client.submit(number, answers, keep=keep)
+        on_receipt = partial(self._keep, number, answers)
+        received = await self._client.submit_answers(number, answers, on_receipt=on_receipt)
         self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
         for rejected in received.rejected:
             self._view.note_problem(rejected.code, rejected.message, rejected.fix)

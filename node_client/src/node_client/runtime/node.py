@@ -91,7 +91,7 @@ class SwarmNode:
         self._connection = CoordinatorConnection(
             url=site.socket,
             token=settings.token,
-            hello=_introduce(settings, policy),
+            hello=_make_hello(settings, policy),
             listener=self,
             backoff=backoff,
         )
@@ -101,7 +101,7 @@ class SwarmNode:
         self._exchange = SwarmExchange(
             client=client,
             loop=asyncio.get_running_loop(),
-            refused=view.note_refusal,
+            on_refused=view.note_refusal,
             prefer=PREFERENCES[settings.training.external_pool],
             with_logprobs=settings.training.importance == "sender",
         )
@@ -121,7 +121,9 @@ class SwarmNode:
             keep=signer.keep,
             note=self._commitments.note,
         )
-        self._reporter = Reporter(client=client, refused=view.note_refusal, every_s=report_every_s)
+        self._reporter = Reporter(
+            client=client, on_refused=view.note_refusal, every_s=report_every_s
+        )
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
@@ -148,7 +150,7 @@ class SwarmNode:
         self._view.stopping = True
         self._training.stop()
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Answer the open round, submit what is queued, and disconnect for a pause.
 
         A node that is not connected when a round opens is not invited, so it misses none.
@@ -156,17 +158,17 @@ class SwarmNode:
         if self._connection.connected.is_set():
             await self._exam.finish()
         await self._settle()
-        self._connection.leave()
+        self._connection.suspend()
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Connect again after a pause."""
-        self._connection.come_back()
+        self._connection.resume()
 
-    def link_changed(self, link: LinkState) -> None:
+    def on_link_change(self, link: LinkState) -> None:
         """Show the state of the connection."""
         self._view.note_link(link)
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         """Apply the coordinator's rules, and save them for a start without it.
 
         Raises CoordinatorRefusedError when this run cannot change to the arm.
@@ -184,7 +186,7 @@ class SwarmNode:
         self._note_chain(welcome.chain)
         self._exam.announce(welcome.round)
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         """Pass an announcement on; one that this client does not know is skipped."""
         if isinstance(message, SeasonState):
             self._change_season(message.season)
@@ -202,14 +204,14 @@ class SwarmNode:
             return NoTraining(
                 checkpoints=self._settings.state.checkpoints,
                 pauses=self._pauses,
-                away=self,
+                hooks=self,
             )
         return Training(
             settings=self._settings,
             equipment=equipment,
             exchange=self._exchange,
             pauses=self._pauses,
-            away=self,
+            hooks=self,
             before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
             after_step=self._queue_report,
         )
@@ -316,7 +318,7 @@ class SwarmNode:
         # Until the arm is known: external rollouts would spoil an isolated node, while a swarm node
         # only misses a few.
         self._view.arm = "isolated"
-        self._connection.renew(after_s=self._uniform() * ASSIGNMENT_PAUSE_S)
+        self._connection.reconnect(after_s=self._uniform() * ASSIGNMENT_PAUSE_S)
 
     def _note_upgrade(self, oldest: str | None) -> None:
         before, self._view.upgrade = self._view.upgrade, None
@@ -332,7 +334,7 @@ class SwarmNode:
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
         self._view.note_season(season)
-        self._exchange.follow(season, arm=self._view.arm)
+        self._exchange.set_season(season, arm=self._view.arm)
         self._training.set_rules(
             TrainingRules(
                 season=season or practice_season(),
@@ -384,7 +386,7 @@ def _check_arm(arm: Arm, *, own: Arm) -> None:
         )
 
 
-def _introduce(settings: Settings, policy: Policy) -> Hello:
+def _make_hello(settings: Settings, policy: Policy) -> Hello:
     return Hello(
         id=new_id(),
         protocol=PROTOCOL_VERSION,

@@ -58,22 +58,22 @@ class Pauses:
             self._checked_at = monotonic()
         return self._known
 
-    async def take(
+    async def pause_while_due(
         self,
         *,
         stopping: asyncio.Event,
-        leave: Callable[[], Awaitable[None]],
-        come_back: Callable[[], None],
+        before: Callable[[], Awaitable[None]],
+        after: Callable[[], None],
     ) -> bool:
         """Pause while there is a reason to, or until stopped; return whether there was one.
 
-        `leave` is called at the start of a pause, and `come_back` after it.
+        `before` and `after` are called at the start and at the end of a pause.
         """
         pause = self.due()
         if pause is None:
             return False
         log.info(describe_pause(pause))
-        await leave()
+        await before()
         while pause is not None and not stopping.is_set():
             self._view.note_pause(pause)
             with suppress(TimeoutError):
@@ -83,7 +83,7 @@ class Pauses:
         self._view.note_pause(None)
         if not stopping.is_set():
             log.info("the pause has ended")
-            come_back()
+            after()
         return True
 
     def _check(self) -> Pause | None:

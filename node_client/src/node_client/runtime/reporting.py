@@ -27,7 +27,7 @@ class Reporter:
         self,
         *,
         client: SwarmClient,
-        refused: Callable[[RefusedError], None],
+        on_refused: Callable[[RefusedError], None],
         every_s: float = REPORT_EVERY_S,
     ) -> None:
         self._client = client
@@ -35,10 +35,10 @@ class Reporter:
         self.outbox: Outbox[ReportTraining] = Outbox(
             client=client,
             send=self._send,
-            refused=refused,
-            most=1,
+            on_refused=on_refused,
+            capacity=1,
             batch=1,
-            rest_s=every_s,
+            min_interval_s=every_s,
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
@@ -48,7 +48,7 @@ class Reporter:
 
     async def _send(self, reports: Sequence[ReportTraining]) -> None:
         sent = tuple(self._used)
-        await self._client.report(msgspec.structs.replace(reports[-1], used=list(sent)))
+        await self._client.report_training(msgspec.structs.replace(reports[-1], used=list(sent)))
         self._used = deque((name for name in self._used if name not in sent), maxlen=MAX_USED)
 
 

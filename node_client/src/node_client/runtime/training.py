@@ -60,23 +60,23 @@ class TrainingRules:
     arm: Arm
 
 
-class Away(Protocol):
+class PauseHooks(Protocol):
     """Actions of a node before and after a pause."""
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Finish open work, and disconnect."""
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Connect again."""
 
 
-class NeverAway:
+class NoPauseHooks:
     """No actions, for a node without a coordinator."""
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Do nothing."""
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Do nothing."""
 
 
@@ -94,7 +94,7 @@ class Training:
         equipment: Equipment,
         exchange: RolloutExchange,
         pauses: Pauses | None = None,
-        away: Away | None = None,
+        hooks: PauseHooks | None = None,
         before_step: Callable[[Trainer], None] = lambda trainer: None,
         after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
         backoff: Callable[[int], float] = doubling_backoff,
@@ -107,7 +107,7 @@ class Training:
         self._view = equipment.view
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._pauses = pauses or Pauses(settings, view=equipment.view)
-        self._away = away or NeverAway()
+        self._hooks = hooks or NoPauseHooks()
         self._before_step = before_step
         self._after_step = after_step
         self._backoff = backoff
@@ -176,15 +176,15 @@ class Training:
 
     async def _pause_if_due(self) -> bool:
         """Pause while there is a reason to; return whether there was one."""
-        return await self._pauses.take(
-            stopping=self._stopping, leave=self._leave, come_back=self._away.come_back
+        return await self._pauses.pause_while_due(
+            stopping=self._stopping, before=self._before_pause, after=self._hooks.after_pause
         )
 
-    async def _leave(self) -> None:
+    async def _before_pause(self) -> None:
         """Save, finish open work, and free cached memory."""
         if self._trainer is not None:
             await self._saver.save_the_rest(self._trainer)
-        await self._away.leave()
+        await self._hooks.before_pause()
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _apply_rules(self) -> Trainer:
@@ -289,10 +289,10 @@ class NoTraining:
     for a run in another arm.
     """
 
-    def __init__(self, *, checkpoints: Path, pauses: Pauses, away: Away) -> None:
+    def __init__(self, *, checkpoints: Path, pauses: Pauses, hooks: PauseHooks) -> None:
         self._checkpoints = checkpoints
         self._pauses = pauses
-        self._away = away
+        self._hooks = hooks
         self._stopped = asyncio.Event()
 
     def set_rules(self, rules: TrainingRules) -> None:
@@ -308,8 +308,10 @@ class NoTraining:
         if any(self._checkpoints.glob("step-*")):
             log.info("the checkpoints in %s are not used", self._checkpoints)
         while not self._stopped.is_set():
-            await self._pauses.take(
-                stopping=self._stopped, leave=self._away.leave, come_back=self._away.come_back
+            await self._pauses.pause_while_due(
+                stopping=self._stopped,
+                before=self._hooks.before_pause,
+                after=self._hooks.after_pause,
             )
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY_S):

@@ -12,7 +12,7 @@ from node_client.storage.upgrades import UpgradeRequest, read_upgrade, should_re
 from swarm_protocol.errors import ErrorCode
 
 # Refusals that a newer client may resolve.
-OUTDATED = frozenset({ErrorCode.CLIENT_TOO_OLD, ErrorCode.PROTOCOL_VERSION})
+UPGRADE_CODES = frozenset({ErrorCode.CLIENT_TOO_OLD, ErrorCode.PROTOCOL_VERSION})
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class UpgradeRequests:
 
     def instead_of(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node: an upgrade if it may help, or else the refusal."""
-        if refusal.code in OUTDATED and self._request(""):
+        if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)
         return refusal
 
