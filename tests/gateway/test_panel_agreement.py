@@ -60,7 +60,7 @@ async def view_of(member: Member) -> NodeView:
     """Return what the node's owner sees, its standing asked for as the client asks."""
     view = full_view()
     view.link, view.node = LinkState("connected"), member.node.name
-    view.note_standing(await tell_standing(session_of(member), ASK))
+    view.show_standing(await tell_standing(session_of(member), ASK))
     return view
 
 
@@ -115,7 +115,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
     )
     await record_training(amber.node, season_id=season.pk, report=said, now=NOW)
     view = await view_of(amber)
-    view.note_step(made, totals)
+    view.show_step(made, totals)
     panel, page = draw(view), await read_page(amber.node)
     assert view.standing is not None
     assert view.standing.interval is not None
@@ -169,8 +169,8 @@ async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Mem
     view = await view_of(amber)
     view.round = None
     view.answered.clear()  # of a round that may have the same number
-    view.note_round(await sync_to_async(describe_round)(opened))
-    view.note_answers(opened.number, 3)
+    view.show_round(await sync_to_async(describe_round)(opened))
+    view.show_answers(opened.number, 3)
     text = "is connected and answering its first round."
     await compare(amber, view, state="working", text=text)
     told = f"It has answered 3 of 16 questions of round {opened.number}."

@@ -76,7 +76,7 @@ def test_the_token_is_kept_for_its_owner_only_and_never_shown(site: Site, tmp_pa
     console = Console(record=True, force_terminal=False)
     token = joining.get_token(choices, console=console, anonymous=True)
     file = tmp_path / "state" / NODE
-    assert StateDir(tmp_path / "state").recall(site).token == token
+    assert StateDir(tmp_path / "state").load_for(site).token == token
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert token not in console.export_text()
 

@@ -53,7 +53,7 @@ def full_view() -> NodeView:
         unpublished=8,
         round=RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64),
     )
-    view.note_standing(
+    view.show_standing(
         NodeStanding(
             *(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900, "", 12),
             published=1590,
@@ -64,5 +64,5 @@ def full_view() -> NodeView:
     view.published += 10  # since the coordinator told its figures
     view.answered[7] = 32
     for step in range(120):
-        view.note_step(report(reward=step / 150), totals())
+        view.show_step(report(reward=step / 150), totals())
     return view

@@ -78,7 +78,7 @@ COMMANDS = (
 
 
 # On systems where an endless wait cannot be interrupted, a signal is noticed after this time.
-LOOK_EVERY_S = 1.0
+POLL_S = 1.0
 
 
 class InOrder(TyperGroup):
@@ -304,7 +304,7 @@ def verify_season(
 def mention_init(choices: SettingChoices) -> None:
     """Mention `swarm-node init` to a user who joins for the first time without settings."""
     file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
-    known = choices.state.recall(choices.site).node
+    known = choices.state.load_for(choices.site).node
     if file is None and not known and choices.site is not None and sys.stderr.isatty():
         line = f"Note: `swarm-node init {choices.site.base}` finds settings for this machine."
         typer.secho(line, fg="yellow", err=True)
@@ -322,7 +322,7 @@ def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    while not stopped.wait(LOOK_EVERY_S):
+    while not stopped.wait(POLL_S):
         pass
 
 

@@ -61,7 +61,7 @@ def long_hostile_names() -> NodeView:
     view.problem = ShownProblem("c\n" * 50, "\x1b[2J" + "message " * 90, "fix " * 90, NOON)
     for number in range(3):
         view.notices.append(Notice(f"{number} " + "\u202enotice " * 90, NOON))
-    view.note_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
+    view.show_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
     return view
 
 

@@ -33,9 +33,9 @@ def offline_view(*, since_s: float) -> NodeView:
 
 def after_round_7(*, answered: int) -> NodeView:
     view = full_view()
-    view.note_round(view.round)
+    view.show_round(view.round)
     view.answered[7] = answered
-    view.note_round(ROUND_8)
+    view.show_round(ROUND_8)
     return view
 
 
@@ -78,17 +78,17 @@ def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
 
 def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> None:
     view = full_view()
-    view.note_link(LinkState("waiting", "gone"))
+    view.show_link(LinkState("waiting", "gone"))
     first = view.offline_since
-    view.note_link(LinkState("connecting"))
+    view.show_link(LinkState("connecting"))
     assert view.offline_since == first is not None
-    view.note_link(LinkState("connected"))
+    view.show_link(LinkState("connected"))
     assert view.offline_since is None
 
 
 def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
     view = full_view()
-    view.note_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
+    view.show_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
     assert view.problem is not None
     health = judge(view, now=view.problem.at + timedelta(minutes=1))
     assert (health.state, health.text) == ("needs attention", "cannot save its work.")
@@ -98,7 +98,7 @@ def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
 
 def test_a_problem_that_passes_by_itself_is_not_the_answer() -> None:
     view = full_view()
-    view.note_problem("rate.limited", "too many messages", "Wait.")
+    view.show_problem("rate.limited", "too many messages", "Wait.")
     assert view.problem is not None
     assert judge(view, now=view.problem.at).state == "working"
 
@@ -125,7 +125,7 @@ def test_answers_on_their_way_are_waited_for(phase: str) -> None:
     view = full_view()
     view.answered[7] = 32
     assert view.round is not None
-    view.note_round(msgspec.structs.replace(view.round, phase=phase))
+    view.show_round(msgspec.structs.replace(view.round, phase=phase))
     assert judge(view).state == "working"
 
 
@@ -141,11 +141,11 @@ def test_a_base_node_is_healthy_untrained() -> None:
 
 def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
     view = full_view()
-    view.note_pause(Pause("asked"))
+    view.show_pause(Pause("asked"))
     health = judge(view)
     assert (health.state, health.text) == ("waiting", "is paused: its owner paused it.")
     assert "`swarm-node resume`" in health.reason
-    view.note_pause(Pause("hours", NOON))
+    view.show_pause(Pause("hours", NOON))
     assert (
         judge(view).text == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {WHY['hours']}."
     )
@@ -153,9 +153,9 @@ def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
 
 def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
     view = full_view()
-    view.note_pause(Pause("hours"))
-    view.note_link(LinkState("waiting", "the node pauses"))
-    view.note_pause(None)
-    view.note_link(LinkState("connecting"))
+    view.show_pause(Pause("hours"))
+    view.show_link(LinkState("waiting", "the node pauses"))
+    view.show_pause(None)
+    view.show_link(LinkState("connecting"))
     # The view notes losses by the machine's own clock.
     assert judge_health(view, now=NOON, clock=monotonic()).text == "is connecting."

@@ -154,7 +154,7 @@ async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_askin
         exam.announce(coordinator.round)
         await coordinator.heard(RequestRound, count=3)
         assert len(await coordinator.heard(RequestQuestions)) == 1
-        assert (view.sat_out, view.problem) == (7, None)
+        assert (view.skipped_round, view.problem) == (7, None)
         coordinator.refusals.clear()
         coordinator.round = open_round(8)
         await coordinator.heard(SubmitAnswers)

@@ -93,7 +93,7 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
         await coordinator.heard(SubmitAnswers)
         await exam.outbox.empty.wait()
     view.site, view.link, view.season = Site("http://here"), LinkState("connected"), toy_season()
-    view.note_round(None)
+    view.show_round(None)
     health = judge_health(view, now=datetime.now(UTC), clock=0.0)
     assert view.answered[1] == 32
     assert health.state != "needs attention"

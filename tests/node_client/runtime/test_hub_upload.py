@@ -83,7 +83,7 @@ def make_uploader(
 async def offer(uploader: HubUploader, checkpoint: Path, score: float | None) -> None:
     merit = None if score is None else Merit(kind="judge_score", season="one", value=score)
     uploader.offer(checkpoint, merit=merit, origin=trace_run(empty_view(), step=7, season="one"))
-    await uploader.settle()
+    await uploader.finish()
 
 
 async def test_only_a_model_that_has_improved_is_uploaded(
@@ -136,7 +136,7 @@ async def test_training_does_not_wait_and_the_checkpoint_may_be_removed_meanwhil
     assert await asyncio.to_thread(shelf.asked.wait, 20)
     shutil.rmtree(checkpoint)
     shelf.hold.set()
-    await offered.settle()
+    await offered.finish()
     assert "config.json" in shelf.taken[0][1]
 
 

@@ -62,7 +62,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             await waits.wait()
             training.stop()
         await running_training
-    assert view.steps_here == 0
+    assert view.steps_this_run == 0
 
 
 async def test_a_node_that_rests_after_a_step_stops_at_once(
@@ -88,4 +88,4 @@ async def test_a_node_that_rests_after_a_step_stops_at_once(
             async with worker.turn:  # an exam need not wait for the rest to end
                 training.stop()
             await running_training
-    assert view.steps_here == 1
+    assert view.steps_this_run == 1

@@ -39,8 +39,8 @@ class TellingView(NodeView):
 
     tell: int
 
-    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
-        super().note_step(report, totals)
+    def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
+        super().show_step(report, totals)
         os.write(self.tell, b".")
 
 

@@ -35,7 +35,7 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 
     site = _site_of(choices)
     with choices.state.lock():
-        _check_replaceable(choices.state.recall(site))
+        _check_replaceable(choices.state.load_for(site))
         flow = DeviceFlow(site)
         code = flow.ask(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
@@ -57,7 +57,7 @@ def save_token(
 ) -> None:
     """Save a token in the state folder. Raises SettingsError."""
     site, state = _site_of(choices), choices.state
-    known = state.recall(site)
+    known = state.load_for(site)
     try:
         state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         state.save(
@@ -126,7 +126,7 @@ def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     choices = choose(parse_site(url), flags=flags)
     site = _site_of(choices)
     with choices.state.lock():
-        remembered = choices.state.recall(site)
+        remembered = choices.state.load_for(site)
         if not remembered.token:
             raise SettingsError(
                 f"There is no token for {site.base} in {choices.state.path}.",
@@ -159,7 +159,7 @@ def claim(url: str, *, flags: Flags) -> None:
     code = flow.ask(token=token)
     console.print(draw_code(code, console=console), soft_wrap=True)
     given = flow.wait(code)
-    if token == choices.state.recall(choices.site).token:
+    if token == choices.state.load_for(choices.site).token:
         save_token(choices, token)
     console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
 

@@ -118,5 +118,5 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
 def season_prompt(choices: SettingChoices) -> str:
     """Return the system prompt of the last season in training."""
-    season = choices.state.recall(choices.site).season
+    season = choices.state.load_for(choices.site).season
     return SYSTEM_PROMPT if season is None else season.system_prompt

@@ -96,7 +96,7 @@ def read_status(choices: SettingChoices) -> list[Status]:
     """
     site, state = choices.site, choices.state
     if site is not None:
-        here = read_here(state, state.recall(site))
+        here = read_here(state, state.load_for(site))
         return [Status(here, fetch_status(site, here.node) if here.node else None)]
     return [Status(read_here(folder, folder.load())) for folder in read_folders(choices)]
 

@@ -94,8 +94,8 @@ def _judge_rounds(view: NodeView) -> Health:
         alone = "is connected." if view.arm == "base" else "is connected and training alone."
         why = "No season is running. It joins automatically when one starts."
         return Health("waiting", alone, why)
-    if view.round is not None and view.sat_out == view.round.number:
-        why = f"It joined after round {view.sat_out} opened. You do not need to do anything."
+    if view.round is not None and view.skipped_round == view.round.number:
+        why = f"It joined after round {view.skipped_round} opened. You do not need to do anything."
         return Health("waiting", "is connected and waiting for its next round.", why)
     missed = _judge_last_round(view)
     if missed is not None:
@@ -126,8 +126,8 @@ def _await_first_score(view: NodeView) -> Health:
 
 def _judge_last_round(view: NodeView) -> Health | None:
     """Return a problem with the latest finished round, if this node did not answer all of it."""
-    last, current = view.finished, view.round
-    if last is None or last.number == view.sat_out:
+    last, current = view.finished_round, view.round
+    if last is None or last.number == view.skipped_round:
         return None
     if current is not None and current.number == last.number and current.phase != "closed":
         return None  # answers may still be acknowledged, or the round was void
@@ -142,7 +142,7 @@ def _judge_last_round(view: NodeView) -> Health | None:
 
 
 def _praise(view: NodeView) -> str:
-    last = view.finished
-    if last is not None and last.number != view.sat_out:
+    last = view.finished_round
+    if last is not None and last.number != view.skipped_round:
         return f"It is connected and answered all questions of round {last.number}."
     return "It is connected and takes part."

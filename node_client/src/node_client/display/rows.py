@@ -84,7 +84,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
     from_server = _coordinators_now(view, now=now)
-    if current.number == view.sat_out:
+    if current.number == view.skipped_round:
         return f"waiting for the next round (joined after round {current.number} opened)"
     if current.phase == "scheduled":
         return f"{current.number} opens in {count_down(current.opens_at, now=from_server)}"
@@ -210,7 +210,7 @@ def _saved(view: NodeView, *, now: datetime) -> str:
 def _all_runs(view: NodeView) -> str:
     """Return the totals of all runs, if they differ from those of this one."""
     life = view.lifetime
-    if life.steps <= view.steps_here:
+    if life.steps <= view.steps_this_run:
         return ""
     return (
         f"{life.steps:,} steps · {life.tokens:,} tokens · {life.rollouts_made:,} rollouts made"

@@ -141,7 +141,7 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
                 f"A client ended with {client.process.returncode}: {output}",
                 fix=f"Its complete log is {client.log}.",
             )
-        season = client.state.recall(site).season
+        season = client.state.load_for(site).season
         if season is not None:
             check_season(season, planned=plan.season)
 

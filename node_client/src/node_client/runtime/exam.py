@@ -110,7 +110,7 @@ class Exam:
         self.outbox: Outbox[PendingAnswer] = Outbox(
             client=client,
             send=self._submit,
-            on_refused=view.note_refusal,
+            on_refused=view.show_refusal,
             capacity=MOST_PENDING,
             batch=2 * QUESTIONS_AT_ONCE,
             batch_key=lambda pending: pending[0],
@@ -152,7 +152,7 @@ class Exam:
                 await self._client.wait_until_connected()
                 wait_s = 0
             except RefusedError as refusal:
-                self._view.note_refusal(refusal)
+                self._view.show_refusal(refusal)
                 wait_s = self._poll_pause()
                 if refusal.code in TEMPORARY_CODES:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
@@ -185,7 +185,7 @@ class Exam:
     async def _attend(self, current: RoundInfo | None) -> None:
         """Answer the round if it is open and not answered yet; otherwise check for new scores."""
         changed = current != self._view.round
-        self._view.note_round(current)
+        self._view.show_round(current)
         is_open = current is not None and current.phase == "open"
         if current is not None and is_open and current.number not in self._done:
             await self._answer_round(current.number)
@@ -197,11 +197,11 @@ class Exam:
     async def _fetch_standing(self) -> None:
         """Request the scores. After a permanent refusal, request them when they are next due."""
         try:
-            self._view.note_standing(await self._client.request_standing())
+            self._view.show_standing(await self._client.request_standing())
         except RefusedError as refusal:
             if refusal.code in TEMPORARY_CODES:
                 raise
-            self._view.note_refusal(refusal)
+            self._view.show_refusal(refusal)
         self._standing_at = monotonic()
 
     async def _answer_round(self, number: int) -> None:
@@ -248,7 +248,7 @@ class Exam:
         """Skip a round that had opened before this node joined."""
         log.info("round %d opened before this node joined: waiting for the next one", number)
         self._done.append(number)
-        self._view.sat_out = number
+        self._view.skipped_round = number
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
         """Return the seconds by which the deadline has moved since, because of an outage."""
@@ -283,9 +283,9 @@ class Exam:
         answers = [answer for _, answer in pending]
         on_receipt = partial(self._keep, number, answers)
         received = await self._client.submit_answers(number, answers, on_receipt=on_receipt)
-        self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
+        self._view.show_answers(number, len(received.accepted) + len(received.duplicate))
         for rejected in received.rejected:
-            self._view.note_problem(rejected.code, rejected.message, rejected.fix)
+            self._view.show_problem(rejected.code, rejected.message, rejected.fix)
 
 
 def _seconds_left(offered: QuestionsOffered) -> float:

@@ -150,7 +150,7 @@ class HubUploader:
         # A daemon thread: the process ends without it, and a partial upload makes no commit.
         Thread(target=job, name="hub", daemon=True).start()
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         """Wait up to PATIENCE_S for an unfinished upload."""
         if self._idle.is_set():
             return
@@ -191,12 +191,12 @@ class HubUploader:
         self._idle.set()
         if problem is None:
             self._last = record
-            self._view.note_notice(f"step {record.step} was uploaded to {self._repository}")
+            self._view.show_notice(f"step {record.step} was uploaded to {self._repository}")
             log.info("step %d was uploaded to %s", record.step, self._repository)
             return
         text = str(problem).strip() or type(problem).__name__
         message = f"The model was not uploaded to {self._repository}: {text.splitlines()[0]}"
-        self._view.note_problem("hub", message, "Check `hf auth login`; training continues.")
+        self._view.show_problem("hub", message, "Check `hf auth login`; training continues.")
         log.warning(message)
 
 

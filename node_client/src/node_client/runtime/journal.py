@@ -36,7 +36,7 @@ class Journal:
         )
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Record the start of a run and, also after an error, its end."""
         problem = "it failed: see its log"
         self._write()
@@ -49,7 +49,7 @@ class Journal:
         finally:
             self._enter("stopped", problem=problem)
 
-    def hear(self, event: events.Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Update the record by an event."""
         match event:
             case events.Started() | events.Resumed():

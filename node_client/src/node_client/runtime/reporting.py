@@ -12,15 +12,15 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
 
 # Tiny models make dozens of steps a second; a coordinator accepts about 20 messages per node.
-REPORT_EVERY_S = 1.0
+REPORT_INTERVAL_S = 1.0
 
 
 class Reporter:
     """Sends training reports to the coordinator.
 
     Counters are totals, so only the newest report is sent. Names of used rollouts are not: they
-    are kept, up to the maximum of a report, until a report with them was accepted. `every_s` is the
-    minimum time in seconds between two reports.
+    are kept, up to the maximum of a report, until a report with them was accepted. `interval_s` is
+    the minimum time in seconds between two reports.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Reporter:
         *,
         client: SwarmClient,
         on_refused: Callable[[RefusedError], None],
-        every_s: float = REPORT_EVERY_S,
+        interval_s: float = REPORT_INTERVAL_S,
     ) -> None:
         self._client = client
         self._used: deque[RolloutName] = deque(maxlen=MAX_USED)
@@ -38,7 +38,7 @@ class Reporter:
             on_refused=on_refused,
             capacity=1,
             batch=1,
-            min_interval_s=every_s,
+            min_interval_s=interval_s,
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.receipts import KeptReceipt, ReceiptLog
+from node_client.storage.receipts import ReceiptLog, StoredReceipt
 from swarm_protocol.messages import AnswerText, QuestionsOffered, SignedReceipt
 from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import public_key_of, sign
@@ -53,7 +53,7 @@ class AnswerSigner:
         if not node or any(named.question not in texts for named in signed.answers):
             log.warning("the coordinator's receipt names answers that were not submitted")
             return
-        receipt = KeptReceipt(
+        receipt = StoredReceipt(
             site=self._site.base,
             round=number,
             commitment=signed.commitment,
@@ -66,7 +66,7 @@ class AnswerSigner:
             signature=signed.signature,
         )
         if receipt.is_genuine:
-            self._receipts.keep(receipt)
+            self._receipts.append(receipt)
         else:
             log.warning("the coordinator's receipt of round %d has no valid signature", number)
 

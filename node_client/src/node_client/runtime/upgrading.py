@@ -25,12 +25,12 @@ class UpgradeRequests:
         self._clock = clock
         self.requested = asyncio.Event()
 
-    def note(self, oldest: str | None) -> None:
+    def request_if_required(self, oldest: str | None) -> None:
         """Request an upgrade if this client will be refused; `oldest` is the first accepted one."""
         if oldest is not None and self._request(oldest):
             self.requested.set()
 
-    def instead_of(self, refusal: CoordinatorRefusedError) -> NodeError:
+    def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node: an upgrade if it may help, or else the refusal."""
         if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)

@@ -101,7 +101,7 @@ def choose(
     state = _state_of(site, _value(_merge(layers), "state_dir"))
     if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
         layers.append(_read_file_of_state(file))
-    layers.append(read_memory(state.recall(site)))
+    layers.append(read_memory(state.load_for(site)))
     return SettingChoices(site=site, state=state, given=_merge(layers))
 
 

@@ -8,7 +8,7 @@ import pytest
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.earlier import gather_earlier
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import digest_question, encode_digests
@@ -187,7 +187,7 @@ def test_what_the_node_noted_beforehand_counts(
 ) -> None:
     if commitment == "as published":
         commitment = published.record["commitment"]
-    noted = NotedCommitment("https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00")
+    noted = RecordedCommitment("https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00")
     check = audit(published, verifier, noted=noted)["noted before"]
     assert check.outcome is outcome
     assert "2026-01-01T12:00:00+00:00" in check.compared

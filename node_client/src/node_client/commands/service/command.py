@@ -168,5 +168,5 @@ def _remember_token(choices: SettingChoices) -> None:
     token = find_token(choices)
     if not token:
         get_token(choices, console=Console())
-    elif token != choices.state.recall(choices.site).token:
+    elif token != choices.state.load_for(choices.site).token:
         save_token(choices, token)

@@ -25,7 +25,7 @@ from node_client.commands.verification.records import (
     PublishedRound,
 )
 from node_client.commands.verification.recount import Recount
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_tasks.pool import AnyVerifier
@@ -41,7 +41,7 @@ def audit_round(
     published: PublishedRound,
     *,
     number: int,
-    noted: NotedCommitment | None,
+    noted: RecordedCommitment | None,
     asked: Iterable[PublishedAsked],
     answers: Iterable[PublishedAnswer],
     verifier: AnyVerifier,

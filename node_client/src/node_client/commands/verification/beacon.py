@@ -7,7 +7,7 @@ import httpx
 
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
@@ -31,7 +31,7 @@ def check_beacon(
     fetched: BeaconValue | None,
     scheduled: RecordLink | None,
     before: Iterable[RecordLink],
-    noted: NotedCommitment | None,
+    noted: RecordedCommitment | None,
 ) -> RoundCheck:
     """Check that a round uses the beacon's value, and was bound to it before it was known.
 
@@ -105,7 +105,7 @@ def _compare_times(
 
 
 def _was_noted_before(
-    published: PublishedRound, beacon: Beacon, noted: NotedCommitment | None
+    published: PublishedRound, beacon: Beacon, noted: RecordedCommitment | None
 ) -> bool:
     if noted is None or noted.commitment != published.commitment:
         return False

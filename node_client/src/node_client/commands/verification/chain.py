@@ -6,7 +6,7 @@ from itertools import islice
 
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
-from node_client.storage.heads import NotedHead
+from node_client.storage.heads import RecordedHead
 from swarm_record.chain import (
     BrokenChainError,
     HashedLink,
@@ -105,7 +105,7 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
     return histories
 
 
-def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
+def check_chain(chain: Chain | None, noted: Sequence[RecordedHead]) -> RoundCheck:
     """Check that the chain is valid, and still has the heads that this machine recorded."""
     if chain is None or not (chain.links or noted):
         return _without_chain(noted)
@@ -134,7 +134,7 @@ def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
     )
 
 
-def _without_chain(noted: Sequence[NotedHead]) -> RoundCheck:
+def _without_chain(noted: Sequence[RecordedHead]) -> RoundCheck:
     if not noted:
         return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
     differences = Differences()
@@ -142,7 +142,7 @@ def _without_chain(noted: Sequence[NotedHead]) -> RoundCheck:
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
 
 
-def _was_undone(chain: Chain, head: NotedHead) -> bool:
+def _was_undone(chain: Chain, head: RecordedHead) -> bool:
     """Return whether a backup was restored that is older than this link."""
     return any(
         linked.link.kind == "restored" and linked.link.sequence <= head.sequence

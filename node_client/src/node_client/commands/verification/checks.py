@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from node_client.commands.verification.records import PublishedQuestion, PublishedRound
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.quiz import commit_quiz
 from swarm_tasks.verifier import DrawnTask
@@ -83,7 +83,7 @@ def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
     )
 
 
-def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> RoundCheck:
+def check_noted(published: PublishedRound, noted: RecordedCommitment | None) -> RoundCheck:
     """Compare the published commitment with the one that this machine's node recorded."""
     name = "noted before"
     if noted is None:
