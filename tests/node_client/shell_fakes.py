@@ -102,7 +102,7 @@ class Answer:
 
 
 class Parrot:
-    """An examinee that repeats the question, and counts how often it was asked.
+    """A model that repeats the question, and counts how often it was asked.
 
     `when_asked` is called in the model's thread before each batch.
     """

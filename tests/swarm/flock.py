@@ -1,4 +1,4 @@
-"""Toy nodes that live through outages: the client's own connection, exam and outbox, around a
+"""Toy nodes that live through outages: the client's own connection, answers and outbox, around a
 policy that knows how to do sums and answers when the test lets it.
 """
 
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from node_client.display.view import NodeView
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
@@ -60,7 +60,7 @@ def solve(question: str) -> int:
 
 
 class Pupil:
-    """An examinee that writes one answer each time that the test allows one, in `pace_s`."""
+    """A model that writes one answer each time that the test allows one, in `pace_s`."""
 
     def __init__(self, *, skill: int) -> None:
         self.pace_s = 0.0
@@ -141,10 +141,10 @@ class ToyNode:
         )
         self.client = RecordingClient(self._connection)
         self._view = NodeView(model="toy", parameters=1000, device="cpu", arm=hello.arm)
-        self.exam = Exam(
+        self.answerer = RoundAnswerer(
             client=self.client,
             worker=self._worker,
-            examinee=self.pupil,
+            generator=self.pupil,
             view=self._view,
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
@@ -166,16 +166,16 @@ class ToyNode:
     def hear(self) -> None:
         """Take note of rounds again, and of what was missed. Call it on the flock's loop."""
         self._is_deaf = False
-        self.exam.announce(self._missed)
+        self.answerer.handle_announcement(self._missed)
 
     def _note(self, current: RoundInfo | None) -> None:
         self._missed = current
         if not self._is_deaf:
-            self.exam.announce(current)
+            self.answerer.handle_announcement(current)
 
     async def run(self) -> None:
         async with self._worker, asyncio.TaskGroup() as group:
-            for job in (self._connection.run(), self.exam.run(), self.exam.outbox.run()):
+            for job in (self._connection.run(), self.answerer.run(), self.answerer.outbox.run()):
                 group.create_task(job)
 
 
@@ -254,7 +254,7 @@ class Flock:
     @property
     def are_all_waiting(self) -> bool:
         """Whether each node has handed in an answer that was not acknowledged yet."""
-        return all(len(node.exam.outbox) > 0 for node in self.nodes)
+        return all(len(node.answerer.outbox) > 0 for node in self.nodes)
 
     @property
     def rejected(self) -> list[str]:

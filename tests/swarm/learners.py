@@ -50,7 +50,7 @@ class Pace:
 
 
 class HalfRight(Policy):
-    """A toy policy that answers every other time right. It is slow in exams alone.
+    """A toy policy that answers every other time right. It is slow in judge rounds alone.
 
     It writes so many `words` before an answer, other ones each time, as a model does that reasons.
     """

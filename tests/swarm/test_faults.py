@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from judge.engine import lost_time, return_time
 from judge.models import Answer, Round, Score, Standing, Window
-from node_client.runtime import exam
+from node_client.runtime import answering
 from swarm_protocol.returning import RETURN_WITHIN_S
 from swarm_tasks.marks import mark
 from tests.local.launcher import launched_site, spare_wheel
@@ -35,7 +35,7 @@ def story(
     with ExitStack() as stack:
         # One answer at a time, as a large model would write them.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(exam, "QUESTIONS_AT_ONCE", 1)
+        patch.setattr(answering, "QUESTIONS_AT_ONCE", 1)
         spare_wheel(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))

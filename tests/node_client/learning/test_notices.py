@@ -69,7 +69,7 @@ def test_owner_is_told_of_slower_sampling() -> None:
 def test_lack_of_memory_is_told_once_whether_in_a_step_or_before_it() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
-    policy.sampling_budget.lower(0.5)  # in an exam
+    policy.sampling_budget.lower(0.5)  # in a judge round
     notices.begin_step()
     policy.update_budget.lower(0.5)
     told = notices.end_step(GOOD) or ""

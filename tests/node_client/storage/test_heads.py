@@ -74,7 +74,7 @@ def test_the_oldest_heads_and_receipts_are_forgotten(
     log, kept = HeadLog(tmp_path / "heads", site=SITE), ReceiptLog(tmp_path / "receipts")
     for number in range(1, 6):
         log.record(told(number))
-        kept.keep(receipt_of(number))
+        kept.append(receipt_of(number))
     assert [line.sequence for line in read_heads(tmp_path / "heads")] == [4, 5]
     assert not find_receipts(tmp_path / "receipts", site=SITE, number=3)
     [last] = find_receipts(tmp_path / "receipts", site=SITE, number=5)

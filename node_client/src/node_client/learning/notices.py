@@ -30,7 +30,7 @@ class Notices:
         self._pending = notice
 
     def begin_step(self) -> None:
-        """Note what happened between two steps, in an exam or an evaluation."""
+        """Record what happened between two steps, in a judge round or an evaluation."""
         self._between_steps = list(self._describe_memory(since=self._reported))
         self._at_start = self._times_lowered()
 

@@ -25,7 +25,8 @@ class TimedScore:
 class Evaluator:
     """Asks a trainer's held-out questions when they are due.
 
-    The model is free between two batches, so that an exam or a stop waits for one batch at most.
+    The model is free between two batches, so that a judge round or a stop waits for one batch at
+    most.
     """
 
     def __init__(

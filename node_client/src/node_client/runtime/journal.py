@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from node_client.display import events
 from node_client.errors import NodeError
-from node_client.runtime.beginning import read_clock
+from node_client.runtime.startup import read_clock
 from node_client.storage.pauses import WHY
 from node_client.storage.run_record import RunRecord, write_run
 from node_client.storage.state import StateDir

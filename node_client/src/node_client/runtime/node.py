@@ -1,4 +1,4 @@
-"""One running node: the connection, the training, the exams and the reports, side by side.
+"""One running node: the connection, the training, the judge rounds and the reports, side by side.
 
 Training never waits for the network. Messages of the coordinator arrive here, through the
 `ConnectionListener` interface, and are passed to the part that they concern.
@@ -19,7 +19,7 @@ from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.hardware import describe_hardware
 from node_client.runtime.pausing import Pauses
 from node_client.runtime.reporting import REPORT_INTERVAL_S, Reporter
@@ -111,15 +111,15 @@ class SwarmNode:
             receipts=ReceiptLog(settings.state.receipts),
             node=lambda: view.node,
         )
-        self._exam = Exam(
+        self._round_answerer = RoundAnswerer(
             client=client,
             worker=equipment.worker,
-            examinee=policy,
+            generator=policy,
             view=view,
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             sign=signer.sign,
-            keep=signer.keep,
-            note=self._commitments.record,
+            store_receipt=signer.store_receipt,
+            record_commitment=self._commitments.record,
         )
         self._reporter = Reporter(
             client=client, on_refused=view.show_refusal, interval_s=report_interval_s
@@ -156,7 +156,7 @@ class SwarmNode:
         A node that is not connected when a round opens is not invited, so it misses none.
         """
         if self._connection.connected.is_set():
-            await self._exam.finish()
+            await self._round_answerer.finish()
         await self._flush_queues()
         self._connection.suspend()
 
@@ -184,7 +184,7 @@ class SwarmNode:
         self._show_upgrade(welcome.upgrade)
         self._set_season(welcome.season)
         self._record_chain(welcome.chain)
-        self._exam.announce(welcome.round)
+        self._round_answerer.handle_announcement(welcome.round)
 
     def on_announcement(self, message: ServerMessage) -> None:
         """Pass an announcement on; one that this client does not know is skipped."""
@@ -193,7 +193,7 @@ class SwarmNode:
         elif isinstance(message, RoundState):
             self._update_clock(message.now)
             self._record_chain(message.chain)
-            self._exam.announce(message.round)
+            self._round_answerer.handle_announcement(message.round)
 
     def _record_chain(self, chain: ChainHead | None) -> None:
         self._heads.record(chain)
@@ -217,7 +217,11 @@ class SwarmNode:
         )
 
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
-        jobs = [self._run_connection(), self._exam.run(), self._exam.outbox.run()]
+        jobs = [
+            self._run_connection(),
+            self._round_answerer.run(),
+            self._round_answerer.outbox.run(),
+        ]
         jobs.append(self._end_for_upgrade())
         if not self._record.node:
             jobs.append(self._await_first_welcome())
@@ -249,7 +253,7 @@ class SwarmNode:
     async def _end_for_upgrade(self) -> None:
         """End after the current round once a newer client was requested from the service."""
         await self._upgrades.requested.wait()
-        await self._exam.finish()
+        await self._round_answerer.finish()
         self._refusal = UpgradeDueError("The coordinator requires a newer client.")
         self.stop()
 
@@ -367,7 +371,7 @@ class SwarmNode:
         try:
             async with asyncio.timeout(FLUSH_TIMEOUT_S):
                 await self._reporter.outbox.empty.wait()
-                await self._exam.outbox.empty.wait()
+                await self._round_answerer.outbox.empty.wait()
         except TimeoutError:
             log.warning("stopped before everything was submitted")
 

@@ -11,7 +11,7 @@ import psutil
 
 from node_client.display.lines import describe_pause
 from node_client.display.view import NodeView
-from node_client.runtime.beginning import read_clock
+from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
 from node_client.settings.hours import is_open, next_opening, parse_hours
 from node_client.storage.pauses import Pause, read_pause

@@ -33,10 +33,10 @@ from node_client.learning.team_messages import Dismiss, follow
 from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import OfflineNode
-from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
 from node_client.runtime.journal import Journal
 from node_client.runtime.node import SwarmNode
 from node_client.runtime.showing import Runnable, run_with_panel, show_loading
+from node_client.runtime.startup import check_disk, check_start, check_system, prepare
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings

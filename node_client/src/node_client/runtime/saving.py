@@ -12,8 +12,8 @@ from node_client.display.view import NodeView
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.memory.budget import is_out_of_memory, release_memory
-from node_client.runtime.beginning import check_resumed, set_lost_metrics_aside
 from node_client.runtime.hub_upload import open_uploader, trace_run
+from node_client.runtime.startup import check_resumed, set_lost_metrics_aside
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint

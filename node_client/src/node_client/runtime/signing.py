@@ -47,7 +47,9 @@ class AnswerSigner:
             for answer in answers
         ]
 
-    def keep(self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt) -> None:
+    def store_receipt(
+        self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt
+    ) -> None:
         """Keep a receipt for answers that were just submitted, if the coordinator signed it."""
         node, texts = self._node(), {answer.question: answer for answer in answers}
         if not node or any(named.question not in texts for named in signed.answers):

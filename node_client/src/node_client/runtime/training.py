@@ -238,7 +238,8 @@ class Training:
         """Make one step and return its report.
 
         Returns None when the verifier failed, because other tasks may work, and when the node was
-        stopped while an exam ran. Held-out questions that are due are asked before or after it.
+        stopped while it answered the judge. Held-out questions that are due are asked before or
+        after it.
         """
         assert self._evaluator is not None
         try:
@@ -270,7 +271,7 @@ class Training:
         await self._sleep(self._backoff(self._failures - 1))
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait for `seconds`, or until stopped. An exam may use the model in the meantime."""
+        """Wait for `seconds`, or until stopped. A judge round may use the model meanwhile."""
         if seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
-from node_client.runtime.beginning import read_clock
+from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
 from node_client.storage.upgrades import UpgradeRequest, read_upgrade, should_request, write_upgrade
 from swarm_protocol.errors import ErrorCode

@@ -45,7 +45,7 @@ class AnswerSpool:
     """The file of one node's pending answers.
 
     Lines of another node, such as an earlier one in the same folder, are dropped; damaged lines
-    are skipped with a warning. With a full disk the exam goes on, but answers are only in memory.
+    are skipped with a warning. With a full disk the node goes on answering, but from memory.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:

@@ -25,8 +25,8 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
-# Few enough that an exam, which may run between two batches, waits no longer than for a step; and
-# the same for every node, because sampled answers depend on it.
+# Few enough that a judge round, which may run between two batches, waits no longer than for a step;
+# and the same for every node, because sampled answers depend on it.
 QUESTIONS_AT_ONCE = 32
 ANSWERS_AT_ONCE = 256
 
