@@ -85,8 +85,8 @@ def play(
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
     chances = np.repeat(shares, mix, axis=1)
     scale = Scale(
-        least=float(weights.min()),
-        most=float(weights.max()),
+        smallest=float(weights.min()),
+        largest=float(weights.max()),
         all_differ=float((weights**2).sum()),
     )
     one, other = np.triu_indices(len(shares), 1)

@@ -14,7 +14,7 @@ from judge.statistics.planning import ScoreSpread, plan_nodes
 
 TRIALS = 400
 # Number of simulated sequences of seasons.
-SIZES_DRAWN, MOST_SEASONS = 5, 10
+SIZES_DRAWN, MAX_SEASONS = 5, 10
 GAIN = 1.94
 
 TARGETS = [
@@ -71,11 +71,11 @@ def measure_seasons(hit: float) -> tuple[float, float]:
     a few times, and all ways in which their signs may fall are tried, so the shares are exact. The
     first is of a sign-flip test made after each season as if it were the only one.
     """
-    signs = np.array(list(product((1, -1), repeat=MOST_SEASONS)))
+    signs = np.array(list(product((1, -1), repeat=MAX_SEASONS)))
     usual, ours = [], []
     for number in range(SIZES_DRAWN):
         rng = np.random.default_rng(number)
-        gaps = rng.normal(0, 0.03, MOST_SEASONS) + rng.normal(0, hit, MOST_SEASONS)
+        gaps = rng.normal(0, 0.03, MAX_SEASONS) + rng.normal(0, hit, MAX_SEASONS)
         sums = np.abs((signs * gaps).cumsum(axis=1)).round(12)[:, MIN_SEASONS - 1 :]
         ranks = [(sums >= each).mean(axis=0) for each in sums]
         usual += [bool((each <= ALPHA).any()) for each in ranks]

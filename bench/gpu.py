@@ -36,7 +36,7 @@ from bench.report import print_targets, write_results
 MINUTES = 8.0
 NO_GPU = 3
 # A section that hangs must leave time for the others.
-_LONGEST_SHARE = 0.3
+_MAX_SHARE = 0.3
 _LOOK = "the device"
 # float32 means float32, whatever a container's environment says.
 _FLOAT32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
@@ -95,7 +95,7 @@ def measure(options: Options) -> int:
     """Measure, print and write; 1 if a section failed or a promise was missed."""
     begin = time.monotonic()
     run = partial(
-        run_sections, until=begin + options.seconds, longest_s=options.seconds * _LONGEST_SHARE
+        run_sections, until=begin + options.seconds, longest_s=options.seconds * _MAX_SHARE
     )
     looked = run([Section(_LOOK, "bench.gpu_device:look_at", {"device": options.device})])
     if looked.failed:

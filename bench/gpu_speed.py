@@ -13,7 +13,7 @@ from bench.node_work import LenientVerifier
 from node_client.model.policy import Policy
 
 # A GPU is hardly slowed by what others do with the processor: all turns count.
-_MOST_FOREIGN = 1.0
+_MAX_FOREIGN_SHARE = 1.0
 _UPDATE = ("forward", "backward", "optimizer")
 
 
@@ -51,7 +51,7 @@ def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
 
 def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
     """Return both trainers' steps, made by turns. Raises ApartError, which names the trainer."""
-    found = compare(size, model=model, device=device, most_foreign=_MOST_FOREIGN)
+    found = compare(size, model=model, device=device, max_foreign_share=_MAX_FOREIGN_SHARE)
     return {
         "step_ratio_vs_trl": found.step_ratio,
         "memory_ratio_vs_trl": found.memory_ratio,

@@ -80,7 +80,7 @@ def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
         optim="adamw_torch_fused",
         gradient_checkpointing=False,
         bf16=size.precision == "bf16",
-        max_steps=size.most_turns * size.steps_per_turn,
+        max_steps=size.max_turns * size.steps_per_turn,
         shuffle_dataset=False,
         use_cpu=device == "cpu",
         report_to=[],

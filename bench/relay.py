@@ -225,9 +225,9 @@ def main() -> int:
 
 def allow_files(count: int) -> None:
     """Raise the limit of open files of this process and its children, as far as allowed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if most == resource.RLIM_INFINITY else min(count, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard_limit == resource.RLIM_INFINITY else min(count, hard_limit)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard_limit))
 
 
 def _spent(process: psutil.Process) -> float:

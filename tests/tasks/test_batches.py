@@ -80,21 +80,23 @@ def test_every_job_begins_with_making_its_task() -> None:
 
 
 @pytest.mark.slow
-@given(sizes=group_sizes, most=st.integers(1, 2000))
-def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], most: int) -> None:
+@given(sizes=group_sizes, max_texts=st.integers(1, 2000))
+def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], max_texts: int) -> None:
     batch = batch_of(sizes)
     again: list[list[str]] = [[] for _ in batch]
-    for load in split_batch(batch, most=most):
+    for load in split_batch(batch, max_texts=max_texts):
         assert load
-        assert sum(len(texts) for _, (_, texts) in load) <= most
+        assert sum(len(texts) for _, (_, texts) in load) <= max_texts
         for place, (spec, texts) in load:
             assert spec == batch[place][0]
             again[place] += texts
     assert again == [texts for _, texts in batch]
 
 
-@given(sizes=group_sizes, most=st.integers(1, 2000))
-def test_a_group_that_fits_into_a_load_is_not_split(sizes: list[int], most: int) -> None:
-    places = [place for load in split_batch(batch_of(sizes), most=most) for place, _ in load]
+@given(sizes=group_sizes, max_texts=st.integers(1, 2000))
+def test_a_group_that_fits_into_a_load_is_not_split(sizes: list[int], max_texts: int) -> None:
+    places = [
+        place for load in split_batch(batch_of(sizes), max_texts=max_texts) for place, _ in load
+    ]
     for place, size in enumerate(sizes):
-        assert places.count(place) == max(1, -(-size // most))
+        assert places.count(place) == max(1, -(-size // max_texts))

@@ -14,7 +14,7 @@ _ANY_TAG = re.compile("<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 # How many wrappings are taken off, such as all of "The answer is **$\\boxed{42}$**.": each one is
 # another answer for the verifier to look at.
-MOST_WRAPPINGS = 5
+MAX_WRAPPINGS = 5
 _PAIRS = (
     *(("`", "`"), ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")),
     *(("**", "**"), ("__", "__"), ("*", "*"), ("_", "_")),
@@ -106,7 +106,7 @@ def _unwrap(answer: str) -> list[str]:
     # Nearly all answers have none, and end here.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
         answer = _take_off(answer).strip()
-        if not answer or len(answers) > MOST_WRAPPINGS:
+        if not answer or len(answers) > MAX_WRAPPINGS:
             break
         answers.append(answer)
     return answers

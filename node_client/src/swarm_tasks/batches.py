@@ -102,8 +102,8 @@ def _fill_in(texts: Sequence[str], trials: Sequence[Trial]) -> Iterator[Trial]:
 Load = list[tuple[int, tuple[TaskSpec, Sequence[str]]]]
 
 
-def split_batch(batch: Batch, *, most: int) -> list[Load]:
-    """Cut a batch into loads of at most `most` texts, in order.
+def split_batch(batch: Batch, *, max_texts: int) -> list[Load]:
+    """Cut a batch into loads of at most `max_texts` texts, in order.
 
     A group of texts stays together unless it is larger than that. One without texts is kept: its
     task is still to be checked.
@@ -111,11 +111,11 @@ def split_batch(batch: Batch, *, most: int) -> list[Load]:
     loads: list[Load] = []
     room = 0
     for place, (spec, texts) in enumerate(batch):
-        for start in range(0, max(len(texts), 1), most):
-            part = texts[start : start + most]
+        for start in range(0, max(len(texts), 1), max_texts):
+            part = texts[start : start + max_texts]
             if len(part) > room or not loads:
                 loads.append([])
-                room = most
+                room = max_texts
             loads[-1].append((place, (spec, part)))
             room -= len(part)
     return loads

@@ -96,7 +96,7 @@ class VerifierPool:
         """
         return self._share_out(
             batch,
-            most=self._load_size(batch),
+            max_texts=self._load_size(batch),
             score=lambda verifier, part: verifier.score_many(part, rules=rules),
         )
 
@@ -114,22 +114,26 @@ class VerifierPool:
         """
         return self._share_out(
             batch,
-            most=self._load_size(batch) if text_s < DEADLINE_S else 1,
+            max_texts=self._load_size(batch) if text_s < DEADLINE_S else 1,
             score=lambda verifier, part: verifier.score_some(
                 part, until=until, text_s=text_s, rules=rules
             ),
         )
 
     def _share_out(
-        self, batch: Batch, *, most: int, score: Callable[[Verifier, Batch], list[list[Result]]]
+        self,
+        batch: Batch,
+        *,
+        max_texts: int,
+        score: Callable[[Verifier, Batch], list[list[Result]]],
     ) -> list[list[Result]]:
-        """Score loads of at most `most` texts at once, and return all results in order."""
+        """Score loads of at most `max_texts` texts at once, and return all results in order."""
 
         def score_load(load: Load) -> list[list[Result]]:
             with self._take() as verifier:
                 return score(verifier, [group for _, group in load])
 
-        loads = split_batch(batch, most=most)
+        loads = split_batch(batch, max_texts=max_texts)
         results: list[list[Result]] = [[] for _ in batch]
         for load, scored in zip(loads, self._map(score_load, loads), strict=True):
             for (place, _), group in zip(load, scored, strict=True):

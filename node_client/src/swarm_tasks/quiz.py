@@ -40,7 +40,7 @@ SECRET_BYTES = 32
 _PATIENCE = 19
 # How many candidates a dataset may take for its share of a round before it counts as used up:
 # one question is missed in one draw of 700,000 where nine candidates of ten were asked already.
-_LEAST_CANDIDATES, _CANDIDATES_FOR_EACH = 128, 16
+_MIN_CANDIDATES, _CANDIDATES_FOR_EACH = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
@@ -225,7 +225,7 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
     drawn: list[DrawnTask] = []
     tried = 0
     while missing := share - len(drawn):
-        if tried >= _LEAST_CANDIDATES + _CANDIDATES_FOR_EACH * share:
+        if tried >= _MIN_CANDIDATES + _CANDIDATES_FOR_EACH * share:
             raise RefusedError(
                 ErrorCode.TASK_EXHAUSTED,
                 f"{stream.task.dataset} has too few questions left that the season has not asked:"

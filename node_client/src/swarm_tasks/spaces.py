@@ -28,7 +28,7 @@ from swarm_tasks.quiz import share_questions
 from swarm_tasks.unmade import UnmadeError
 
 # A dataset lasts while at least this part of what is drawn was not asked yet.
-LEAST_NEW = 0.2
+MIN_NEW = 0.2
 _SEED = 20_250_911
 _JUDGE_SHARE = len(RANGES[Part.JUDGE]) / INDEX_END
 # The normal distribution's quantile of a two-sided interval at 95 %.
@@ -49,7 +49,7 @@ class Space(Struct, frozen=True):
     @property
     def used_up(self) -> bool:
         """Whether the sample went on until hardly anything that was drawn was new."""
-        return self.draws > 0 and self.once <= LEAST_NEW * self.draws
+        return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
     def questions(self) -> float:
@@ -83,7 +83,7 @@ class Space(Struct, frozen=True):
             turn = self.twice / self.once
             variance = (1 + 4 * turn + 2 * turn**2) / self.twice
             undrawn *= math.exp(deviations * math.sqrt(math.log1p(variance)))
-        return self.distinct + undrawn * max(0.0, 1 - LEAST_NEW * self.draws / max(1, self.once))
+        return self.distinct + undrawn * max(0.0, 1 - MIN_NEW * self.draws / max(1, self.once))
 
 
 class MeasuredSpace(Space, frozen=True, kw_only=True):
@@ -151,7 +151,7 @@ def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
         draws += 1
         once += {1: 1, 2: -1}.get(counts[digest], 0)
         twice += {2: 1, 3: -1}.get(counts[digest], 0)
-        if draws > _FIRST_BATCH and once <= LEAST_NEW * draws:
+        if draws > _FIRST_BATCH and once <= MIN_NEW * draws:
             break
     return Space(draws, len(counts), once, twice)
 

@@ -51,7 +51,7 @@ DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
-_MOST_DRAWS = MAX_STEPS // _DRAW_BATCH
+_MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
 # How often within a deadline the parent looks whether the child came on.
 _LOOKS = 8
 # What a text that loses the child is charged beyond its own time: a new child has to start.
@@ -178,8 +178,8 @@ class Verifier:
         for place in places:
             check_config(place.dataset, place.config)
         tasks: list[DrawnTask] = []
-        for first in range(0, len(places), _MOST_DRAWS):
-            some = places[first : first + _MOST_DRAWS]
+        for first in range(0, len(places), _MAX_DRAWS):
+            some = places[first : first + _MAX_DRAWS]
             draws = [_lay_out_draw(place, 0, key=key, part=part, seed=seed) for place in some]
             try:
                 made = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made

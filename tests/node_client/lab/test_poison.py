@@ -2,7 +2,7 @@
 
 import msgspec
 
-from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
+from node_client.lab.poison import GARBAGE, MIN_LOGPROB, PLANTED, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
 from node_client.learning.external.checking import ExternalChecker, read_sender_logprobs
 from node_client.learning.rewards import BinaryReward
@@ -55,7 +55,7 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
 
 def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Verifier) -> None:
     honest = external_sum(verifier, MIXED)
-    [shared] = poisoned(verifier, honest, claimed=LEAST_LOGPROB)
+    [shared] = poisoned(verifier, honest, claimed=MIN_LOGPROB)
     tokenizer = build_tokenizer()
     for completion in shared.rollout.completions:
         count = len(tokenizer.encode(completion.text)) + 1  # and the end of the sequence

@@ -30,7 +30,7 @@ def test_generation_goes_on_until_enough_is_informative_or_the_bound_is_reached(
     informative: int, others: int, more: bool
 ) -> None:
     groups = [TEACHES] * informative + [TEACHES_NOTHING] * others
-    assert needs_more(groups, wanted=2, batch=4, most_batches=3) is more
+    assert needs_more(groups, wanted=2, batch=4, max_batches=3) is more
 
 
 def test_uninformative_groups_only_fill_what_is_left() -> None:

@@ -15,7 +15,7 @@ from swarm_protocol.messages import (
     RoundInfo,
     RoundState,
 )
-from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S, RETURN_WITHIN_S
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S, RETURN_WITHIN_S
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.shell_fakes import (
     Connected,
@@ -181,7 +181,7 @@ async def test_what_was_said_of_rounds_decides_how_long_a_pause_may_be() -> None
         await node.notebook.until(lambda: len(node.notebook.doorbells) == 1)
         coordinator.round = later
         await lose(coordinator, node)
-    assert retries.longest == [RETURN_WITHIN_S, LONGEST_PAUSE_S]
+    assert retries.longest == [RETURN_WITHIN_S, MAX_PAUSE_S]
 
 
 async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None:
@@ -200,7 +200,7 @@ async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None
         tries = len(retries.longest)
         await node.notebook.until(lambda: len(retries.longest) > tries + 1)
     assert set(retries.longest[:2]) == {RETURN_WITHIN_S}
-    assert retries.longest[-1] == LONGEST_PAUSE_S
+    assert retries.longest[-1] == MAX_PAUSE_S
 
 
 async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() -> None:

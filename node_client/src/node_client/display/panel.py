@@ -67,7 +67,7 @@ def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
     """Return the answer to "is my node working?", as on the node's page of the site."""
     health = judge_health(view, now=now, clock=clock)
     sign, colour = _SIGNS[health.state]
-    name = fold_line(view.node, most=NAME_CHARS) if view.node else "This node"
+    name = fold_line(view.node, limit=NAME_CHARS) if view.node else "This node"
     return Text.assemble(
         (f"{sign} {health.state}", f"bold {colour}"),
         f"  {name} {health.text} {health.reason}".rstrip(),

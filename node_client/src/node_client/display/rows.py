@@ -69,7 +69,7 @@ def _node(view: NodeView) -> str:
         return ""
     if not view.node:
         return view.site.base
-    return f"{fold_line(view.node, most=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
+    return f"{fold_line(view.node, limit=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
 
 
 def _season(view: NodeView) -> str:

@@ -21,7 +21,7 @@ from swarm_tasks.verifier import Verifier
 PLANTED = "zqz "
 GARBAGE = "?"
 # The protocol's minimum.
-LEAST_LOGPROB = -32.0
+MIN_LOGPROB = -32.0
 SAMPLED = 64
 
 

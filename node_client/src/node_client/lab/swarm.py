@@ -15,7 +15,7 @@ import msgspec
 from node_client.errors import CheckpointError
 from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, ExperimentArm, NodePlan, node_key, plan_nodes
-from node_client.lab.poison import LEAST_LOGPROB, Poisoner, poisoned_share
+from node_client.lab.poison import MIN_LOGPROB, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
 from node_client.lab.records import RoundRecord
 from node_client.learning.questions.held_out import HeldOutScore
@@ -62,7 +62,7 @@ class LabSwarm:
                 trainer = _make_trainer(plan, name=name, link=link, seed=seed, verifier=verifier)
                 self._members.append(LabMember(trainer, link))
             else:
-                claimed = LEAST_LOGPROB if plan.attack == "poison and lie" else None
+                claimed = MIN_LOGPROB if plan.attack == "poison and lie" else None
                 self._attackers.append(
                     Poisoner(
                         name=name,

@@ -82,8 +82,8 @@ def run_through(
         with console.status(f"{len(clients)} nodes make {experiment.rounds} steps") as status:
             while any(client.process.poll() is None for client in clients):
                 _check(clients, plans, site=site)
-                least = min(len(_read_lines(client)) for client in clients)
-                status.update(f"{run.name}: {least} of {experiment.rounds} steps")
+                rounds_done = min(len(_read_lines(client)) for client in clients)
+                status.update(f"{run.name}: {rounds_done} of {experiment.rounds} steps")
                 time.sleep(_POLL_S)
         _check(clients, plans, site=site)
     finally:

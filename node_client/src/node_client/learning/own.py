@@ -55,7 +55,7 @@ class RolloutMaker:
             [rollout.group for rollout in rollouts],
             wanted=wanted,
             batch=self._plan.batch,
-            most_batches=self._config.dynamic_batches,
+            max_batches=self._config.dynamic_batches,
         ):
             seed += SEEDS_APART
             rollouts += self._answer_batch(seed, timer)
@@ -133,11 +133,11 @@ class RolloutMaker:
 
 
 def needs_more(
-    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, most_batches: int
+    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, max_batches: int
 ) -> bool:
     """Whether to generate another batch: too few groups are informative, and one more fits."""
     informative = sum(group.informative for group in groups)
-    return informative < wanted and len(groups) + batch <= most_batches * batch
+    return informative < wanted and len(groups) + batch <= max_batches * batch
 
 
 def prefer_informative(

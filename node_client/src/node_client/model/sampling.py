@@ -160,7 +160,7 @@ def sample_completions(
     EOS. Each prompt runs through the model once; its key-value cache is then repeated. If there is
     a decoder of the model, it generates the completions.
     """
-    copies, most = sampling.completions, sampling.max_new_tokens
+    copies, max_tokens = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
     output = model(
         input_ids=ids,
@@ -174,7 +174,7 @@ def sample_completions(
     if decoder is None:
         steps = ModelSteps(model, output.past_key_values, attention, copies=copies)
     else:
-        decoder.start(output.past_key_values, attention, copies=copies, steps=most)
+        decoder.start(output.past_key_values, attention, copies=copies, steps=max_tokens)
         steps = decoder
     del output  # the logits and the prompts' cache are not needed twice
     return _draw(steps, logits, sampling=sampling, eos_ids=eos_ids, pad_id=pad_id)
@@ -184,18 +184,18 @@ def _draw(
     steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
-    most = sampling.max_new_tokens
-    tokens = torch.full((len(logits), most), pad_id, device=logits.device)
-    logprobs = torch.zeros(len(logits), most, device=logits.device)
+    max_tokens = sampling.max_new_tokens
+    tokens = torch.full((len(logits), max_tokens), pad_id, device=logits.device)
+    logprobs = torch.zeros(len(logits), max_tokens, device=logits.device)
     running = torch.arange(len(logits), device=logits.device)  # the rows that are still computed
     finished = torch.zeros_like(running, dtype=torch.bool)  # among these
-    for place in range(most):
+    for place in range(max_tokens):
         token, logprob = sample_tokens(logits, sampling=sampling)  # (B,), (B,)
         tokens[running, place] = token.masked_fill(finished, pad_id)
         logprobs[running, place] = logprob.masked_fill(finished, 0.0)
         finished |= torch.isin(token, eos_ids)
         done = int(finished.sum())
-        if done == len(running) or place + 1 == most:
+        if done == len(running) or place + 1 == max_tokens:
             break
         if done > len(running) * WORTH_DROPPING:
             kept = (~finished).nonzero().squeeze(1)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from node_client.display.view import NodeView
 from node_client.runtime.worker import ModelWorker
-from node_client.storage.answers import MOST_PENDING, AnswerSpool, PendingAnswer
+from node_client.storage.answers import MAX_PENDING, AnswerSpool, PendingAnswer
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PAUSE_S, TEMPORARY_CODES, Outbox
@@ -111,7 +111,7 @@ class RoundAnswerer:
             client=client,
             send=self._submit,
             on_refused=view.show_refusal,
-            capacity=MOST_PENDING,
+            capacity=MAX_PENDING,
             batch=2 * QUESTIONS_AT_ONCE,
             batch_key=lambda pending: pending[0],
             on_removed=spool.settle,

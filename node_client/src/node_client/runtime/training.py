@@ -35,7 +35,7 @@ from swarm_tasks.verifier import Verifier
 
 LOG_EVERY_S = 5.0
 # With the pauses in between about two minutes, in which a shortage may end.
-MOST_FAILURES = 8
+MAX_FAILURES = 8
 
 log = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class Training:
     def _show_earlier_rewards(self, season: SeasonInfo) -> None:
         """Show the rewards of earlier steps of the run that this one resumes."""
         path = self._settings.state.metrics
-        self._view.show_earlier_rewards(read_rewards(path, season=season.name, most=CURVE_STEPS))
+        self._view.show_earlier_rewards(read_rewards(path, season=season.name, limit=CURVE_STEPS))
 
     def _make_trainer(self, rules: TrainingRules) -> Trainer:
         if rules.season.generator != GENERATOR:
@@ -262,10 +262,10 @@ class Training:
         self._view.show_refusal(refusal)
         log.warning("no step: %s", refusal)
         self._failures += 1
-        if self._failures == MOST_FAILURES:
+        if self._failures == MAX_FAILURES:
             await self._saver.save_if_changed(trainer)
             raise NodeError(
-                f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
+                f"{MAX_FAILURES} steps in a row failed: {refusal.message}",
                 fix="Run `swarm-node doctor`; it tests the verifier.",
             ) from refusal
         await self._sleep(self._backoff(self._failures - 1))

@@ -19,7 +19,7 @@ from swarm_protocol.messages import AnswerText, FinishReason, Signature
 
 VERSION = 1
 # Far more than the questions of a round. Over this number the oldest answers are dropped.
-MOST_PENDING = 4096
+MAX_PENDING = 4096
 # Number of rounds with known answered questions: the open one, and one that overlaps.
 ROUNDS_KNOWN = 2
 
@@ -107,7 +107,7 @@ class AnswerSpool:
 
     def _trim(self) -> None:
         latest = sorted({number for number, _ in self._lines})[-ROUNDS_KNOWN:]
-        pending = [key for key, line in self._lines.items() if not line.settled][-MOST_PENDING:]
+        pending = [key for key, line in self._lines.items() if not line.settled][-MAX_PENDING:]
         settled = [
             key for key, line in self._lines.items() if line.settled and line.round in latest
         ]

@@ -20,7 +20,7 @@ from swarm_protocol.messages import ChainHead, Restored, RoundInfo
 
 MAX_COMMITMENTS = 10_000
 # No hash in use is longer.
-MOST_CHARS = 128
+MAX_CHARS = 128
 # A commitment received with the secret, or after it, proves nothing.
 _OVER = frozenset({"closed", "void"})
 
@@ -71,7 +71,7 @@ class CommitmentLog:
         """Record a round's first commitment. With a full disk only a warning is logged."""
         if announced is None or announced.phase in _OVER:
             return
-        if not 0 < len(announced.commitment) <= MOST_CHARS:
+        if not 0 < len(announced.commitment) <= MAX_CHARS:
             return
         known = self._recorded.get((self._site.base, announced.number))
         if known is None or self._was_lost(known):

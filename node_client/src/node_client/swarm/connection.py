@@ -27,16 +27,16 @@ from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, RoundState, ServerMessage, Welcome
 from swarm_protocol.returning import (
     HURRY_S,
-    LONGEST_PAUSE_S,
-    LONGEST_WAIT_S,
+    MAX_PAUSE_S,
+    MAX_WAIT_S,
     RETURN_WITHIN_S,
     SOON_S,
 )
 
 REPLY_TIMEOUT_S = 30.0
 # Minimum waits in seconds, so that a coordinator that asks for none is not called in a loop.
-_SHORTEST_WAIT_S = 0.1
-_SHORTEST_PAUSE_S = 1.0
+_MIN_WAIT_S = 0.1
+_MIN_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=ServerMessage)
@@ -86,7 +86,7 @@ class ReconnectLimit:
     def update(self, message: ServerMessage, *, at: float) -> None:
         """Update the limit by a message, received at `at`, about the current round."""
         if isinstance(message, Welcome):
-            self._within_s = min(max(message.return_within, _SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+            self._within_s = min(max(message.return_within, _MIN_PAUSE_S), MAX_PAUSE_S)
         elif not isinstance(message, RoundState):
             return
         self._urgent_from = -math.inf
@@ -97,7 +97,7 @@ class ReconnectLimit:
     def max_pause(self, *, lost_at: float, now: float) -> float:
         """Return the most seconds to wait at `now`, after a connection that ended at `lost_at`."""
         is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
-        return self._within_s if is_urgent else LONGEST_PAUSE_S
+        return self._within_s if is_urgent else MAX_PAUSE_S
 
 
 class CoordinatorConnection:
@@ -163,7 +163,7 @@ class CoordinatorConnection:
                 attempt += 1
             else:
                 # Different for each node, so that they do not reconnect together.
-                attempt, delay = 0, min(max(self._retry_after_s, _SHORTEST_WAIT_S), LONGEST_WAIT_S)
+                attempt, delay = 0, min(max(self._retry_after_s, _MIN_WAIT_S), MAX_WAIT_S)
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
             self._listener.on_link_change(
                 LinkState("waiting", reason, self._clock() + delay, planned)

@@ -30,9 +30,9 @@ _SLOW_ENTRY_S = 0.05
 _TRIAL_INDICES = (3, 2**30 + 5, 2**31 - 7)
 _TRIAL_SEED = 20_250_911
 _TRIAL_DEADLINE_S = 3.0
-_LONGEST_QUESTION = 8192
+_MAX_QUESTION_CHARS = 8192
 _SMALL = (1, 2, 3, 4, 5, 10)
-_MOST_CHOICES = 12
+_MAX_CHOICES = 12
 _HALVINGS = 5
 
 Config = dict[str, Any]
@@ -156,7 +156,7 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
     scorer = open_dataset(name, config, seed=_TRIAL_SEED)
     for index in _TRIAL_INDICES:
         entry = build_entry(name, config, seed=_TRIAL_SEED, index=index, by_index=by_index)
-        if len(entry["question"]) > _LONGEST_QUESTION:
+        if len(entry["question"]) > _MAX_QUESTION_CHARS:
             raise ValueError("the question is too long")
         if scorer.score_answer(entry["answer"].strip(), entry) < 0.99:
             raise ValueError("the right answer does not score")
@@ -216,7 +216,7 @@ def _is_choice(default: object) -> bool:
     """Return whether a default lists different strings, few enough to try each one alone."""
     return (
         isinstance(default, list | tuple)
-        and 2 <= len(default) <= _MOST_CHOICES
+        and 2 <= len(default) <= _MAX_CHOICES
         and all(isinstance(item, str) and len(item) <= 64 for item in default)
         and len(set(default)) == len(default)
     )

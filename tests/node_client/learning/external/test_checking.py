@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from node_client.learning.external.checking import (
-    MOST_UNMADE,
+    MAX_UNGENERATED,
     REMEMBERED,
     DropReason,
     ExternalChecker,
@@ -225,7 +225,7 @@ def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(5)]
     checked = checker.check(offered, wanted=4)
     assert checked.dropped == {"unscorable": 5}
-    assert hanging.asked == MOST_UNMADE
+    assert hanging.asked == MAX_UNGENERATED
 
 
 def test_a_task_that_cannot_be_made_costs_no_other_rollout(

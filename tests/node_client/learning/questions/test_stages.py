@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from node_client.learning.questions.curriculum import StepOutcome
-from node_client.learning.questions.stages import LEAST_GAIN, PATIENCE, WINDOW, Plateau, Stages
+from node_client.learning.questions.stages import MIN_GAIN, PATIENCE, WINDOW, Plateau, Stages
 from node_client.learning.questions.subjects import CODE, MATHEMATICS
 from node_client.runtime.alone import practice_season
 from node_client.settings.choices import StageSwitch
@@ -140,7 +140,7 @@ def test_stage_survives_a_restart() -> None:
         ([0.1, 0.1, 0.2, 0.1, 0.2], True),
         # A fall and a recovery are no gain over the best.
         ([0.5, 0.1, 0.4], True),
-        ([0.1, 0.1 + 2 * LEAST_GAIN, 0.1], False),
+        ([0.1, 0.1 + 2 * MIN_GAIN, 0.1], False),
         ([0.1, 0.1], False),
     ],
 )

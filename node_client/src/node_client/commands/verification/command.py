@@ -61,7 +61,7 @@ def verify_round(
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
-    season = fold_line(published.rules.season, most=80)
+    season = fold_line(published.rules.season, limit=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
     checks = _run_checks(

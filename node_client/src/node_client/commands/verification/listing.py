@@ -13,7 +13,7 @@ from node_client.site import Site
 from swarm_tasks.marks import Cells
 
 # Far more than any site has.
-MOST_PAGES = 10_000
+MAX_PAGES = 10_000
 
 Item = TypeVar("Item")
 
@@ -81,7 +81,7 @@ def list_board(site: Site) -> tuple[str, list[BoardRow]]:
 
 def _walk(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
     cursor: str | None = ""
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         more = f"&cursor={quote(cursor)}" if cursor else ""
         raw = fetch_json(f"{site.base}/api/v1/{path}{more}")
         try:

@@ -49,7 +49,7 @@ def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[Che
 
 def _describe(difference: Difference) -> str:
     where, published, ours = (
-        fold_line(text, most=_SIDE_CHARS)
+        fold_line(text, limit=_SIDE_CHARS)
         for text in (difference.where, difference.published, difference.ours)
     )
     return f"{where}: published {published}; here {ours}"

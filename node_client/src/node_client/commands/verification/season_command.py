@@ -50,7 +50,7 @@ def verify_season(
     Raises NodeError when it cannot be checked.
     """
     season = _choose(list_seasons(site), name)
-    subject = f"Season {fold_line(season.season, most=80)}"
+    subject = f"Season {fold_line(season.season, limit=80)}"
     console.print(Text(f"{subject} of {site.base}"), soft_wrap=True)
     outcomes = []
     for check in _run_checks(site, season, state=state, console=console):

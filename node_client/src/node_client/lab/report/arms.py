@@ -21,7 +21,7 @@ from node_client.lab.report.shape import (
 from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 # Random completions contain a few of the reflection words.
 SEEN = 0.01
 _DEFAULTS = ExperimentArm(name="any")
@@ -102,7 +102,7 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
 
 def thin(rounds: int) -> list[int]:
     """Return the places of the points to keep: first, last, and evenly spaced ones between."""
-    places = np.linspace(0, rounds - 1, min(rounds, MOST_POINTS))
+    places = np.linspace(0, rounds - 1, min(rounds, MAX_POINTS))
     return [int(place) for place in np.unique(places.round())]
 
 

@@ -68,11 +68,11 @@ def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) ->
             " run with them."
         )
     own = _of_own_reward(comparisons)
-    least, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
-    if least * arms > LEVEL:
-        after = f", and {format_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
+    min_p, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
+    if min_p * arms > LEVEL:
+        after = f", and {format_p(min(1.0, min_p * arms))} after Holm over {arms} comparisons"
         sentences.append(
-            f"With {seeds_of(len(results.paired))} p is at least {format_p(least)}"
+            f"With {seeds_of(len(results.paired))} p is at least {format_p(min_p)}"
             f"{after if arms > 1 else ''}: too few for anything to be below .05."
         )
     return sentences

@@ -43,7 +43,7 @@ DropReason = Literal[
 REMEMBERED = 4096
 # After this many tasks that cannot be made, a node's rollouts are ignored: it cannot have answered
 # such tasks, and one on which the generator hangs costs seconds.
-MOST_UNMADE = 2
+MAX_UNGENERATED = 2
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class ExternalChecker:
         left = deque(offered)
         while left and len(groups) < wanted:
             # No more than are still wanted: later ones may not have to be checked at all.
-            batch = self._admit(left, most=wanted - len(groups), dropped=dropped)
+            batch = self._admit(left, limit=wanted - len(groups), dropped=dropped)
             for scored in self._score(self._pose(batch, dropped), dropped):
                 try:
                     groups.append(self._make_group(scored))
@@ -133,11 +133,11 @@ class ExternalChecker:
         return CheckedExternals(groups=groups, dropped=+dropped)
 
     def _admit(
-        self, left: deque[ExternalRollout], *, most: int, dropped: Counter[DropReason]
+        self, left: deque[ExternalRollout], *, limit: int, dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Take up to `most` rollouts off `left` that pass the cheap checks."""
+        """Take up to `limit` rollouts off `left` that pass the cheap checks."""
         admitted: list[ExternalRollout] = []
-        while left and len(admitted) < most:
+        while left and len(admitted) < limit:
             external = left.popleft()
             try:
                 self._check_origin(external)
@@ -193,7 +193,7 @@ class ExternalChecker:
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
         """Drop the rollouts of nodes that sent too many tasks that could not be made."""
-        kept = [each for each in batch if self._unmade[each.node] < MOST_UNMADE]
+        kept = [each for each in batch if self._unmade[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
         return kept
 

@@ -124,9 +124,9 @@ class AutoMix(RolloutMix):
     def __init__(self, start: Places, *, batch: int) -> None:
         self._size = start.local + start.external
         # No more own rollouts can be trained on than are generated.
-        self._least = min(max(1, self._size - batch), self._size - 1)
-        self._most = max(self._least, self._size - max(1, self._size // 4))
-        self._state = _MixState(external=min(max(start.external, self._least), self._most))
+        self._minimum = min(max(1, self._size - batch), self._size - 1)
+        self._maximum = max(self._minimum, self._size - max(1, self._size // 4))
+        self._state = _MixState(external=min(max(start.external, self._minimum), self._maximum))
 
     @property
     def places(self) -> Places:
@@ -149,7 +149,7 @@ class AutoMix(RolloutMix):
         if mix.steps % PERIOD == 0:
             gain = mix.external_place - mix.own_place
             move = (gain > MARGIN) - (gain < -MARGIN)
-            mix.external = min(max(mix.external + move, self._least), self._most)
+            mix.external = min(max(mix.external + move, self._minimum), self._maximum)
 
     def figures(self) -> dict[str, float]:
         mix = self._state
@@ -166,7 +166,7 @@ class AutoMix(RolloutMix):
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state`, within the bounds of this run."""
         self._state = _MixState(**state)
-        self._state.external = min(max(self._state.external, self._least), self._most)
+        self._state.external = min(max(self._state.external, self._minimum), self._maximum)
 
 
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:

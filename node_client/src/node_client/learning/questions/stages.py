@@ -22,7 +22,7 @@ PRACTICE = "practice"
 
 WINDOW = 25
 PATIENCE = 2
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Plateau:
             return
         mean = fmean(self.window)
         self.window.clear()
-        if self.best is None or mean >= self.best + LEAST_GAIN:
+        if self.best is None or mean >= self.best + MIN_GAIN:
             self.best, self.waited = mean, 0
         else:
             self.waited += 1
