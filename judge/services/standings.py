@@ -23,7 +23,7 @@ from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entra
 from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, pack, place_round, stack_scores, unpack
-from swarm_tasks.marks import Cells
+from swarm_tasks.cells import Cells
 from swarm_web.core import bus
 from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from judge.models import Season
 from judge.services.seasons import start_season
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment, parse_experiment
 from node_client.lab.records import RoundRecord, read_run
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, make_run
 from node_client.lab.through import run_through
 from node_client.site import parse_site
@@ -77,7 +77,7 @@ def test_runs_in_one_process_and_through_a_coordinator_agree(
     planned = experiment()
     (arm,) = planned.arms
     here, there = Run(tmp_path / "here", arm, SEED), Run(tmp_path / "there", arm, SEED)
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         make_run(planned, here, verifier=verifier)
     run_through(
         planned, there, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())

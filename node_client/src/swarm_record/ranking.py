@@ -161,8 +161,8 @@ def _log_cosh(x: Reals) -> Reals:
 
 def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
     """Yield the evidence of all pairs, each once; diagonal tiles have 0 for repeated pairs."""
-    there = ~np.isnan(matrix.values)
-    values, there = np.where(there, matrix.values, 0), there.astype(np.float32)
+    present = ~np.isnan(matrix.values)
+    values, present = np.where(present, matrix.values, 0), present.astype(np.float32)
     scale, spans = _find_scale(matrix), list(_spans(matrix))
     # Without rounds there is nothing to compare.
     nodes = len(values) if spans else 0
@@ -170,7 +170,7 @@ def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
         rows = slice(i, i + _TILE)
         for j in range(i, nodes, _TILE):
             columns = slice(j, j + _TILE)
-            stretches = [_add_up(matrix, span, values, there, rows, columns) for span in spans]
+            stretches = [_add_up(matrix, span, values, present, rows, columns) for span in spans]
             evidence = _weigh_tile(stretches, scale)
             yield rows, columns, np.triu(evidence, k=1) if i == j else evidence
 
@@ -197,12 +197,17 @@ def _spans(matrix: ResultMatrix) -> Iterator[slice]:
 
 
 def _add_up(
-    matrix: ResultMatrix, span: slice, values: Singles, there: Singles, rows: slice, columns: slice
+    matrix: ResultMatrix,
+    span: slice,
+    values: Singles,
+    present: Singles,
+    rows: slice,
+    columns: slice,
 ) -> Stretch:
     """Return the sums for a tile's pairs over the columns of a span."""
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
-    here, here_too = there[rows, span], there[columns, span]
+    here, here_too = present[rows, span], present[columns, span]
     # Most nodes take part in most rounds, and without gaps plain sums replace most products.
     whole = bool(here.all() and here_too.all())
     if whole:

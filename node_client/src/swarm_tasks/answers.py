@@ -105,14 +105,14 @@ def _unwrap(answer: str) -> list[str]:
     answers = [answer]
     # Nearly all answers have none, and end here.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
-        answer = _take_off(answer).strip()
+        answer = _strip_wrapping(answer).strip()
         if not answer or len(answers) > MAX_WRAPPINGS:
             break
         answers.append(answer)
     return answers
 
 
-def _take_off(answer: str) -> str:
+def _strip_wrapping(answer: str) -> str:
     """Return what the outermost wrapping holds, nothing if there is none."""
     if lead_in := _LEAD_IN.match(answer):
         return answer[lead_in.end() :]

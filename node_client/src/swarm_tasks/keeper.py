@@ -74,7 +74,7 @@ class ChildKeeper:
 
     def _try_to_send(self, message: bytearray, steps: Sequence[float]) -> ChildProcess:
         child = self.child
-        child.board.lay_out(steps)
+        child.board.write(steps)
         child.send(message, deadline_s=self._deadline_s)
         return child
 

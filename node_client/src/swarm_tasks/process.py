@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from swarm_tasks.board import Board, open_memory
 from swarm_tasks.pipe import LENGTH_BYTES, read_length
+from swarm_tasks.step_board import StepBoard, open_memory
 
 # Whether this system has what a child needs: native Windows has not, WSL has.
 SUPPORTED = os.name == "posix"
@@ -48,7 +48,7 @@ class ChildProcess:
     def __init__(self, module: str, *arguments: str) -> None:
         memory = open_memory()
         try:
-            self.board = Board(memory)
+            self.board = StepBoard(memory)
             self._process = subprocess.Popen(
                 # -s: no packages of the user's home. -P: nothing from the current folder.
                 [sys.executable, "-s", "-P", "-m", module, *arguments, str(memory)],

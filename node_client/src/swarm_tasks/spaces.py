@@ -21,11 +21,11 @@ from msgspec import Struct
 
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
-from swarm_tasks.board import MAX_STEPS
+from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.keyspace import INDEX_END, RANGES, Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
-from swarm_tasks.unmade import UnmadeError
+from swarm_tasks.step_board import MAX_STEPS
 
 # A dataset lasts while at least this part of what is drawn was not asked yet.
 MIN_NEW = 0.2
@@ -133,7 +133,7 @@ def measure_space(
         indices = [rng.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
         try:
             digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
-        except UnmadeError:
+        except GenerationError:
             break
         space = _count(digests, counts, space)
         if not digests or (space.used_up and space.draws > _FIRST_BATCH):
@@ -162,7 +162,7 @@ def _complete(dataset: str, config: Config) -> Config:
     return {name: field.default for name, field in fields.items()} | config
 
 
-class Lasting(Struct, frozen=True):
+class DatasetLifetime(Struct, frozen=True):
     """For how many rounds a dataset has questions: the interval at 95 % and the best estimate
     between; infinite where too few questions came twice.
 
@@ -176,13 +176,13 @@ class Lasting(Struct, frozen=True):
     at_most: float
 
 
-def tell_lasting(
+def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
-) -> list[Lasting]:
+) -> list[DatasetLifetime]:
     """Return for how many rounds each task of a mix lasts, by the spaces of their datasets."""
     shares = share_questions(tasks, questions)
     return [
-        Lasting(
+        DatasetLifetime(
             task.dataset,
             asked=share,
             at_least=int(_of_judge(spaces[task.dataset].at_least, deviations=_Z) / share),

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.runs import Run, make_run
 from tests.node_client.lab.experiments import experiment
 
@@ -40,7 +40,7 @@ def make(folder: Path, *, tell: int | None = None) -> None:
                 signal.pause()
         return True
 
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         make_run(
             experiment(), run_in(folder), verifier=verifier, goes_on=goes_on, snapshot_every_s=0
         )

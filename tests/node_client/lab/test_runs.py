@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
 from node_client.lab.records import UnreadableRunError, read_run
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, header_of, is_done, make_run
 from tests.node_client.forked import run_forked
 from tests.node_client.lab.experiments import experiment
@@ -21,8 +21,8 @@ STOPPED_AT, ROUNDS = 3, experiment().rounds
 
 
 @pytest.fixture(scope="module")
-def remembering() -> Iterator[RememberingVerifier]:
-    with RememberingVerifier() as verifier:
+def remembering() -> Iterator[CachingVerifier]:
+    with CachingVerifier() as verifier:
         yield verifier
 
 
@@ -32,7 +32,7 @@ def run_in(folder: Path, planned: Experiment | None = None) -> Run:
 
 def made(
     folder: Path,
-    verifier: RememberingVerifier,
+    verifier: CachingVerifier,
     *,
     planned: Experiment | None = None,
     until: int = ROUNDS,
@@ -50,7 +50,7 @@ def made(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier) -> bytes:
+def whole(tmp_path_factory: pytest.TempPathFactory, remembering: CachingVerifier) -> bytes:
     """Return the file of a run that did not stop."""
     folder = tmp_path_factory.mktemp("whole")
     made(folder, remembering)
@@ -58,9 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVeri
 
 
 @pytest.fixture(scope="module")
-def stopped_once(
-    tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier
-) -> Path:
+def stopped_once(tmp_path_factory: pytest.TempPathFactory, remembering: CachingVerifier) -> Path:
     folder = tmp_path_factory.mktemp("stopped")
     made(folder, remembering, until=STOPPED_AT)
     return folder
@@ -87,7 +85,7 @@ def test_a_finished_run_has_its_header_its_base_and_every_round(
 
 @pytest.mark.slow
 def test_a_run_that_was_told_to_stop_goes_on_with_the_next_round(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     assert made(stopped, remembering) == [4, 5]
     run = run_in(stopped)
@@ -123,7 +121,7 @@ DAMAGES: dict[str, Callable[[Run], object]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_run_whose_snapshot_cannot_be_used_begins_anew(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier, damage: str
+    stopped: Path, whole: bytes, remembering: CachingVerifier, damage: str
 ) -> None:
     DAMAGES[damage](run_in(stopped))
     assert made(stopped, remembering) == [1, 2, 3, 4, 5]
@@ -132,7 +130,7 @@ def test_a_run_whose_snapshot_cannot_be_used_begins_anew(
 
 @pytest.mark.slow
 def test_lines_after_the_snapshot_are_written_again(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     with run_in(stopped).part.open("ab") as file:
         file.write(whole.splitlines(keepends=True)[STOPPED_AT + 2] + b'{"kind":"rou')
@@ -142,7 +140,7 @@ def test_lines_after_the_snapshot_are_written_again(
 
 @pytest.mark.slow
 def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run = run_in(stopped)
     newest = run.snapshots / "round-000004"
@@ -154,7 +152,7 @@ def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
 
 @pytest.mark.slow
 def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
-    stopped: Path, remembering: RememberingVerifier, tmp_path: Path
+    stopped: Path, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     other = experiment(train={"learning_rate": 1e-3})
     assert made(stopped, remembering, planned=other) == [1, 2, 3, 4, 5]
@@ -165,7 +163,7 @@ def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
 
 @pytest.mark.slow
 def test_a_finished_run_of_another_design_is_refused_and_kept(
-    whole: bytes, remembering: RememberingVerifier, tmp_path: Path
+    whole: bytes, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     run = run_in(tmp_path)
     run.whole.parent.mkdir()
@@ -178,7 +176,7 @@ def test_a_finished_run_of_another_design_is_refused_and_kept(
 
 @pytest.mark.slow
 def test_another_process_at_the_same_run_writes_nothing(
-    tmp_path: Path, whole: bytes, remembering: RememberingVerifier
+    tmp_path: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run, files = run_in(tmp_path), []
 

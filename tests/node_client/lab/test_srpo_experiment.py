@@ -14,7 +14,7 @@ from node_client.model.demo.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 from tests.node_client.fakes import SUMS, BorrowingVerifier
 
 SRPO = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "srpo.toml"
@@ -28,10 +28,10 @@ class NotingVerifier(BorrowingVerifier):
         self.asked: set[str] = set()
 
     def draw_many(
-        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+        self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        self.asked.update(place.dataset for place in places)
-        return super().draw_many(places, key=key, part=part, seed=seed)
+        self.asked.update(place.dataset for place in positions)
+        return super().draw_many(positions, key=key, part=part, seed=seed)
 
 
 def experiment_with(train: dict[str, Any]) -> Experiment:

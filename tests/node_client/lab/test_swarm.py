@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
 from node_client.lab.pool import PooledRollout
 from node_client.lab.records import RoundRecord
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.swarm import LabSwarm
 from tests.node_client.lab.experiments import content_of, experiment
 
@@ -19,13 +19,13 @@ HONEST = {"nodes": 2, "train": {"mix": "2/2"}}
 
 
 @pytest.fixture(scope="module")
-def remembering() -> Iterator[RememberingVerifier]:
-    with RememberingVerifier() as verifier:
+def remembering() -> Iterator[CachingVerifier]:
+    with CachingVerifier() as verifier:
         yield verifier
 
 
 def swarm_of(
-    verifier: RememberingVerifier, *, arm: str, seed: int = 1, planned: Experiment | None = None
+    verifier: CachingVerifier, *, arm: str, seed: int = 1, planned: Experiment | None = None
 ) -> LabSwarm:
     planned = planned or experiment()
     (chosen,) = (each for each in planned.arms if each.name == arm)
@@ -56,7 +56,7 @@ def questions(swarm: LabSwarm, *, rounds: int) -> list[tuple[int, str, list[int]
 
 
 def test_arms_of_a_seed_share_the_base_and_the_questions_of_each_node(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     alone, mixed = (swarm_of(remembering, arm=arm) for arm in ("4/0", "2/2"))
     assert alone.base_scores() == mixed.base_scores()
@@ -68,13 +68,13 @@ def test_arms_of_a_seed_share_the_base_and_the_questions_of_each_node(
     assert len({tuple(indices) for *_, indices in asked}) == 4  # two nodes, two rounds
 
 
-def test_another_seed_asks_other_questions(remembering: RememberingVerifier) -> None:
+def test_another_seed_asks_other_questions(remembering: CachingVerifier) -> None:
     first, second = (swarm_of(remembering, arm="4/0", seed=seed) for seed in (1, 2))
     assert questions(first, rounds=1) != questions(second, rounds=1)
 
 
 def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     rounds = {}
     for arm in ("4/0", "2/2"):
@@ -89,7 +89,7 @@ def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
 
 
 def test_self_replay_gives_a_node_its_own_earlier_rollouts(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     arm = {"train": {"mix": "2/2", "keep_uninformative": True}, "source": "self", "pool_rounds": 2}
     swarm = swarm_of(remembering, arm="replay", planned=arms_of(replay=arm))
@@ -97,7 +97,7 @@ def test_self_replay_gives_a_node_its_own_earlier_rollouts(
 
 
 def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     planned = arms_of(
         clean={"groups": [HONEST]},
@@ -116,7 +116,7 @@ def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
     assert sum(records[1].received) > sum(records[0].received)
 
 
-def test_held_out_questions_are_asked_when_they_are_due(remembering: RememberingVerifier) -> None:
+def test_held_out_questions_are_asked_when_they_are_due(remembering: CachingVerifier) -> None:
     swarm = swarm_of(remembering, arm="4/0", planned=experiment(eval_every=2, eval_tasks=4))
     asked = [bool(swarm.play_round().held_out) for _ in range(4)]
     assert asked == [False, True, False, True]
@@ -125,7 +125,7 @@ def test_held_out_questions_are_asked_when_they_are_due(remembering: Remembering
     assert silent.play_round().held_out == []
 
 
-def test_a_swarm_may_be_made_of_different_bases(remembering: RememberingVerifier) -> None:
+def test_a_swarm_may_be_made_of_different_bases(remembering: CachingVerifier) -> None:
     groups = [{"nodes": 1}, {"nodes": 1, "base": "small"}]
     planned = experiment(**content_of(arms=[{"name": "mixed", "groups": groups}], baseline="mixed"))
     swarm = swarm_of(remembering, arm="mixed", planned=planned)

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from node_client.errors import NodeError
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, is_done, make_run
 from swarm_protocol.errors import RefusedError
 
@@ -144,7 +144,7 @@ def _make(experiment: Experiment, run: Run) -> None:
         counted = rounds_done
         return not _signals.stopping.is_set()
 
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         try:
             make_run(experiment, run, verifier=verifier, goes_on=goes_on)
         except RefusedError as problem:

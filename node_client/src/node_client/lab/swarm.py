@@ -1,7 +1,7 @@
 """One run of an experiment: a whole swarm in this process, round by round.
 
 Every node is the client's `Trainer`, with its own policy, optimizer and stream of questions; only
-the pool (`lab.pool`) and the verifier's cache (`lab.remembering`) are the lab's. All randomness
+the pool (`lab.pool`) and the verifier's cache (`lab.caching`) are the lab's. All randomness
 comes from the seed, so a resumed run continues as if it had not stopped.
 """
 

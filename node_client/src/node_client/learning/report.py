@@ -12,7 +12,7 @@ from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import UpdateReport
 from swarm_protocol.messages import RolloutName
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_tasks.verifier import Verdict
 
 
@@ -131,7 +131,7 @@ def describe_step(
 
 
 def _solved_by_dataset(local: Sequence[LocalRollout]) -> dict[str, float]:
-    cells = mark(
+    cells = summarize_outcomes(
         (rollout.task.spec.dataset, verdict.solved)
         for rollout in local
         for verdict in rollout.verdicts

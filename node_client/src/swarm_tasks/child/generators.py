@@ -19,8 +19,8 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import allowed_datasets, check_config
 from swarm_tasks.answers import AnswerRules, list_answers
-from swarm_tasks.board import NO_ANSWER, SOLVED
 from swarm_tasks.keyspace import INDEX_END
+from swarm_tasks.step_board import NO_ANSWER, SOLVED
 
 # cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
 # halve the start of the child, and keep matplotlib from writing a font cache to somebody's home.

@@ -46,8 +46,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
         for field, candidate in trial.candidates.items()
         if (bounded := trial.bound(field, candidate)) is not None
     }
-    numbers = trial.bound_together(numbers, trial.works)
-    numbers = trial.bound_together(numbers, trial.comes_in_time)
+    numbers = trial.bound_jointly(numbers, trial.works)
+    numbers = trial.bound_jointly(numbers, trial.is_fast_enough)
     others = {
         field: candidate
         for field, candidate in _other_candidates(trial.defaults)
@@ -78,7 +78,7 @@ class Trial:
             return False
         return True
 
-    def comes_in_time(self, config: Config) -> bool:
+    def is_fast_enough(self, config: Config) -> bool:
         """Return whether none of many entries takes long to make, nor all of them together."""
         try:
             run_isolated(
@@ -104,7 +104,7 @@ class Trial:
         )
         return _narrowed(candidate, low, high)
 
-    def bound_together(
+    def bound_jointly(
         self, fields: dict[str, Field], works: Callable[[Config], bool]
     ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until all lows and all highs work together."""

@@ -82,19 +82,19 @@ def test_a_move_of_the_ladder_begins_the_search_for_a_plateau_anew() -> None:
 
 def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
     history = QuestionHistory(epoch_size=4, key=b"key")
-    history.next_places(4)
+    history.next_specs(4)
     for index in range(4):
         history.note(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
-    [again] = history.next_places(1)
+    [again] = history.next_specs(1)
     assert again is not None
     history.note(again, [False])
     left = (again.index + 1) % 4
     history.forget(lambda spec: spec.index != left)
     # The rest of this epoch, then the next one: the question just answered was dropped as well.
-    places = history.next_places(3)
+    places = history.next_specs(3)
     assert [place.index for place in places if place] == [left]
     history.note(TaskSpec("chain_sum", {}, 7, left, GENERATOR), [True])
-    assert history.next_places(4) == [None] * 4
+    assert history.next_specs(4) == [None] * 4
 
 
 def questions_of(

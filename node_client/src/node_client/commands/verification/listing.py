@@ -10,7 +10,7 @@ from msgspec import Struct
 from node_client.commands.verification.download import fetch_json
 from node_client.errors import UncheckableError
 from node_client.site import Site
-from swarm_tasks.marks import Cells
+from swarm_tasks.cells import Cells
 
 # Far more than any site has.
 MAX_PAGES = 10_000

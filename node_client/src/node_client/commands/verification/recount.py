@@ -15,7 +15,7 @@ from node_client.commands.verification.records import (
     PublishedRound,
     PublishedScore,
 )
-from swarm_tasks.marks import Cells, Marks, mark
+from swarm_tasks.cells import Cells, ScoreSummary, summarize_outcomes
 from swarm_tasks.verifier import Verdict
 
 # Scores are sent as decimal text and are sums of fractions: only the last digits may differ.
@@ -103,9 +103,9 @@ class Recount:
             differences.add("score rows", published="repeated nodes", ours="one a node")
         ungraded = self._find_ungraded()
         for score in self._published.scores:
-            marks = mark(self._outcomes(score.node, ungraded))
+            summary = summarize_outcomes(self._outcomes(score.node, ungraded))
             answered = any(self._results[score.node])
-            for what, published, ours in _compare_score(score, marks, answered=answered):
+            for what, published, ours in _compare_score(score, summary, answered=answered):
                 differences.add(f"{what} of {score.node}", published=published, ours=ours)
         return conclude(
             "scores",
@@ -149,7 +149,7 @@ class Recount:
         }
 
     def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
-        """Yield each question's outcome for `swarm_tasks.marks`."""
+        """Yield each question's outcome for `swarm_tasks.cells`."""
         for place, question in enumerate(self._published.questions):
             solved = self._results[node][place] == _Result.SOLVED
             yield question.dataset, None if place in ungraded else solved
@@ -165,27 +165,27 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 
 
 def _compare_score(
-    score: PublishedScore, marks: Marks, *, answered: bool
+    score: PublishedScore, summary: ScoreSummary, *, answered: bool
 ) -> Iterator[tuple[str, str, str]]:
     """Yield differences from the node's answers: the field, the published value, ours.
 
     A node that was not offered the questions is absent, and its questions do not count.
     """
     if score.status == "absent" and not answered:
-        marks = Marks(cells={}, correct=0, n=0, score=None)
-    expected = "absent" if marks.score is None else "scored"
+        summary = ScoreSummary(cells={}, correct=0, n=0, score=None)
+    expected = "absent" if summary.score is None else "scored"
     if score.status != expected:
         yield "status", score.status, expected
-    if not _same_score(score.score, marks.score):
-        yield "score", str(score.score), str(marks.score)
+    if not _same_score(score.score, summary.score):
+        yield "score", str(score.score), str(summary.score)
     for what, published, ours in (
-        ("n", score.n, marks.n),
-        ("correct", score.correct, marks.correct),
+        ("n", score.n, summary.n),
+        ("correct", score.correct, summary.correct),
     ):
         if published != ours:
             yield what, str(published), str(ours)
-    if score.cells != marks.cells:
-        yield "cells", _write_cells(score.cells), _write_cells(marks.cells)
+    if score.cells != summary.cells:
+        yield "cells", _write_cells(score.cells), _write_cells(summary.cells)
 
 
 def _same_score(published: float | None, ours: float | None) -> bool:

@@ -17,7 +17,7 @@ from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entra
 from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
 from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 
 TOLERANCE = 1e-6
 
@@ -119,12 +119,12 @@ def _find_miscounts(
     """Yield values that do not follow from a line's bits."""
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
-    marks = mark(zip(datasets, outcomes, strict=True))
+    summary = summarize_outcomes(zip(datasets, outcomes, strict=True))
     for what, theirs, ours in (
-        ("cells", line.cells, marks.cells),
-        ("n", line.n, marks.n),
-        ("correct", line.correct, marks.correct),
-        ("status", line.status, "absent" if marks.score is None else "scored"),
+        ("cells", line.cells, summary.cells),
+        ("n", line.n, summary.n),
+        ("correct", line.correct, summary.correct),
+        ("status", line.status, "absent" if summary.score is None else "scored"),
     ):
         if theirs != ours:
             yield what, theirs, ours

@@ -24,8 +24,8 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.answers import known_rules
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.unmade import UnmadeError, UnposedError
 from swarm_tasks.verifier import Verdict, Verifier
 
 DropReason = Literal[
@@ -92,7 +92,7 @@ class ExternalChecker:
         self._reward = reward
         self._keep_uninformative = keep_uninformative
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._unmade: Counter[str] = Counter()
+        self._ungenerated: Counter[str] = Counter()
 
     @property
     def seen(self) -> list[str]:
@@ -172,11 +172,11 @@ class ExternalChecker:
 
         A rollout whose question cannot be made is dropped, and the others are requested again.
         """
-        while batch := self._without_unmade(batch, dropped):
+        while batch := self._without_ungenerated(batch, dropped):
             try:
                 questions = self._verifier.questions([each.rollout.task for each in batch])
-            except UnposedError as problem:
-                culprit = batch.pop(problem.place)
+            except NoQuestionError as problem:
+                culprit = batch.pop(problem.position)
                 dropped[self._explain(problem.refusal, culprit)] += 1
             except RefusedError:
                 dropped["unscorable"] += len(batch)
@@ -189,17 +189,17 @@ class ExternalChecker:
                 return kept
         return []
 
-    def _without_unmade(
+    def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
         """Drop the rollouts of nodes that sent too many tasks that could not be made."""
-        kept = [each for each in batch if self._unmade[each.node] < MAX_UNGENERATED]
+        kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
         return kept
 
     def _explain(self, refusal: RefusedError, external: ExternalRollout) -> DropReason:
-        if isinstance(refusal, UnmadeError):
-            self._unmade[external.node] += 1
+        if isinstance(refusal, GenerationError):
+            self._ungenerated[external.node] += 1
         return "unscorable" if refusal.code is ErrorCode.VERIFIER_FAILED else "foreign"
 
     def _score(

@@ -22,7 +22,7 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 
 class TaskStream:
@@ -55,10 +55,10 @@ class TaskStream:
             places, key=self._key, part=Part.TRAINING, seed=self._season.seed
         )
 
-    def _choose(self, counter: int) -> StreamPlace:
+    def _choose(self, counter: int) -> StreamPosition:
         rng = random.Random(f"{self._key.hex()}:{counter}")
         choice = self._curriculum.choose(counter, rng=rng)
-        return StreamPlace(choice.dataset, choice.config, counter)
+        return StreamPosition(choice.dataset, choice.config, counter)
 
 
 class Questions:
@@ -91,7 +91,7 @@ class Questions:
         """
         if self._history is None:
             return self._stream.draw(count)
-        return [self._ask(place) for place in self._history.next_places(count)]
+        return [self._ask(place) for place in self._history.next_specs(count)]
 
     def give_up(self, spec: TaskSpec) -> None:
         """Never ask a question again that makes the verifier fail."""

@@ -20,7 +20,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part
-from swarm_tasks.quiz import Stream, draw_different, share_questions
+from swarm_tasks.quiz import Stream, draw_distinct, share_questions
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
@@ -105,7 +105,7 @@ class HeldOutSet:
                     seed=season.seed,
                     verifier=self._verifier,
                 )
-                drawn += draw_different(stream, share, asked)
+                drawn += draw_distinct(stream, share, asked)
             self._tasks = drawn
         return self._tasks
 

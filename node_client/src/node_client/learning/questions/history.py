@@ -42,7 +42,7 @@ class QuestionHistory:
         self._kept: list[TaskSpec] = []
         self._pending: list[TaskSpec] = []
 
-    def next_places(self, count: int) -> list[TaskSpec | None]:
+    def next_specs(self, count: int) -> list[TaskSpec | None]:
         """Return the next questions: the spec of an old one, or None for a new one.
 
         An epoch ends between batches, so that all its results are known. A batch that exceeds the

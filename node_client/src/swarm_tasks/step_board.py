@@ -23,15 +23,15 @@ _BYTES = 2 * _ROW_BYTES
 SOLVED = 0.99
 
 # What a step holds. Pending ones are negative; a score is itself, in [0, 1].
-UNMADE = -2.0
-UNSCORED = -1.0
-MADE = 2.0
+NOT_GENERATED = -2.0
+NOT_SCORED = -1.0
+GENERATED = 2.0
 NO_ANSWER = 3.0
 VERIFIER_ERROR = 4.0
 TIMEOUT = 5.0
 
 
-class Board:
+class StepBoard:
     """A row of steps and a row of seconds, shared by a parent and its child. Not thread-safe.
 
     `steps` and `seconds` are the rows themselves, for the child to write to.
@@ -43,7 +43,7 @@ class Board:
         self.steps: memoryview[float] = whole[:_ROW_BYTES].cast("d")
         self.seconds: memoryview[float] = whole[_ROW_BYTES:].cast("d")
 
-    def lay_out(self, steps: Sequence[float]) -> None:
+    def write(self, steps: Sequence[float]) -> None:
         """Put the steps of a request on the board, pending."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
@@ -64,7 +64,7 @@ class Board:
 
 def count_done(steps: Sequence[float]) -> int:
     """Return how many steps were done: those before the first pending one."""
-    return next((place for place, step in enumerate(steps) if step < 0), len(steps))
+    return next((position for position, step in enumerate(steps) if step < 0), len(steps))
 
 
 def open_memory() -> int:
