@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import LocalRollout, TrainingGroup
-from node_client.learning.team import SEEDS_APART
+from node_client.learning.team import SEED_STRIDE
 from node_client.learning.team_messages import GenerateAnswers, TeamLeader
 from node_client.learning.timing import StepTimer
 from node_client.model.policy import Policy
@@ -57,18 +57,18 @@ class RolloutMaker:
             batch=self._plan.batch,
             max_batches=self._config.dynamic_batches,
         ):
-            seed += SEEDS_APART
+            seed += SEED_STRIDE
             rollouts += self._answer_batch(seed, timer)
         return rollouts
 
     def groups_to_train_on(
-        self, rollouts: Sequence[LocalRollout], *, places: int, rng: random.Random
+        self, rollouts: Sequence[LocalRollout], *, limit: int, rng: random.Random
     ) -> list[TrainingGroup]:
-        """Return the candidates for the own places; with dynamic sampling, `places` at most."""
+        """Return the candidates for the own places; with dynamic sampling, at most `limit`."""
         groups = [rollout.group for rollout in rollouts]
         if self._config.resampling != "dynamic":
             return groups
-        return prefer_informative(groups, count=places, rng=rng)
+        return prefer_informative(groups, count=limit, rng=rng)
 
     def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Draw questions, answer each L times, and score the answers."""

@@ -22,7 +22,7 @@ from node_client.model.policy import Policy
 MESSAGE_TIMEOUT = timedelta(days=30)
 
 # Seeds of two batches differ by more than the number of processes, which add their rank.
-SEEDS_APART = 1 << 20
+SEED_STRIDE = 1 << 20
 
 ItemT = TypeVar("ItemT")
 

@@ -42,8 +42,8 @@ class Conversation:
         """Forget all messages."""
         self._messages.clear()
 
-    def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
-        """Answer a question; `heard` receives the text piece by piece.
+    def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
+        """Answer a question; `on_text` receives the text piece by piece.
 
         A KeyboardInterrupt ends the answer and is raised; the text so far is kept as the answer.
         """
@@ -53,7 +53,7 @@ class Conversation:
 
         def receive(piece: str) -> None:
             pieces.append(piece)
-            heard(piece)
+            on_text(piece)
 
         try:
             self._model.generate(

@@ -15,7 +15,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import adapters_disabled, add_adapters, has_adapters
 from node_client.model.decoder import Decoder, can_decode, freeing_cache
-from node_client.model.devices import WORTH_CASTING, choose_autocast
+from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
 from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.loading.pretrained import load_pretrained, load_weights, save_model
 from node_client.model.loading.progress import OnProgress, ignore_progress
@@ -102,7 +102,7 @@ class Policy:
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
             _ = self._scoring_mode, self._can_decode
-            if self.device.type == "cpu" and self.parameters >= WORTH_CASTING:
+            if self.device.type == "cpu" and self.parameters >= MIN_CAST_PARAMETERS:
                 return_freed_memory()
             self.remainders = halve_weights(self._model)
 

@@ -16,7 +16,7 @@ from swarm_protocol.messages import FinishReason
 # Tokens, prompts included, that are generated at once: bounds the memory of the key-value cache.
 GENERATION_TOKENS = 32_768
 # Finished rows are dropped once they are more than this share: dropping them copies the cache.
-WORTH_DROPPING = 0.25
+MIN_FINISHED_SHARE = 0.25
 
 AnswerT = TypeVar("AnswerT")
 Prompt = Sequence[int]
@@ -111,7 +111,7 @@ class Steps(Protocol):
     def step(self, tokens: Tensor) -> Tensor:
         """Return the logits (B, V) that follow the next token (B,) of each row."""
 
-    def keep(self, rows: Tensor) -> None:
+    def select_rows(self, rows: Tensor) -> None:
         """Continue with these rows only (a tensor of indices)."""
 
 
@@ -138,7 +138,7 @@ class ModelSteps:
         )
         return cast(Tensor, output.logits[:, -1])
 
-    def keep(self, rows: Tensor) -> None:
+    def select_rows(self, rows: Tensor) -> None:
         """Continue with these rows only (a tensor of indices)."""
         self._cache.batch_select_indices(rows)
         self._attention = self._attention[rows]
@@ -197,9 +197,9 @@ def _draw(
         done = int(finished.sum())
         if done == len(running) or place + 1 == max_tokens:
             break
-        if done > len(running) * WORTH_DROPPING:
+        if done > len(running) * MIN_FINISHED_SHARE:
             kept = (~finished).nonzero().squeeze(1)
-            steps.keep(kept)
+            steps.select_rows(kept)
             running, token, finished = running[kept], token[kept], finished[kept]
         logits = steps.step(token)
     return tokens[:, : place + 1], logprobs[:, : place + 1]

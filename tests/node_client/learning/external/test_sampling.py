@@ -41,7 +41,7 @@ class InTurns(SamplingStrategy):
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [float(place == self._turn) for place in range(len(groups))]
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
         self._turn += 1
 
     def state(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def test_fresh_halves_the_weight_with_each_age() -> None:
 def test_variance_goes_by_what_this_node_solves_itself() -> None:
     strategy = make_strategy("variance")
     for _ in range(2):
-        strategy.note([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
+        strategy.update([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
     solved = 0.03 * 0.5 * (1 + 0.97)
     weights = strategy.weigh([group_of(dataset="gcd"), group_of(dataset="chain_sum")])
     assert weights == pytest.approx([solved * (1 - solved), 0.01 * 0.99])
@@ -200,7 +200,7 @@ def test_variance_goes_by_what_this_node_solves_itself() -> None:
 
 def test_novel_is_the_share_of_right_completions_that_are_new() -> None:
     strategy = make_strategy("novel")
-    strategy.note(
+    strategy.update(
         [group_of(1, of=2, completions=[[5, 6], [7]])],
         [group_of(1, of=2, completions=[[8], [9]])],
     )
@@ -234,7 +234,7 @@ def test_weights_of_joined_names_are_multiplied() -> None:
 @pytest.mark.parametrize("name", ["variance", "novel", "novel+variance"])
 def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
     before, after, fresh = (make_strategy(name) for _ in range(3))
-    before.note([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
+    before.update([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
     after.load(json.loads(json.dumps(before.state())))
     candidates = [
         group_of(1, of=2, completions=[[5], [6]]),

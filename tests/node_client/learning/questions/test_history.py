@@ -47,7 +47,7 @@ def finish_epoch(history: QuestionHistory, results: dict[int, list[bool]]) -> se
     """Answer all questions of the first epoch and return what the second one asks."""
     assert history.next_specs(len(results)) == [None] * len(results)
     for index, solved in results.items():
-        history.note(spec(index), solved)
+        history.record(spec(index), solved)
     return next_indices(history, len(results))
 
 
@@ -68,8 +68,8 @@ def test_mixed_and_all_wrong_questions_are_asked_again_in_the_next_epoch() -> No
 def test_question_that_is_mastered_later_is_dropped_then() -> None:
     history = history_of(epoch_size=2)
     assert finish_epoch(history, {0: WRONG, 1: WRONG}) == {0, 1}
-    history.note(spec(0), SOLVED)
-    history.note(spec(1), WRONG)
+    history.record(spec(0), SOLVED)
+    history.record(spec(1), WRONG)
     assert next_indices(history, 2) == {None, 1}
 
 
@@ -78,7 +78,7 @@ def test_epoch_ends_between_batches_only() -> None:
     history.next_specs(2)
     assert history.next_specs(2) == [None, None]
     assert history.epoch == 0
-    history.note(spec(5), WRONG)
+    history.record(spec(5), WRONG)
     assert spec(5) in history.next_specs(3)
     assert history.epoch == 1
 
@@ -87,7 +87,7 @@ def test_history_never_grows_beyond_an_epoch() -> None:
     history = history_of(epoch_size=4)
     for batch in range(50):
         for place, old in enumerate(history.next_specs(3)):
-            history.note(old or spec(3 * batch + place), WRONG)
+            history.record(old or spec(3 * batch + place), WRONG)
     state = history.state()
     assert len(state["places"]) <= 4
     assert len(state["kept"]) <= 4 + 3
@@ -97,7 +97,7 @@ def test_history_goes_on_where_it_was_saved() -> None:
     first, second = history_of(epoch_size=4), history_of(epoch_size=4)
     first.next_specs(4)
     for index in range(4):
-        first.note(spec(index), MIXED)
+        first.record(spec(index), MIXED)
     first.next_specs(1)
     second.load(json.loads(json.dumps(first.state())))
     assert second.next_specs(3) == first.next_specs(3)

@@ -30,7 +30,7 @@ def answer(ladder: Ladder, count: int, *, solved: list[bool], config: Config | N
     for _ in range(count):
         chosen = config or ladder.choose(1, rng=random.Random(0)).config
         spec = TaskSpec("spell_backward", chosen, 7, 1, GENERATOR)
-        ladder.note(StepOutcome([AnsweredQuestion(spec, solved)], 0.0, None))
+        ladder.update(StepOutcome([AnsweredQuestion(spec, solved)], 0.0, None))
 
 
 def test_node_starts_at_the_seasons_difficulty() -> None:

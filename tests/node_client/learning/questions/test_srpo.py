@@ -53,7 +53,7 @@ def pass_steps(ladder: Ladder, count: int, *, solved: Sequence[bool] = ()) -> No
     for _ in range(count):
         config = ladder.choose(1, rng=random.Random(0)).config
         answered = [AnsweredQuestion(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
-        ladder.note(StepOutcome(answered if solved else [], 0.5, None))
+        ladder.update(StepOutcome(answered if solved else [], 0.5, None))
 
 
 def test_the_first_stage_climbs_in_mathematics_alone() -> None:
@@ -84,16 +84,16 @@ def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
     history = QuestionHistory(epoch_size=4, key=b"key")
     history.next_specs(4)
     for index in range(4):
-        history.note(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
+        history.record(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
     [again] = history.next_specs(1)
     assert again is not None
-    history.note(again, [False])
+    history.record(again, [False])
     left = (again.index + 1) % 4
     history.forget(lambda spec: spec.index != left)
     # The rest of this epoch, then the next one: the question just answered was dropped as well.
     places = history.next_specs(3)
     assert [place.index for place in places if place] == [left]
-    history.note(TaskSpec("chain_sum", {}, 7, left, GENERATOR), [True])
+    history.record(TaskSpec("chain_sum", {}, 7, left, GENERATOR), [True])
     assert history.next_specs(4) == [None] * 4
 
 

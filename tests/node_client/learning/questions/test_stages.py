@@ -41,7 +41,7 @@ def pass_steps(
     curriculum: Stages, count: int, *, reward: float = 0.5, judge_round: int | None = None
 ) -> None:
     for _ in range(count):
-        curriculum.note(StepOutcome([], reward, judge_round))
+        curriculum.update(StepOutcome([], reward, judge_round))
 
 
 def test_every_allowed_dataset_is_like_mathematics_or_like_code() -> None:
@@ -150,14 +150,14 @@ def test_plateau_is_two_windows_without_a_gain_over_the_best(
     plateau = Plateau()
     for mean in means:
         for _ in range(WINDOW):
-            plateau.note(mean)
+            plateau.update(mean)
     assert plateau.reached is reached
 
 
 def test_plateau_stays_reached_and_holds_no_more_than_a_window() -> None:
     plateau = Plateau()
     for step in range(500):
-        plateau.note(0.1 if step < 400 else 0.9)
+        plateau.update(0.1 if step < 400 else 0.9)
         assert len(plateau.window) < WINDOW
     assert plateau.reached
 

@@ -102,7 +102,7 @@ class Questions:
         """Whether other nodes of the season can train on a rollout."""
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
-    def note(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
+    def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
         """Learn from the own rollouts of a step what to ask next."""
         answered = [
             AnsweredQuestion(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
@@ -110,10 +110,10 @@ class Questions:
         ]
         reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
         stage = self._curriculum.stage
-        self._curriculum.note(StepOutcome(answered, reward, judge_round))
+        self._curriculum.update(StepOutcome(answered, reward, judge_round))
         if self._history is not None:
             for question in answered:
-                self._history.note(question.spec, question.solved)
+                self._history.record(question.spec, question.solved)
             stage_ended = self._curriculum.stage > stage
             self._history.forget(lambda spec: stage_ended or self._curriculum.is_past(spec))
 

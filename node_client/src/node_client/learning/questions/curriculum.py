@@ -43,7 +43,7 @@ class Curriculum(ABC):
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return the task from which the `counter`-th question of the stream is drawn."""
 
-    def note(self, outcome: StepOutcome) -> None:  # noqa: B027
+    def update(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:

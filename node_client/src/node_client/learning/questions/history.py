@@ -61,7 +61,7 @@ class QuestionHistory:
         if spec in self._pending:
             self._pending.remove(spec)
 
-    def note(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
+    def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right."""
         self.give_up(spec)
         if not all(solved):

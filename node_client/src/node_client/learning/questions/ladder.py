@@ -50,7 +50,7 @@ class _Climb:
         """The configuration of the rung."""
         return self.rungs.configs[self.rung]
 
-    def note(self, answered: AnsweredQuestion) -> None:
+    def update(self, answered: AnsweredQuestion) -> None:
         """Count an answered question of this rung, and move after enough of them."""
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
@@ -88,13 +88,13 @@ class Ladder(Curriculum):
         config = next(climb.config for climb in self._climbs if climb.task == task)
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
-    def note(self, outcome: StepOutcome) -> None:
+    def update(self, outcome: StepOutcome) -> None:
         """Move to other rungs if the latest answers require it."""
         before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
-                climb.note(answered)
-        self._mix.note(replace(outcome, difficulty_changed=self._rungs != before))
+                climb.update(answered)
+        self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether a question is not of the node's present rung."""

@@ -43,7 +43,7 @@ class Plateau:
         """Whether the reward has stopped rising."""
         return self.waited >= PATIENCE
 
-    def note(self, reward: float) -> None:
+    def update(self, reward: float) -> None:
         """Add the next step's reward."""
         if self.reached:
             return
@@ -83,9 +83,9 @@ class Stages(Curriculum):
         tasks = self._first_tasks if self.stage == 1 else self._tasks
         return choose_by_weight(tasks, rng=rng)
 
-    def note(self, outcome: StepOutcome) -> None:
+    def update(self, outcome: StepOutcome) -> None:
         """Begin the second stage if this step ends the first."""
-        self._plateau.note(outcome.training_reward)
+        self._plateau.update(outcome.training_reward)
         if outcome.difficulty_changed and not self._plateau.reached:
             self._plateau = Plateau()
         if self._first_round is None:

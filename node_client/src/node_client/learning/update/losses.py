@@ -13,7 +13,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from node_client.learning.plugins import make_part
+from node_client.learning.plugins import make_plugin
 from node_client.settings.choices import ImportanceSamplingLevel, ScaleRewards
 
 # As in trl: keeps the division finite, and makes the advantages of nearly equal rewards small.
@@ -119,7 +119,7 @@ class ClippedLoss(PolicyLoss):
 
 def make_policy_loss(name: str) -> PolicyLoss:
     """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
-    return make_part(
+    return make_plugin(
         name,
         known={"clipped": ClippedLoss},
         base=PolicyLoss,  # type: ignore[type-abstract]

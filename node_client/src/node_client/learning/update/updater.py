@@ -99,8 +99,8 @@ class Updater:
         moving = [row for row in rows if row.advantage or self.config.beta]
         if not moving:
             return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
-        mine = self._runner.own_rows(moving)
-        while (made := self._make_steps(mine, timer=timer)) is None:
+        own_rows = self._runner.own_rows(moving)
+        while (made := self._make_steps(own_rows, timer=timer)) is None:
             release_memory(self.policy.device)
         losses, norm = made
         loss, clipped, kl = self._runner.sum(
@@ -128,7 +128,7 @@ class Updater:
             batches = self._prepare_all(rows, timer=timer)
         if runner.needs_retry():
             return None
-        choose_gradients(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
+        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
         made: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
             with runner.attempt():
@@ -141,7 +141,9 @@ class Updater:
             with timer.measure("optimizer"):
                 runner.sum_gradients()
                 with runner.attempt():
-                    norm = descend(policy, self.optimizer, scaler, max_norm=config.max_grad_norm)
+                    norm = optimizer_step(
+                        policy, self.optimizer, scaler, max_norm=config.max_grad_norm
+                    )
             if runner.needs_retry():
                 runner.check_copies()
                 break
@@ -249,7 +251,7 @@ def objective_of(config: TrainConfig) -> Objective:
     )
 
 
-def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
+def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
     """Make gradients that are summed float32, and others of their weights' type.
 
     In bfloat16 the sum of many micro-batches would lose the small ones.
@@ -258,7 +260,7 @@ def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> Non
         parameter.grad_dtype = torch.float32 if summed else parameter.dtype
 
 
-def descend(
+def optimizer_step(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
