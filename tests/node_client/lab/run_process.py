@@ -33,7 +33,7 @@ def make(folder: Path, *, tell: int | None = None) -> None:
     Who tells waits before the end: it is to be killed, however long that takes.
     """
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         if tell is not None:
             os.write(tell, b".")
             if rounds_done == experiment().rounds - 1:
@@ -42,7 +42,11 @@ def make(folder: Path, *, tell: int | None = None) -> None:
 
     with CachingVerifier() as verifier:
         make_run(
-            experiment(), run_in(folder), verifier=verifier, goes_on=goes_on, snapshot_every_s=0
+            experiment(),
+            run_in(folder),
+            verifier=verifier,
+            should_continue=should_continue,
+            snapshot_every_s=0,
         )
 
 
@@ -57,7 +61,7 @@ def start(folder: Path, *, tell: int) -> int:
 
 
 def saved_round(folder: Path) -> int:
-    found = sorted(run_in(folder).snapshots.glob("round-*"))
+    found = sorted(run_in(folder).snapshot_folder.glob("round-*"))
     return int(found[-1].name.removeprefix("round-")) if found else 0
 
 

@@ -25,7 +25,7 @@ def poisoned(
         pool.put(each.node, [each.rollout], informative=[])
     poisoner = Poisoner(
         name="mallory",
-        link=LabExchange(pool, "mallory"),
+        exchange=LabExchange(pool, "mallory"),
         season=toy_season(),
         verifier=verifier,
         claimed=claimed,
@@ -88,8 +88,8 @@ def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
     honest = external_sum(verifier, MIXED)
     plain = [msgspec.structs.replace(honest.rollout, id=f"plain-{number}") for number in range(20)]
     pool.put("elsewhere", plain, informative=[])
-    link = LabExchange(pool, "mallory")
-    Poisoner(name="mallory", link=link, season=toy_season(), verifier=verifier).step(1)
+    exchange = LabExchange(pool, "mallory")
+    Poisoner(name="mallory", exchange=exchange, season=toy_season(), verifier=verifier).step(1)
     assert {each.node for each in pool.draw("honest", 4)} == {"mallory"}
 
 

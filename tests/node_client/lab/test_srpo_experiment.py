@@ -64,10 +64,10 @@ def test_a_stage_that_judge_rounds_end_is_ended_by_the_labs_rounds(verifier: Ver
     noting = NotingVerifier(verifier)
     train = {"curriculum": "staged", "stage_switch": "round", "stage_rounds": 1}
     swarm = swarm_of(experiment_with(train), noting)
-    swarm.play_round()
-    swarm.play_round()
+    swarm.run_round()
+    swarm.run_round()
     assert noting.asked == {"chain_sum"}
-    swarm.play_round()
+    swarm.run_round()
     assert noting.asked == {"chain_sum", "spell_backward"}
 
 
@@ -83,7 +83,7 @@ def test_a_round_tells_each_pattern_of_each_node(
         return [[_say(policy, text) for text in texts] for _ in questions]
 
     monkeypatch.setattr(Policy, "generate", reflect)
-    record = swarm_of(experiment_with({}), verifier).play_round()
+    record = swarm_of(experiment_with({}), verifier).run_round()
     assert record.recheck == [1.0, 1.0]
     assert record.hesitation == [0.5, 0.5]
     assert record.exploration == [0.0, 0.0]

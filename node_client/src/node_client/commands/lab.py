@@ -80,7 +80,7 @@ def run(
     if config.resolve() != copied.resolve():
         shutil.copyfile(config, copied)
     if through is not None:
-        _run_through(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
+        _run_on_site(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
         return
     run_all(experiment, folder, processes=processes, console=console)
     console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` shows the results.")
@@ -128,7 +128,7 @@ def _read(config: Path, console: Console) -> "Experiment":
     return experiment
 
 
-def _run_through(
+def _run_on_site(
     experiment: "Experiment",
     folder: Path,
     url: str,
@@ -138,7 +138,7 @@ def _run_through(
     seed: int | None,
 ) -> None:
     from node_client.lab.runs import Run
-    from node_client.lab.through import run_through
+    from node_client.lab.through import run_on_site
 
     arms = {each.name: each for each in experiment.arms}
     if tokens is None or arm not in arms or seed not in experiment.seeds:
@@ -146,7 +146,7 @@ def _run_through(
             "A run through a coordinator needs --tokens, --arm and --seed.",
             fix=f"The arms are {', '.join(arms)}; the seeds {experiment.seeds}.",
         )
-    run_through(
+    run_on_site(
         experiment,
         Run(folder, arms[arm], seed),
         site=parse_site(url),

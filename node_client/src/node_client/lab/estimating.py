@@ -60,9 +60,9 @@ def estimate(experiment: Experiment) -> RunCost:
     before = _memory(experiment.device)
     with CachingVerifier() as verifier:
         swarm = LabSwarm(experiment, trial, seed=experiment.seeds[0], verifier=verifier)
-        swarm.play_round()
+        swarm.run_round()
         start = time.perf_counter()
-        records = [swarm.play_round() for _ in range(TRIAL_ROUNDS)]
+        records = [swarm.run_round() for _ in range(TRIAL_ROUNDS)]
         seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
     return RunCost(
         seconds=seconds,

@@ -56,7 +56,7 @@ class LabPool:
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, in random order; ages are in rounds."""
         rng = random.Random(f"{self._seed}:{node}:{self.round}")
-        others = [each for each in self._pooled if self._may_have(node, each)]
+        others = [each for each in self._pooled if self._is_available(node, each)]
         if self._drawing == "informative":
             first = [each for each in others if each.declared]
             drawn = rng.sample(first, min(count, len(first)))
@@ -75,7 +75,7 @@ class LabPool:
             for each in drawn
         ]
 
-    def _may_have(self, node: str, pooled: PooledRollout) -> bool:
+    def _is_available(self, node: str, pooled: PooledRollout) -> bool:
         if self._source == "self":
             return pooled.node == node and pooled.round < self.round
         return pooled.node != node

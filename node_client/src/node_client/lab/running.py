@@ -133,7 +133,7 @@ def _begin_worker(signals: WorkerSignals) -> None:
 def _make(experiment: Experiment, run: Run) -> None:
     counted = 0
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         """Report rounds, and return whether to continue: not after a stop, nor as an orphan."""
         nonlocal counted
         parent = multiprocessing.parent_process()
@@ -146,7 +146,7 @@ def _make(experiment: Experiment, run: Run) -> None:
 
     with CachingVerifier() as verifier:
         try:
-            make_run(experiment, run, verifier=verifier, goes_on=goes_on)
+            make_run(experiment, run, verifier=verifier, should_continue=should_continue)
         except RefusedError as problem:
             raise NodeError(
                 f"The verifier failed in the run {run.name}: {problem.message}.",

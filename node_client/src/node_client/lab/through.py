@@ -59,7 +59,7 @@ class Client:
     log: Path
 
 
-def run_through(
+def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
     """Make one run with real clients, and write its file as a run in one process does.
@@ -176,10 +176,10 @@ def _write(experiment: Experiment, run: Run, nodes: Sequence[Sequence[MetricsLin
         _record(number, [steps[number - 1] for steps in nodes])
         for number in range(1, experiment.rounds + 1)
     ]
-    run.whole.parent.mkdir(parents=True, exist_ok=True)
+    run.complete_file.parent.mkdir(parents=True, exist_ok=True)
     lines = [encode_line(header_of(experiment, run)), *map(encode_line, records)]
-    run.part.write_bytes(b"".join(lines))
-    run.part.rename(run.whole)
+    run.partial_file.write_bytes(b"".join(lines))
+    run.partial_file.rename(run.complete_file)
 
 
 def _record(number: int, steps: Sequence[MetricsLine]) -> RoundRecord:
