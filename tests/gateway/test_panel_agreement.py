@@ -17,7 +17,7 @@ from judge.models import Round, Season
 from judge.selectors.rounds import describe_round
 from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
-from node_client.display.health import State, judge_health
+from node_client.display.health import State, assess_health
 from node_client.display.panel import render
 from node_client.display.view import NodeView
 from node_client.learning.report import TrainingTotals
@@ -140,7 +140,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
 
 async def compare(member: Member, view: NodeView, *, state: State, text: str) -> None:
     """Check that panel and page answer "is my node working?" alike."""
-    health = judge_health(view, now=SHOWN_AT, clock=0)
+    health = assess_health(view, now=SHOWN_AT, clock=0)
     assert (health.state, health.text) == (state, text)
     page = await read_page(member.node)
     assert f"{state} {member.node.name} {text}" in page
@@ -174,7 +174,7 @@ async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Mem
     text = "is connected and answering its first round."
     await compare(amber, view, state="working", text=text)
     told = f"It has answered 3 of 16 questions of round {opened.number}."
-    assert judge_health(view, now=SHOWN_AT, clock=0).reason == told
+    assert assess_health(view, now=SHOWN_AT, clock=0).reason == told
     assert told in await read_page(amber.node)
 
 

@@ -16,9 +16,9 @@ from node_client.commands.status import (
     Status,
     describe_run,
     describe_status,
-    draw_status,
     fetch_status,
     read_here,
+    render_status,
 )
 from node_client.errors import NodeError
 from node_client.storage.run_record import RunState
@@ -42,7 +42,7 @@ HERE = LocalStatus(
 
 def show(here: LocalStatus = HERE, remote: NodeStatus | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(draw_status([Status(here, remote)]))
+    console.print(render_status([Status(here, remote)]))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -144,7 +144,7 @@ async def test_what_a_coordinator_tells_cannot_steer_the_terminal() -> None:
 
 
 def test_two_nodes_are_shown_apart() -> None:
-    one, two = (draw_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
+    one, two = (render_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
     assert two == 2 * one + 1
 
 

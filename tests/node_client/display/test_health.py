@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.display.health import PATIENCE_S, PROBLEM_STAYS, Health, judge_health
+from node_client.display.health import OFFLINE_GRACE_S, PROBLEM_SHOWN_FOR, Health, assess_health
 from node_client.display.view import NodeView
 from node_client.storage.pauses import WHY, Pause
 from node_client.swarm.connection import LinkState
@@ -21,7 +21,7 @@ ROUND_8 = RoundInfo(8, "scheduled", "2026-01-01T12:05:00Z", "2026-01-01T12:07:00
 
 
 def judge(view: NodeView, *, now: datetime = NOON) -> Health:
-    return judge_health(view, now=now, clock=CLOCK)
+    return assess_health(view, now=now, clock=CLOCK)
 
 
 def offline_view(*, since_s: float) -> NodeView:
@@ -50,7 +50,7 @@ def test_a_node_without_coordinator_trains_alone() -> None:
 
 
 def test_a_short_loss_of_the_connection_needs_nobody() -> None:
-    health = judge(offline_view(since_s=PATIENCE_S - 1))
+    health = judge(offline_view(since_s=OFFLINE_GRACE_S - 1))
     assert (health.state, health.text) == ("waiting", "is offline.")
     assert health.reason.startswith("The coordinator")
     assert health.reason.endswith("went away; trying again in 4 s. Training goes on.")
@@ -93,7 +93,7 @@ def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
     health = judge(view, now=view.problem.at + timedelta(minutes=1))
     assert (health.state, health.text) == ("needs attention", "cannot save its work.")
     assert "disk full Free some space." in health.reason
-    assert judge(view, now=view.problem.at + PROBLEM_STAYS).state == "working"
+    assert judge(view, now=view.problem.at + PROBLEM_SHOWN_FOR).state == "working"
 
 
 def test_a_problem_that_passes_by_itself_is_not_the_answer() -> None:
@@ -158,4 +158,4 @@ def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
     view.show_pause(None)
     view.show_link(LinkState("connecting"))
     # The view notes losses by the machine's own clock.
-    assert judge_health(view, now=NOON, clock=monotonic()).text == "is connecting."
+    assert assess_health(view, now=NOON, clock=monotonic()).text == "is connecting."

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
-from node_client.display.health import judge_health
+from node_client.display.health import assess_health
 from node_client.site import Site
 from node_client.swarm.connection import LinkState
 from swarm_protocol.errors import ErrorCode
@@ -94,7 +94,7 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
         await answerer.outbox.empty.wait()
     view.site, view.link, view.season = Site("http://here"), LinkState("connected"), toy_season()
     view.show_round(None)
-    health = judge_health(view, now=datetime.now(UTC), clock=0.0)
+    health = assess_health(view, now=datetime.now(UTC), clock=0.0)
     assert view.answered[1] == 32
     assert health.state != "needs attention"
 

@@ -39,7 +39,7 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
         flow = DeviceFlow(site)
         code = flow.ask(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
-            console.print(draw_code(code, console=console), soft_wrap=True)
+            console.print(render_code(code, console=console), soft_wrap=True)
         given = flow.wait(code)
         if not given.access_token:
             raise NodeError(f"{site.base} gave no token.", fix="Ask its operator for one.")
@@ -76,15 +76,15 @@ def save_token(
         ) from problem
 
 
-def draw_code(code: DeviceCode, *, console: Console) -> Text:
+def render_code(code: DeviceCode, *, console: Console) -> Text:
     """Return the instructions to approve a code, with a QR code if the terminal can show one."""
     text = Text()
     terminal = console.is_terminal
-    qr = draw_qr(code.verification_uri_complete)
-    drawn = terminal and console.encoding.startswith("utf") and fits(qr, console=console)
-    if drawn:
+    qr = render_qr(code.verification_uri_complete)
+    rendered = terminal and console.encoding.startswith("utf") and fits(qr, console=console)
+    if rendered:
         text.append_text(qr).append("\n")
-    text.append("Scan this, or open  " if drawn else "Open  ")
+    text.append("Scan this, or open  " if rendered else "Open  ")
     text.append(code.verification_uri, "bold cyan")
     text.append("\non any device, sign in or sign up, and enter the code  ")
     text.append(code.user_code, "bold")
@@ -98,7 +98,7 @@ def fits(picture: Text, *, console: Console) -> bool:
     return max(map(len, picture.plain.splitlines())) <= console.width
 
 
-def draw_qr(content: str) -> Text:
+def render_qr(content: str) -> Text:
     """Return a QR code (ISO/IEC 18004) of half blocks, dark on light in every terminal."""
     import segno
 
@@ -157,7 +157,7 @@ def claim(url: str, *, flags: Flags) -> None:
     console = Console()
     flow = DeviceFlow(_site_of(choices))
     code = flow.ask(token=token)
-    console.print(draw_code(code, console=console), soft_wrap=True)
+    console.print(render_code(code, console=console), soft_wrap=True)
     given = flow.wait(code)
     if token == choices.state.load_for(choices.site).token:
         save_token(choices, token)

@@ -139,7 +139,7 @@ def describe_status(status: Status) -> str:
     return msgspec.json.encode(status).decode()
 
 
-def draw_status(found: Sequence[Status]) -> Table:
+def render_status(found: Sequence[Status]) -> Table:
     """Return a table of all nodes, with an empty row between two nodes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")

@@ -49,8 +49,8 @@ def list_rows(view: NodeView, *, now: datetime) -> Iterator[tuple[str, Text]]:
         ("training", _training(view)),
         ("curve", _curve(view)),
         ("held out", _held_out(view)),
-        ("given", _given(view)),
-        ("taken", _taken(view)),
+        ("given", _shared(view)),
+        ("taken", _received(view)),
         ("machine", _machine(view)),
         ("saved", _saved(view, now=now)),
         ("all runs", _all_runs(view)),
@@ -83,7 +83,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     current = view.round
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
-    from_server = _coordinators_now(view, now=now)
+    from_server = _server_time(view, now=now)
     if current.number == view.skipped_round:
         return f"waiting for the next round (joined after round {current.number} opened)"
     if current.phase == "scheduled":
@@ -95,7 +95,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     return f"{current.number} is {current.phase} · {answered}"
 
 
-def _coordinators_now(view: NodeView, *, now: datetime) -> datetime:
+def _server_time(view: NodeView, *, now: datetime) -> datetime:
     return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
 
 
@@ -152,7 +152,7 @@ def _held_out(view: NodeView) -> str:
     return f"{view.held_out}, at step {view.held_out_step:,}"
 
 
-def _given(view: NodeView) -> str:
+def _shared(view: NodeView) -> str:
     """Return what this node gave to others in the season, as far as the coordinator reported it."""
     if view.site is None or view.arm == "base":
         return ""
@@ -169,7 +169,7 @@ def _given(view: NodeView) -> str:
     return f"{shared}\n{held}" if held else shared
 
 
-def _taken(view: NodeView) -> str:
+def _received(view: NodeView) -> str:
     """Return how many external rollouts were used, and why others were dropped."""
     report, totals = view.report, view.totals
     if view.site is None or report is None or totals is None or view.arm == "base":

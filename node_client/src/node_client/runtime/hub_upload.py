@@ -31,7 +31,7 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import CLIENT_VERSION
 
 # How long a run that ends waits for an unfinished upload.
-PATIENCE_S = 60.0
+UPLOAD_TIMEOUT_S = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -151,12 +151,12 @@ class HubUploader:
         Thread(target=job, name="hub", daemon=True).start()
 
     async def finish(self) -> None:
-        """Wait up to PATIENCE_S for an unfinished upload."""
+        """Wait up to UPLOAD_TIMEOUT_S for an unfinished upload."""
         if self._idle.is_set():
             return
         log.info("waiting for the upload to %s", self._repository)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(UPLOAD_TIMEOUT_S):
                 await self._idle.wait()
         except TimeoutError:
             log.warning("the upload to %s was not finished", self._repository)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from node_client.display import events
 from node_client.errors import NodeError
 from node_client.runtime.startup import read_clock
-from node_client.storage.pauses import WHY
+from node_client.storage.pauses import REASON_TEXTS
 from node_client.storage.run_record import RunRecord, write_run
 from node_client.storage.state import StateDir
 
@@ -55,7 +55,7 @@ class Journal:
             case events.Started() | events.Resumed():
                 self._enter("running")
             case events.Paused():
-                self._enter("paused", pause=WHY[event.reason], until=event.until)
+                self._enter("paused", pause=REASON_TEXTS[event.reason], until=event.until)
             case events.LinkChanged():
                 self._update_link(event.phase)
             case events.StepDone():

@@ -13,7 +13,7 @@ from node_client.display.lines import describe_pause
 from node_client.display.view import NodeView
 from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
-from node_client.settings.hours import is_open, next_opening, parse_hours
+from node_client.settings.hours import is_within, next_start, parse_hours
 from node_client.storage.pauses import Pause, read_pause
 
 # How often a node checks whether to pause or to continue.
@@ -91,10 +91,10 @@ class Pauses:
         requested = read_pause(self._state, now=now)
         if requested is not None:
             return requested
-        if self._hours and not is_open(self._hours, now):
+        if self._hours and not is_within(self._hours, now):
             if self._current is not None and self._current.reason == "hours":
                 return self._current
-            return Pause("hours", next_opening(self._hours, now))
+            return Pause("hours", next_start(self._hours, now))
         if self._pauses_on_battery and self._on_battery():
             return Pause("battery")
         return None

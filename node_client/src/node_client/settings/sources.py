@@ -99,7 +99,7 @@ def read_file(path: Path) -> Layer:
     return layer
 
 
-def read_memory(remembered: NodeRecord) -> Layer:
+def read_record_settings(remembered: NodeRecord) -> Layer:
     """Return the values of the last run with this coordinator."""
     values = {name: getattr(remembered, name) for name in REMEMBERED}
     return {

@@ -21,7 +21,7 @@ VERSION = 1
 # Far more than the questions of a round. Over this number the oldest answers are dropped.
 MAX_PENDING = 4096
 # Number of rounds with known answered questions: the open one, and one that overlaps.
-ROUNDS_KNOWN = 2
+MAX_ROUNDS = 2
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class AnswerSpool:
             log.warning("%s still has answers that were submitted: %s", self._path, problem)
 
     def _trim(self) -> None:
-        latest = sorted({number for number, _ in self._lines})[-ROUNDS_KNOWN:]
+        latest = sorted({number for number, _ in self._lines})[-MAX_ROUNDS:]
         pending = [key for key, line in self._lines.items() if not line.settled][-MAX_PENDING:]
         settled = [
             key for key, line in self._lines.items() if line.settled and line.round in latest

@@ -154,7 +154,7 @@ class StateDir:
         finally:
             lock.release()
 
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Return whether a process has locked the folder. Raises SettingsError if unknown."""
         from filelock import FileLock, Timeout
 

@@ -25,7 +25,7 @@ def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)
-    save_file(_unshared(tensors), folder / f"{name}.safetensors")
+    save_file(_copy_shared(tensors), folder / f"{name}.safetensors")
     (folder / f"{name}.json").write_text(json.dumps(skeleton), encoding="utf-8")
 
 
@@ -77,7 +77,7 @@ def _join(value: Any, *, tensors: Mapping[str, Tensor]) -> Any:
     return value
 
 
-def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copy_shared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors that share no memory, as safetensors requires."""
     seen: set[int] = set()
     own: dict[str, Tensor] = {}

@@ -14,12 +14,12 @@ def audit(
     verifier: Verifier,
     *,
     number: int = NUMBER,
-    noted: RecordedCommitment | None = None,
+    recorded: RecordedCommitment | None = None,
 ) -> dict[str, RoundCheck]:
     checks = audit_round(
         published.round,
         number=number,
-        noted=noted,
+        recorded=recorded,
         asked=published.earlier,
         answers=published.lines,
         verifier=verifier,

@@ -52,7 +52,7 @@ def test_several_verifiers_at_once_come_to_the_same(published: Published) -> Non
             audit_round(
                 published.round,
                 number=NUMBER,
-                noted=None,
+                recorded=None,
                 asked=published.earlier,
                 answers=published.lines,
                 verifier=pool,
@@ -66,7 +66,7 @@ def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -
     for _ in audit_round(
         published.round,
         number=NUMBER,
-        noted=None,
+        recorded=None,
         asked=published.earlier,
         answers=published.lines,
         verifier=verifier,
@@ -187,8 +187,10 @@ def test_what_the_node_noted_beforehand_counts(
 ) -> None:
     if commitment == "as published":
         commitment = published.record["commitment"]
-    noted = RecordedCommitment("https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00")
-    check = audit(published, verifier, noted=noted)["noted before"]
+    recorded = RecordedCommitment(
+        "https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00"
+    )
+    check = audit(published, verifier, recorded=recorded)["noted before"]
     assert check.outcome is outcome
     assert "2026-01-01T12:00:00+00:00" in check.compared
 

@@ -51,7 +51,7 @@ def scheduled(*, before: float = 30) -> RecordLink:
 SCHEDULED = scheduled()
 
 
-def noted(*, before: float, commitment: str = COMMITMENT) -> RecordedCommitment:
+def recorded(*, before: float, commitment: str = COMMITMENT) -> RecordedCommitment:
     at = EMITTED - timedelta(seconds=before)
     return RecordedCommitment("http://site", NUMBER, commitment, at.isoformat(timespec="seconds"))
 
@@ -64,7 +64,7 @@ def check(
     before: Sequence[RecordLink] = (),
     note: RecordedCommitment | None = None,
 ) -> RoundCheck:
-    return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, noted=note)
+    return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, recorded=note)
 
 
 # ---- the check
@@ -79,10 +79,10 @@ def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
 @pytest.mark.parametrize(
     ("note", "known"),
     [
-        (noted(before=20), True),
-        (noted(before=0), False),
-        (noted(before=-20), False),
-        (noted(before=20, commitment="c0" * 32), False),
+        (recorded(before=20), True),
+        (recorded(before=0), False),
+        (recorded(before=-20), False),
+        (recorded(before=20, commitment="c0" * 32), False),
     ],
 )
 def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
@@ -165,7 +165,7 @@ def test_a_commitment_whose_time_is_not_told_is_in_doubt(
 
 def draw_again(bound: Published, verifier: Verifier) -> RoundCheck:
     checks = audit_round(
-        bound.round, number=NUMBER, noted=None, asked=[], answers=[], verifier=verifier
+        bound.round, number=NUMBER, recorded=None, asked=[], answers=[], verifier=verifier
     )
     return next(each for each in checks if each.name == "questions")
 

@@ -102,9 +102,9 @@ def run(url: Url, *, flags: Flags) -> None:
     given = [
         word for name, value in flags.items() if value is not None for word in _option(name, value)
     ]
-    words = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
+    arguments = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
     sys.stdout.flush()
-    os.execv(sys.executable, words)
+    os.execv(sys.executable, arguments)
 
 
 def _upgrade(site: Site, state: StateDir) -> None:

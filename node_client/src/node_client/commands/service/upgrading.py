@@ -22,12 +22,12 @@ class UpgradeFailedError(Exception):
     """The upgrade failed and changed nothing; the message is the reason."""
 
 
-def run_python(words: Sequence[str]) -> str:
+def run_python(arguments: Sequence[str]) -> str:
     """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
-    words = [sys.executable, *words]
+    arguments = [sys.executable, *arguments]
     try:
         done = subprocess.run(
-            words,
+            arguments,
             capture_output=True,
             text=True,
             errors="replace",

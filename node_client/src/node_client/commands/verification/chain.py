@@ -105,15 +105,15 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
     return histories
 
 
-def check_chain(chain: Chain | None, noted: Sequence[RecordedHead]) -> RoundCheck:
+def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundCheck:
     """Check that the chain is valid, and still has the heads that this machine recorded."""
-    if chain is None or not (chain.links or noted):
-        return _without_chain(noted)
+    if chain is None or not (chain.links or recorded):
+        return _without_chain(recorded)
     differences, lost = Differences(), 0
     if chain.broken:
         differences.add("chain", published=chain.broken, ours="each names the hash before it")
     _check_keys(chain, differences)
-    for head in noted:
+    for head in recorded:
         kept = chain.links[head.sequence - 1].head if head.sequence <= len(chain.links) else ""
         if kept == head.head:
             continue
@@ -125,7 +125,7 @@ def check_chain(chain: Chain | None, noted: Sequence[RecordedHead]) -> RoundChec
             published=kept or f"a chain of {len(chain.links)} links",
             ours=head.head,
         )
-    compared = f"{len(chain.links):,} links, with {len(noted):,} heads that were seen here"
+    compared = f"{len(chain.links):,} links, with {len(recorded):,} heads that were seen here"
     for link in (linked.link for linked in chain.links if linked.link.kind == "restored"):
         compared += f" · restored to round {link.round} on {link.at} ({link.reason})"
     undone = f"{lost:,} heads that were seen here are gone since a backup was restored"
@@ -134,11 +134,11 @@ def check_chain(chain: Chain | None, noted: Sequence[RecordedHead]) -> RoundChec
     )
 
 
-def _without_chain(noted: Sequence[RecordedHead]) -> RoundCheck:
-    if not noted:
+def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
+    if not recorded:
         return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
     differences = Differences()
-    differences.add("chain", published="none", ours=f"seen here on {noted[-1].seen_at}")
+    differences.add("chain", published="none", ours=f"seen here on {recorded[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
 
 

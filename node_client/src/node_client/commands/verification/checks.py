@@ -83,19 +83,19 @@ def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
     )
 
 
-def check_noted(published: PublishedRound, noted: RecordedCommitment | None) -> RoundCheck:
+def check_recorded(published: PublishedRound, recorded: RecordedCommitment | None) -> RoundCheck:
     """Compare the published commitment with the one that this machine's node recorded."""
     name = "noted before"
-    if noted is None:
+    if recorded is None:
         return RoundCheck(
             name, CheckOutcome.SKIPPED, "this machine's node did not see the round open"
         )
     differences = Differences()
-    if noted.commitment != published.commitment:
-        differences.add("commitment", published=published.commitment, ours=noted.commitment)
+    if recorded.commitment != published.commitment:
+        differences.add("commitment", published=published.commitment, ours=recorded.commitment)
     return conclude(
         name,
-        compared=f"the published commitment against the one that came here on {noted.seen_at}",
+        compared=f"the published commitment against the one that came here on {recorded.seen_at}",
         differences=differences,
     )
 

@@ -23,7 +23,7 @@ class Evidence:
         self._forged = Differences()
         self._signed = self._unsigned = 0
 
-    def watch(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
+    def collecting(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
         """Yield answers, and collect them."""
         for answer in answers:
             self._collect(answer)
@@ -102,14 +102,14 @@ class Evidence:
                 continue
             for entry in receipt.answers:
                 count += 1
-                self._look_for(entry, receipt, differences)
+                self._check_receipt_entry(entry, receipt, differences)
         return conclude(
             "receipts",
             compared=f"{count:,} answers that the site signed to have from this machine's node",
             differences=differences,
         )
 
-    def _look_for(
+    def _check_receipt_entry(
         self, entry: AnswerEntry, receipt: StoredReceipt, differences: Differences
     ) -> None:
         found = self._leaves.get((entry.node, entry.position))

@@ -61,25 +61,31 @@ class _Page(Struct, Generic[Item], frozen=True):
 
 def list_seasons(site: Site) -> list[ListedSeason]:
     """Return the seasons that have started, newest first. Raises UncheckableError."""
-    return [item for page in _walk(site, "seasons?", ListedSeason) for item in page.items]
+    return [item for page in _iterate_pages(site, "seasons?", ListedSeason) for item in page.items]
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
     """Return all rounds. Raises UncheckableError."""
-    return [item for page in _walk(site, "rounds?limit=500", ListedRound) for item in page.items]
+    return [
+        item
+        for page in _iterate_pages(site, "rounds?limit=500", ListedRound)
+        for item in page.items
+    ]
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
     """Return the leaderboard's season and its lines. Raises UncheckableError."""
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):
-        for page in _walk(site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow):
+        for page in _iterate_pages(
+            site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow
+        ):
             season = page.season
             rows += page.items
     return season, rows
 
 
-def _walk(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
+def _iterate_pages(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
     cursor: str | None = ""
     for _ in range(MAX_PAGES):
         more = f"&cursor={quote(cursor)}" if cursor else ""

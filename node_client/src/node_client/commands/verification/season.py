@@ -142,7 +142,7 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 # ---- the leaderboard
 
 
-def draw_board(
+def compute_board(
     played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
 ) -> dict[str, StandingRow]:
     """Return the leaderboard lines of a season by node, computed from its rounds.

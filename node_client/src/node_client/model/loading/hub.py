@@ -68,16 +68,16 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
     return Path(folder)
 
 
-def _use_cache(name: str, trouble: str) -> Path:
+def _use_cache(name: str, failure: str) -> Path:
     """Return the folder of a model in the cache. Raises ModelUnavailableError."""
     folder = _find_cached_folder(name)
     if folder is None:
         raise ModelUnavailableError(
-            f"There is no folder {name}, and {trouble}, so the model cannot be looked for there.",
+            f"There is no folder {name}, and {failure}, so the model cannot be looked for there.",
             fix="Check the spelling and the network, or give --model a folder. `--model tiny` "
             "works without a download.",
         )
-    log.info("%s; the model %s was downloaded before", trouble, name)
+    log.info("%s; the model %s was downloaded before", failure, name)
     return folder
 
 
