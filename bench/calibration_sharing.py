@@ -7,7 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from bench.report import Target
-from bench.trials import Floats, Plan, claims_of_one_look_test, play_trial
+from bench.trials import Floats, Plan, claims_of_one_look_test, simulate_trial
 from judge.statistics.comparison import ALPHA, compare_arms, plan_looks, share_level
 from judge.statistics.over_seasons import MIN_SEASONS, compare_seasons
 from judge.statistics.planning import ScoreSpread, plan_nodes
@@ -55,7 +55,7 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
     looks = plan_looks(plan.rounds)
     for number in range(TRIALS):
         rng = np.random.default_rng([number, plan.nodes])
-        trials = {f"model-{i}": play_trial(rng, plan) for i in range(models)}
+        trials = {f"model-{i}": simulate_trial(rng, plan) for i in range(models)}
         usual = [claims_of_one_look_test(trial) for trial in trials.values()]
         each += any(ever for ever, _ in usual)
         last += any(at_last for _, at_last in usual)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.node_floor import floor_seconds
-from bench.node_pace import Contestant, Turn, contestant
+from bench.node_pace import TrainerProcess, Turn, trainer_process
 from bench.node_sizes import PATIENCE, Size
 from bench.report import Target
 
@@ -46,8 +46,8 @@ def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -
     Raises ApartError, or RuntimeError when the machine was never so quiet.
     """
     with (
-        contestant("bench.node_trl:run_trl", size, model, device) as trl,
-        contestant("bench.node_ours:run_ours", size, model, device) as ours,
+        trainer_process("bench.node_trl:run_trl", size, model, device) as trl,
+        trainer_process("bench.node_ours:run_ours", size, model, device) as ours,
     ):
         theirs, mine = _take_turns(size, trl, ours, max_foreign_share=max_foreign_share)
     if not theirs or not mine:
@@ -75,7 +75,7 @@ def ratio_targets(sizes: Iterable[str]) -> list[Target]:
     ]
 
 
-def _take_turns(size: Size, *sides: Contestant, max_foreign_share: float) -> list[list[Turn]]:
+def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) -> list[list[Turn]]:
     """Return each side's quiet turns, until each has enough or patience ends."""
     for side in sides:
         side.await_ready()

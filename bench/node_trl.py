@@ -16,7 +16,7 @@ from transformers import (
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from bench.node_pace import Turn, await_go, peak_memory
+from bench.node_pace import Turn, await_start, peak_memory
 from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier, draw_tasks
 from node_client.learning.timing import clock_of
@@ -57,7 +57,7 @@ class Paced(TrainerCallback):
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """Wait for a go where a turn begins."""
         if self._done % self._size.steps_per_turn == 0:
-            if not await_go(self._connection):
+            if not await_start(self._connection):
                 raise SystemExit  # the comparison is over
             self._start = self._clock()
 

@@ -64,7 +64,7 @@ class Pool:
         self.rollouts: deque[tuple[str, Rollout]] = deque(maxlen=POOL_SIZE)
 
 
-class PoolOf:
+class NodeExchange:
     """One node's way to the pool: others' rollouts, in random order."""
 
     def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
@@ -118,7 +118,7 @@ def _make_trainer(arm: Arm, pool: Pool, name: str, verifier: Verifier) -> Traine
         verifier=verifier,
         season=practice_season(),
         config=arm.config,
-        exchange=PoolOf(pool, node=name, key=key),
+        exchange=NodeExchange(pool, node=name, key=key),
         node=name,
         key=key,
     )
