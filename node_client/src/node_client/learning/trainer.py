@@ -168,20 +168,23 @@ class Trainer:
         places = self._mix.places
         # Draw questions, answer each L times, score the answers.
         local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
+        # Share them, or a subset.
         with watch.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._share(shared)
+        # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
         external = self._take_external(places.external, watch)
+        own = self._maker.groups_to_train_on(
+            local,
+            places=self._plan.size - len(external.groups),
+            chance=self._chance("prefer"),
+        )
         training_set = assemble_training_set(
-            own=self._maker.groups_to_train_on(
-                local,
-                places=self._plan.size - len(external.groups),
-                chance=random.Random(self._seed("prefer")),
-            ),
+            own=own,
             external=external.groups,
             local_count=places.local,
             external_count=places.external,
-            chance=random.Random(self._seed("mix")),
+            chance=self._chance("mix"),
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
         update = self._leader.update(
@@ -249,7 +252,7 @@ class Trainer:
                 [rollout.group for rollout in rollouts],
                 strategy=self._sharing,
                 wanted=self.config.shared_rollouts,
-                chance=random.Random(self._seed("share")),
+                chance=self._chance("share"),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
         informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
@@ -279,7 +282,7 @@ class Trainer:
                 # Offered in random order, declared ones first: the first usable are a uniform draw.
                 return self._checker.check(offered, wanted=wanted)
             usable = self._checker.check(offered, wanted=len(offered))
-            chance = random.Random(self._seed("external"))
+            chance = self._chance("external")
             groups = draw(usable.groups, strategy=self._strategy, wanted=wanted, chance=chance)
             not_drawn: Counter[DropReason] = Counter(
                 {"not_drawn": len(usable.groups) - len(groups)}
@@ -307,6 +310,10 @@ class Trainer:
         self.totals.local_used += training_set.local
         self.totals.external_used += training_set.external
         self.totals.external_dropped.update(external.dropped)
+
+    def _chance(self, purpose: str) -> random.Random:
+        """Return the random numbers for one purpose in this step of this node."""
+        return random.Random(self._seed(purpose))
 
     def _seed(self, purpose: str) -> int:
         """Return a seed for one purpose in this step of this node."""
