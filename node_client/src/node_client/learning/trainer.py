@@ -62,7 +62,6 @@ from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_tr
 from node_client.learning.team import ALONE, Team
 from node_client.learning.team_messages import TeamLeader
 from node_client.learning.timing import StepTimer, clock_of
-from node_client.learning.update.losses import make_policy_loss
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import CANDIDATES, TrainConfig, plan_step
@@ -109,10 +108,9 @@ class Trainer:
         self._exchange = exchange
         self._node = node
         self._key = key
+        check_objective(config)
         self._leader = TeamLeader(policy, config, team=team)
         self._notices = Notices(policy, config)
-        check_objective(config)
-        make_policy_loss(config.policy_loss)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
         self._strategy = make_strategy(config.external_sampling)
