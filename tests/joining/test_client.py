@@ -110,7 +110,7 @@ def test_a_claimed_node_belongs_to_the_person_who_approved(site: Site) -> None:
 
 def test_a_site_without_codes_is_named_with_a_remedy(site: Site, tmp_path: Path) -> None:
     elsewhere = Site(base=site.base + "/status")  # Django answers with a page, not JSON
-    with pytest.raises(NodeError, match="gives no code") as problem:
+    with pytest.raises(NodeError, match="did not issue a code") as problem:
         DeviceFlow(elsewhere).ask()
     assert "--token-file" in problem.value.fix
 

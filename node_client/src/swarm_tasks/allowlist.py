@@ -75,7 +75,8 @@ def check_spec(spec: TaskSpec) -> None:
     _check_encoded(spec.dataset, _encoder.encode(spec.config))
     if spec.generator != GENERATOR:
         raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+            ErrorCode.TASK_FOREIGN,
+            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
         )
 
 
@@ -99,10 +100,13 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
     if all(_encoder.encode(choice.config) != config for choice in choices):
         raise _refuse_config(f"the season gives {spec.dataset} another configuration")
     if spec.seed != seed:
-        raise RefusedError(ErrorCode.TASK_FOREIGN, f"seed {spec.seed}, the season's is {seed}")
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN, f"the seed is {spec.seed}, but the season's is {seed}"
+        )
     if spec.generator != GENERATOR:
         raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+            ErrorCode.TASK_FOREIGN,
+            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
         )
     if index_part(spec.index) is not Part.TRAINING:
         raise RefusedError(

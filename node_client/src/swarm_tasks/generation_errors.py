@@ -37,6 +37,8 @@ def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedErro
     """Return what a lost child or its reply says about the task that it was making."""
     if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
         return problem
-    error = GenerationError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
+    error = GenerationError(
+        ErrorCode.VERIFIER_FAILED, f"the task could not be generated: {problem}"
+    )
     error.position = position
     return error

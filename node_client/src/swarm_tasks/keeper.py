@@ -59,7 +59,8 @@ class ChildKeeper:
         except (TimeoutError, ChildDiedError) as problem:
             self.drop()
             raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the verifier child takes no request: {problem}"
+                ErrorCode.VERIFIER_FAILED,
+                f"no request could be sent to the verifier child: {problem}",
             ) from None
 
     def drop(self) -> None:

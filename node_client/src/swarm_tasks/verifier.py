@@ -169,7 +169,7 @@ class Verifier:
         raise RefusedError(
             ErrorCode.TASK_CONFIG,
             f"none of {DRAW_ATTEMPTS} questions of {dataset} belongs to the part {part}: this"
-            " configuration knows too few different questions, widen its ranges",
+            " configuration has too few different questions, widen its ranges",
         )
 
     def draw_many(
@@ -221,7 +221,7 @@ class Verifier:
         except GenerationError as problem:
             raise NoQuestionError(min(problem.position, len(specs) - 1), problem) from None
         if len(made) != len(specs):
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child left tasks out")
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child skipped tasks")
         questions: list[str] = []
         for position, (spec, found) in enumerate(zip(specs, made, strict=True)):
             with errors_at(position):
@@ -300,7 +300,7 @@ class Verifier:
             self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
             results, pending = _read_results(child, len(steps))
             if pending is not None and limits.left_s > 0:
-                raise ChildDiedError("the verifier child left steps out")
+                raise ChildDiedError("the verifier child skipped steps")
         except RefusedError as problem:
             raise as_generation_error(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:

@@ -148,7 +148,7 @@ async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interv
     shelf.trouble = OSError("no network\nat all")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
-    assert view.problem.message == "The model was not uploaded to me/model: no network"
+    assert view.problem.message == "The model could not be uploaded to me/model: no network"
     shelf.trouble = None
     await offer(offered, checkpoint, 0.5)
     assert shelf.taken == []
@@ -167,7 +167,8 @@ async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
     assert (
-        view.problem.message == "The model was not uploaded to me/model: the upload was interrupted"
+        view.problem.message
+        == "The model could not be uploaded to me/model: the upload was interrupted"
     )
     assert not (tmp_path / "hub").exists()
     shelf.trouble = None

@@ -129,7 +129,10 @@ def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, An
     }
     with answering((200, right)) as site:
         assert DeviceFlow(site).ask().user_code == CODE.user_code
-    with answering((200, right | wrong)) as site, pytest.raises(NodeError, match="gives no code"):
+    with (
+        answering((200, right | wrong)) as site,
+        pytest.raises(NodeError, match="did not issue a code"),
+    ):
         DeviceFlow(site).ask()
 
 

@@ -82,7 +82,8 @@ def run_all(
         signal.signal(signal.SIGTERM, before)
     if left := missing_runs(experiment, folder):
         raise NodeError(
-            f"Another process makes {', '.join(run.name for run in left)}; all others are done.",
+            f"Another process is making {', '.join(run.name for run in left)};"
+            " all others are done.",
             fix="Wait until it has ended, and give the same command again.",
         )
 

@@ -138,7 +138,7 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
         if client.process.poll():
             output = client.log.read_text(encoding="utf-8", errors="replace")[-500:]
             raise NodeError(
-                f"A client ended with {client.process.returncode}: {output}",
+                f"A client exited with code {client.process.returncode}: {output}",
                 fix=f"Its complete log is {client.log}.",
             )
         season = client.state.load_for(site).season

@@ -195,7 +195,7 @@ class HubUploader:
             log.info("step %d was uploaded to %s", record.step, self._repository)
             return
         text = str(problem).strip() or type(problem).__name__
-        message = f"The model was not uploaded to {self._repository}: {text.splitlines()[0]}"
+        message = f"The model could not be uploaded to {self._repository}: {text.splitlines()[0]}"
         self._view.show_problem("hub", message, "Check `hf auth login`; training continues.")
         log.warning(message)
 

@@ -279,7 +279,7 @@ class SwarmNode:
             async with asyncio.timeout(WELCOME_TIMEOUT_S):
                 await has_rules.wait()
         except TimeoutError:
-            log.warning("no coordinator yet, training alone until it answers")
+            log.warning("the coordinator does not answer; training alone until it does")
             self._view.node = self._record.node
             self._set_season(self._record.season)
 

@@ -202,7 +202,7 @@ class Training:
             if self._applied is not None and self._applied.season != rules.season:
                 self._view.clear_training()
             self._applied = rules
-            log.info("season %s, arm %s", rules.season.name, rules.arm)
+            log.info("training in season %s, arm %s", rules.season.name, rules.arm)
         return self._trainer
 
     def _show_earlier_rewards(self, season: SeasonInfo) -> None:
@@ -260,7 +260,7 @@ class Training:
         Raises NodeError, after saving, when too many steps in a row have failed.
         """
         self._view.show_refusal(refusal)
-        log.warning("no step: %s", refusal)
+        log.warning("the step failed: %s", refusal)
         self._failures += 1
         if self._failures == MAX_FAILURES:
             await self._saver.save_if_changed(trainer)

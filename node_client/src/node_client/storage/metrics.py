@@ -57,7 +57,7 @@ class MetricsFile:
                 if path.exists():
                     _cut_after(path, step=step)
         except OSError as problem:
-            log.warning("%s may have steps twice: %s", self._path, problem)
+            log.warning("%s may contain steps twice: %s", self._path, problem)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Append one step's line; `time` is when it was written, ISO 8601 in UTC."""

@@ -317,7 +317,7 @@ class CoordinatorConnection:
         if refused.fatal:
             raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
         if refused.reply_to is None:
-            log.warning("message of the coordinator: %s %s", refused.message, refused.fix)
+            log.warning("message from the coordinator: %s %s", refused.message, refused.fix)
         if refused.code in RETURN_CODES:
             self._retry_after_s, self._closing_reason = refused.retry_after, refused.message
 
@@ -326,7 +326,7 @@ class CoordinatorConnection:
         try:
             return decode_from_server(frame)
         except UndecodableError as problem:
-            log.warning("ignored a frame of the coordinator: %s (%s)", problem, problem.code)
+            log.warning("ignored a frame from the coordinator: %s (%s)", problem, problem.code)
             pending = self._pending.get(problem.request_id or "")
             if pending is not None and not pending.done():
                 pending.set_exception(problem)

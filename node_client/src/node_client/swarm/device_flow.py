@@ -59,9 +59,9 @@ class DeviceFlow:
             reply = self._post(self._site.device_code, form, DeviceCode, headers=headers)
         except _UnreachedError as problem:
             raise NodeError(
-                f"{self._site.base} gives no code: {problem}.",
+                f"{self._site.base} did not issue a code: {problem}.",
                 fix="Check the address and your network. A coordinator of version 0.1 "
-                "gives no codes: ask its operator for a token and use --token-file FILE.",
+                "does not issue codes: ask its operator for a token and use --token-file FILE.",
             ) from problem
         if isinstance(reply, DeviceError):
             raise _refusal(reply)
@@ -142,7 +142,7 @@ def _refusal(reply: DeviceError) -> NodeError:
         "slow_down": "Try again later.",
     }
     return CoordinatorRefusedError(
-        reply.error_description or f"The coordinator gives no token: {reply.error}.",
+        reply.error_description or f"The coordinator did not issue a token: {reply.error}.",
         fix=fixes.get(reply.error, "Ask the operator for a token and use --token-file FILE."),
         code=f"join.{reply.error}",
     )
