@@ -136,7 +136,7 @@ def soak(
     psutil.Process(load.pid).cpu_affinity([LOAD_CORE])
     try:
         seconds, readings = watch(site.launcher, load, settle_s=60 * settle)
-        told, _ = load.communicate(timeout=_EXIT_TIMEOUT_S)
+        output, _ = load.communicate(timeout=_EXIT_TIMEOUT_S)
     finally:
         load.kill()
         load.wait()
@@ -144,7 +144,7 @@ def soak(
         raise RuntimeError("the load has failed; its error is above")
     total = [sum(sizes) for sizes in zip(*readings.values(), strict=True)]
     growths = {name: fit_growth(seconds, sizes) for name, sizes in readings.items()}
-    return growths | {"all": fit_growth(seconds, total)}, json.loads(told)
+    return growths | {"all": fit_growth(seconds, total)}, json.loads(output)
 
 
 def print_growths(growths: dict[str, Growth]) -> None:

@@ -21,7 +21,7 @@ from node_client.display.health import State, assess_health
 from node_client.display.panel import render
 from node_client.display.view import NodeView
 from node_client.learning.report import TrainingTotals
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.nodes.models import Node
@@ -59,7 +59,7 @@ def closed(season: Season, amber: Member, bold: Member) -> Round:
 async def view_of(member: Member) -> NodeView:
     """Return what the node's owner sees, its standing asked for as the client asks."""
     view = full_view()
-    view.link, view.node = LinkState("connected"), member.node.name
+    view.connection, view.node = ConnectionState("connected"), member.node.name
     view.show_standing(await tell_standing(session_of(member), ASK))
     return view
 

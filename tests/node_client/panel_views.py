@@ -5,7 +5,7 @@ from collections import Counter
 from node_client.display.view import NodeView
 from node_client.learning.report import ShownExample, StepReport, TrainingTotals
 from node_client.site import Site
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import NodeStanding, RoundInfo
 from swarm_tasks.verifier import Verdict
 from tests.node_client.fakes import toy_season
@@ -47,7 +47,7 @@ def full_view() -> NodeView:
         arm="swarm",
         site=Site("https://swarm.example.org"),
         node="amber-quiet-heron",
-        link=LinkState("connected"),
+        connection=ConnectionState("connected"),
         season=toy_season(),
         published=1200,
         unpublished=8,

@@ -8,7 +8,7 @@ from time import monotonic
 
 from node_client.display.view import NodeView
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from swarm_protocol.messages import FinishReason, Hello, ServerMessage, Welcome
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator
@@ -32,13 +32,13 @@ class Notebook:
     """A listener that notes everything and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.links: list[LinkState] = []
+        self.links: list[ConnectionState] = []
         self.welcomes: list[Welcome] = []
         self.doorbells: list[ServerMessage] = []
         self._changed = asyncio.Event()
 
-    def on_link_change(self, link: LinkState) -> None:
-        self.links.append(link)
+    def on_connection_change(self, connection: ConnectionState) -> None:
+        self.links.append(connection)
         self._changed.set()
 
     def on_welcome(self, welcome: Welcome) -> None:

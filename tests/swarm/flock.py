@@ -21,7 +21,7 @@ from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
@@ -149,8 +149,8 @@ class ToyNode:
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
-    def on_link_change(self, link: LinkState) -> None:
-        self.is_connected = link.phase == "connected"
+    def on_connection_change(self, connection: ConnectionState) -> None:
+        self.is_connected = connection.phase == "connected"
 
     def on_welcome(self, welcome: Welcome) -> None:
         self._view.season = welcome.season

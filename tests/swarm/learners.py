@@ -143,7 +143,7 @@ class Learner:
     @property
     def is_connected(self) -> bool:
         """Whether it has been welcomed on the connection that it has."""
-        return self.view.link is not None and self.view.link.phase == "connected"
+        return self.view.connection is not None and self.view.connection.phase == "connected"
 
     @property
     def steps(self) -> int:

@@ -14,7 +14,7 @@ from swarm_tasks.answers import (
     NEWEST_RULES,
     AnswerRules,
     find_answer,
-    known_rules,
+    find_rules,
     list_answers,
 )
 from swarm_tasks.gate.answers import WRAPPINGS
@@ -98,5 +98,5 @@ def test_no_text_takes_long_to_read(part: str) -> None:
 
 
 def test_rules_of_a_later_version_are_read_as_the_newest_known() -> None:
-    assert known_rules("answers-1") is AnswerRules.EXACT
-    assert known_rules("answers-99") is NEWEST_RULES
+    assert find_rules("answers-1") is AnswerRules.EXACT
+    assert find_rules("answers-99") is NEWEST_RULES

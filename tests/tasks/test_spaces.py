@@ -30,7 +30,7 @@ class Urn(Verifier):
         super().__init__()
         self.size, self.common, self.salt = size, common, salt
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
         return [self._pick(Random(f"{self.salt}:{index}")) for index in indices]
@@ -94,7 +94,7 @@ def test_without_a_sample_nothing_is_told() -> None:
 
 def test_a_generator_that_hangs_ends_the_sample() -> None:
     class Hangs(Urn):
-        def sample(self, **named: object) -> list[int]:
+        def sample_digests(self, **named: object) -> list[int]:
             raise GenerationError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
 
     assert measure(Hangs(300)).draws == 0

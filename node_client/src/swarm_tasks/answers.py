@@ -47,7 +47,7 @@ class AnswerRules(StrEnum):
 NEWEST_RULES = AnswerRules.UNWRAPPED
 
 
-def known_rules(name: str) -> AnswerRules:
+def find_rules(name: str) -> AnswerRules:
     """Return the rules of this name; the newest known ones for a name of a later version."""
     try:
         return AnswerRules(name)

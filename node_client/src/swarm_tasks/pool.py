@@ -72,12 +72,14 @@ class VerifierPool:
         with self._borrow() as verifier:
             return verifier.question(spec)
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
-        """Return the digests of the questions at these indices (`Verifier.sample`)."""
+        """Return the digests of the questions at these indices (`Verifier.sample_digests`)."""
         with self._borrow() as verifier:
-            return verifier.sample(dataset=dataset, config=config, seed=seed, indices=indices)
+            return verifier.sample_digests(
+                dataset=dataset, config=config, seed=seed, indices=indices
+            )
 
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT

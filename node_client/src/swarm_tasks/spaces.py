@@ -132,7 +132,9 @@ def measure_space(
         start = time.monotonic()
         indices = [rng.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
         try:
-            digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
+            digests = verifier.sample_digests(
+                dataset=dataset, config=config, seed=_SEED, indices=indices
+            )
         except GenerationError:
             break
         space = _count(digests, counts, space)

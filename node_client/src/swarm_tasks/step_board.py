@@ -1,9 +1,10 @@
 """What a child has done of a request, in memory that its parent can read even after its death.
 
-A request is a row of steps: a `Draw` or `Sample` makes one task after the other; a `Score` makes
-each job's task and then scores each of its texts. The parent lays the steps out, and the child puts
-a number for each that it has done, and beside it the seconds that a text took. So a verdict costs
-no system call, and the step that a lost child was busy with is the first one that is still pending.
+A request is a row of steps: a `Draw` or `SampleRequest` makes one task after the other; a
+`ScoreRequest` makes each job's task and then scores each of its texts. The parent lays the steps
+out, and the child puts a number for each that it has done, and beside it the seconds that a text
+took. So a verdict costs no system call, and the step that a lost child was busy with is the first
+one that is still pending.
 """
 
 import mmap

@@ -228,7 +228,7 @@ class Verifier:
                 questions.append(found.question if found.index is not None else self.question(spec))
         return questions
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
         """Return the digests of the questions at up to MAX_STEPS indices; without those indices at

@@ -17,7 +17,7 @@ from node_client.commands.status import (
     describe_run,
     describe_status,
     fetch_status,
-    read_here,
+    read_local_status,
     render_status,
 )
 from node_client.errors import NodeError
@@ -152,7 +152,7 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save_progress(SAVED)
     remembered = NodeRecord(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
-    here = read_here(state, remembered)
+    here = read_local_status(state, remembered)
     told = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
     assert told["here"]["checkpoint"]["step"] == 40
     assert (told["here"]["node"], told["there"]["score"]) == ("n", 0.25)
@@ -160,7 +160,7 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
 
 
 def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
-    told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), NodeRecord()))))
+    told = json.loads(describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord()))))
     here: dict[str, object] = {"node": "", "arm": "", "model": ""}
     here |= {"checkpoint": None, "lifetime": None}
     here |= {"site": None, "state_dir": str(tmp_path), "run": None}

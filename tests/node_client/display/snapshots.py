@@ -18,7 +18,7 @@ from node_client.display.view import NodeView, Notice, SavedStep, ShownProblem
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.panel_views import full_view, report, totals
 
@@ -67,7 +67,7 @@ def long_hostile_names() -> NodeView:
 
 def paused() -> NodeView:
     view = after_many_rounds()
-    view.link = LinkState("connected")
+    view.connection = ConnectionState("connected")
     view.paused = Pause("asked")
     return view
 

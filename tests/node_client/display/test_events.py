@@ -9,7 +9,7 @@ import pytest
 from node_client.display import events
 from node_client.display.events import Event, as_line
 from node_client.display.view import NodeView
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import NodeStanding, RoundInfo
 from tests.node_client.fakes import toy_season
@@ -71,7 +71,7 @@ def test_acknowledged_answers_are_added_up(view: NodeView, told: list[Event]) ->
 
 
 def test_what_else_happens_is_told_as_it_is(view: NodeView, told: list[Event]) -> None:
-    view.show_link(LinkState("waiting", "gone", retry_at=3.0))
+    view.show_connection(ConnectionState("waiting", "gone", retry_at=3.0))
     view.show_welcome("amber", "isolated", toy_season())
     view.show_standing(STANDING)
     view.show_checkpoint(40)

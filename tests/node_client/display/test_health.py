@@ -9,8 +9,8 @@ import pytest
 
 from node_client.display.health import OFFLINE_GRACE_S, PROBLEM_SHOWN_FOR, Health, assess_health
 from node_client.display.view import NodeView
-from node_client.storage.pauses import WHY, Pause
-from node_client.swarm.connection import LinkState
+from node_client.storage.pauses import REASON_TEXTS, Pause
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import RoundInfo
 from tests.node_client.panel_views import full_view
 from tests.node_client.shell_fakes import empty_view
@@ -26,7 +26,9 @@ def judge(view: NodeView, *, now: datetime = NOON) -> Health:
 
 def offline_view(*, since_s: float) -> NodeView:
     view = full_view()
-    view.link = LinkState("waiting", "the coordinator\x1b[2J went away", retry_at=CLOCK + 4)
+    view.connection = ConnectionState(
+        "waiting", "the coordinator\x1b[2J went away", retry_at=CLOCK + 4
+    )
     view.offline_since = CLOCK - since_s
     return view
 
@@ -61,7 +63,7 @@ def test_a_short_loss_of_the_connection_needs_nobody() -> None:
 def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
     view = offline_view(since_s=3 * 3600)
     reason = "the coordinator is under maintenance"
-    view.link = LinkState(phase, reason, retry_at=CLOCK + 20, planned=True)
+    view.connection = ConnectionState(phase, reason, retry_at=CLOCK + 20, planned=True)
     health = judge(view)
     assert health.state == "waiting"
     assert "doctor" not in health.reason
@@ -78,11 +80,11 @@ def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
 
 def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> None:
     view = full_view()
-    view.show_link(LinkState("waiting", "gone"))
+    view.show_connection(ConnectionState("waiting", "gone"))
     first = view.offline_since
-    view.show_link(LinkState("connecting"))
+    view.show_connection(ConnectionState("connecting"))
     assert view.offline_since == first is not None
-    view.show_link(LinkState("connected"))
+    view.show_connection(ConnectionState("connected"))
     assert view.offline_since is None
 
 
@@ -147,15 +149,16 @@ def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
     assert "`swarm-node resume`" in health.reason
     view.show_pause(Pause("hours", NOON))
     assert (
-        judge(view).text == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {WHY['hours']}."
+        judge(view).text
+        == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {REASON_TEXTS['hours']}."
     )
 
 
 def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
     view = full_view()
     view.show_pause(Pause("hours"))
-    view.show_link(LinkState("waiting", "the node pauses"))
+    view.show_connection(ConnectionState("waiting", "the node pauses"))
     view.show_pause(None)
-    view.show_link(LinkState("connecting"))
+    view.show_connection(ConnectionState("connecting"))
     # The view notes losses by the machine's own clock.
     assert assess_health(view, now=NOON, clock=monotonic()).text == "is connecting."

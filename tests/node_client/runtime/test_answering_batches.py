@@ -6,7 +6,7 @@ from pathlib import Path
 
 from node_client.display.health import assess_health
 from node_client.site import Site
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     AnswerText,
@@ -92,7 +92,11 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
         answerer.handle_announcement(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         await answerer.outbox.empty.wait()
-    view.site, view.link, view.season = Site("http://here"), LinkState("connected"), toy_season()
+    view.site, view.connection, view.season = (
+        Site("http://here"),
+        ConnectionState("connected"),
+        toy_season(),
+    )
     view.show_round(None)
     health = assess_health(view, now=datetime.now(UTC), clock=0.0)
     assert view.answered[1] == 32

@@ -144,8 +144,8 @@ async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_lear
                 await coordinator.stop()
                 assert view.steps_this_run < 40
             await task
-            assert view.link is not None
-            assert (view.link.phase == "connected") is not is_lost
+            assert view.connection is not None
+            assert (view.connection.phase == "connected") is not is_lost
         files = read_manifest(newest_first(state.checkpoints)[0]).files
         hashes.append({name: hash for name, hash in files.items() if name != "run.json"})
         coordinator.said.clear()

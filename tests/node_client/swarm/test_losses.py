@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 
 from node_client.swarm.backoff import STABLE_S
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import RETURN_CODES, ErrorCode
 from swarm_protocol.messages import (
@@ -88,7 +88,7 @@ async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_to
         assert link.retry_at - clock.now == expected
 
 
-def waits(node: Connected) -> list[LinkState]:
+def waits(node: Connected) -> list[ConnectionState]:
     """Return how long the node waited, and why: first for the connection that it lost."""
     return [link for link in node.notebook.links if link.phase == "waiting"]
 

@@ -76,7 +76,7 @@ def export(
     flags: Flags,
 ) -> None:
     """Export your model as an ordinary transformers folder, with a model card."""
-    from node_client.commands.provenance import trace  # imports httpx
+    from node_client.commands.origin import trace  # imports httpx
     from node_client.storage.export import ADAPTER_CONFIG, choose_checkpoint, export_model
     from node_client.storage.model_card import write_card
 

@@ -48,9 +48,9 @@ def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
         return Health("needs attention", "cannot save its work.", why)
     if view.site is None:
         return Health("working", "trains alone.", "`swarm-node join URL` joins a swarm.")
-    if view.link is None:
+    if view.connection is None:
         return Health("waiting", "is connecting.", "")
-    if view.link.phase != "connected":
+    if view.connection.phase != "connected":
         return _explain_absence(view, clock=clock)
     return _assess_rounds(view)
 
@@ -63,20 +63,22 @@ def _needs_owner(view: NodeView, *, now: datetime) -> bool:
 
 
 def _explain_absence(view: NodeView, *, clock: float) -> Health:
-    assert view.link is not None
+    assert view.connection is not None
     assert view.site is not None
     gone_s = 0.0 if view.offline_since is None else clock - view.offline_since
     going_on = "The judge cannot ask it." if view.arm == "base" else ""
     if view.report is not None:
         going_on = "Training goes on."
-    if view.link.phase == "connecting" and (gone_s < OFFLINE_GRACE_S or view.link.planned):
+    if view.connection.phase == "connecting" and (
+        gone_s < OFFLINE_GRACE_S or view.connection.planned
+    ):
         return Health("waiting", "is connecting.", going_on)
-    again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
-    if view.link.phase == "connecting":
+    again = f"trying again in {max(0, round(view.connection.retry_at - clock))} s"
+    if view.connection.phase == "connecting":
         again = "trying again now"
-    reason = fold_line(view.link.reason) or "the connection was lost"
+    reason = fold_line(view.connection.reason) or "the connection was lost"
     why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}".rstrip()
-    if view.link.planned:
+    if view.connection.planned:
         return Health("waiting", "is offline, as its coordinator asked.", why)
     if gone_s < OFFLINE_GRACE_S:
         return Health("waiting", "is offline.", why)

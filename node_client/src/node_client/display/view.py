@@ -11,7 +11,7 @@ from node_client.display import events
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, NodeStanding, RoundInfo, SeasonInfo
 
@@ -70,7 +70,7 @@ class NodeView:
     arm: Arm
     site: Site | None = None
     node: str = ""
-    link: LinkState | None = None
+    connection: ConnectionState | None = None
     offline_since: float | None = None
     season: SeasonInfo | None = None
     clock_ahead_s: float = 0.0
@@ -107,14 +107,14 @@ class NodeView:
         seconds = sum(s for part, s in self.report.seconds.items() if part != "evaluate")
         return self.report.completion_tokens / seconds if seconds else 0.0
 
-    def show_link(self, link: LinkState) -> None:
+    def show_connection(self, connection: ConnectionState) -> None:
         """Show the state of the connection."""
-        if link.phase == "connected":
+        if connection.phase == "connected":
             self.offline_since = None
         elif self.offline_since is None:
             self.offline_since = monotonic()
-        self.link = link
-        self.emit(events.LinkChanged(phase=link.phase, reason=link.reason))
+        self.connection = connection
+        self.emit(events.LinkChanged(phase=connection.phase, reason=connection.reason))
 
     def show_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
         """Show this node's name and arm, from the coordinator."""

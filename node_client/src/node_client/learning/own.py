@@ -14,7 +14,7 @@ from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
@@ -98,10 +98,10 @@ class RolloutMaker:
                     (task.spec, [answer.text for answer in given])
                     for task, given in zip(tasks, answers, strict=True)
                 ],
-                rules=known_rules(self._season.answers),
+                rules=find_rules(self._season.answers),
             )
         except RefusedError:
-            self._give_up_broken(task.spec for task in tasks)
+            self._exclude_broken(task.spec for task in tasks)
             raise
         return [
             self._make_rollout(*scored) for scored in zip(tasks, answers, verdicts, strict=True)
@@ -121,14 +121,14 @@ class RolloutMaker:
         )
         return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
-    def _give_up_broken(self, specs: Iterable[TaskSpec]) -> None:
+    def _exclude_broken(self, specs: Iterable[TaskSpec]) -> None:
         """Never ask the first question again on which the verifier fails."""
         for spec in specs:
             try:
                 # Without any text the task would not be generated.
                 self._verifier.score(spec, [""])
             except RefusedError:
-                self._questions.give_up(spec)
+                self._questions.exclude(spec)
                 return
 
 

@@ -25,7 +25,7 @@ from node_client.model.loading.pretrained import merge_adapters
 from node_client.settings.config import Settings
 from node_client.storage.export import ADAPTER_CONFIG, CARD
 from node_client.storage.manifest import Merit
-from node_client.storage.model_card import JudgeScore, Provenance, write_card
+from node_client.storage.model_card import JudgeScore, ModelOrigin, write_card
 from node_client.storage.state import write_private
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import CLIENT_VERSION
@@ -131,7 +131,7 @@ class HubUploader:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def offer(self, checkpoint: Path, *, merit: Merit | None, origin: Provenance) -> None:
+    def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
         """Start an upload of the checkpoint's model if it is better and the interval is over."""
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
@@ -165,7 +165,7 @@ class HubUploader:
         self,
         checkpoint: Path,
         record: UploadRecord,
-        origin: Provenance,
+        origin: ModelOrigin,
         *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -213,7 +213,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
     )
 
 
-def trace_run(view: NodeView, *, step: int, season: str) -> Provenance:
+def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
     """Return the origin of this run's model, as far as it is known now."""
     standing, site = view.standing, view.site
     judged = None
@@ -224,7 +224,7 @@ def trace_run(view: NodeView, *, step: int, season: str) -> Provenance:
             n=standing.n,
             rounds=standing.rounds,
         )
-    return Provenance(
+    return ModelOrigin(
         base_model=view.model,
         step=step,
         arm=view.arm,

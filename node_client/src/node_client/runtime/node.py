@@ -36,7 +36,7 @@ from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import NodeRecord
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from node_client.swarm.exchange import PREFERENCES, SwarmExchange, explain_sampling
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
@@ -164,9 +164,9 @@ class SwarmNode:
         """Connect again after a pause."""
         self._connection.resume()
 
-    def on_link_change(self, link: LinkState) -> None:
+    def on_connection_change(self, connection: ConnectionState) -> None:
         """Show the state of the connection."""
-        self._view.show_link(link)
+        self._view.show_connection(connection)
 
     def on_welcome(self, welcome: Welcome) -> None:
         """Apply the coordinator's rules, and save them for a start without it.
@@ -265,7 +265,7 @@ class SwarmNode:
         except TimeoutError:
             if self._view.paused is not None:
                 return  # It does not connect until the pause ends.
-            reason = self._view.link.reason if self._view.link is not None else ""
+            reason = self._view.connection.reason if self._view.connection is not None else ""
             raise NodeError(
                 f"{self._site.base} has not welcomed this node within {FIRST_JOIN_TIMEOUT_S:g} s: "
                 f"{reason or 'no reason was given'}.",

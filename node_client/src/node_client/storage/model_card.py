@@ -43,7 +43,7 @@ class JudgeScore:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class ModelOrigin:
     """The origin of a model. `site` and `node` are empty for training without a coordinator."""
 
     base_model: str
@@ -57,7 +57,7 @@ class Provenance:
     judged: JudgeScore | None = None
 
 
-def write_card(origin: Provenance, *, title: str) -> str:
+def write_card(origin: ModelOrigin, *, title: str) -> str:
     """Return a README.md for a model folder, with the metadata block of the Hugging Face Hub.
 
     Names of nodes and seasons come from others: Markdown in them is escaped.
@@ -84,7 +84,7 @@ def write_card(origin: Provenance, *, title: str) -> str:
     return f"{card}\n"
 
 
-def _method(origin: Provenance) -> str:
+def _method(origin: ModelOrigin) -> str:
     if origin.arm != "swarm" or not origin.site:
         return "It was trained on its own rollouts only."
     return (
@@ -93,7 +93,7 @@ def _method(origin: Provenance) -> str:
     )
 
 
-def _rows_of_swarm(origin: Provenance) -> list[tuple[str, str]]:
+def _rows_of_swarm(origin: ModelOrigin) -> list[tuple[str, str]]:
     rows = [
         ("swarm", f"<{origin.site}>"),
         ("node", f"[{_escape(origin.node)}](<{origin.page}>)" if origin.page else "unknown"),

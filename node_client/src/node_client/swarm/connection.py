@@ -43,7 +43,7 @@ Reply = TypeVar("Reply", bound=ServerMessage)
 
 
 @dataclass(frozen=True)
-class LinkState:
+class ConnectionState:
     """The state of the connection. While waiting, `retry_at` is the monotonic time of the next try.
 
     `planned` means that the coordinator asked this node to wait.
@@ -58,7 +58,7 @@ class LinkState:
 class ConnectionListener(Protocol):
     """Receives events of the connection. Called on the event loop; must not block."""
 
-    def on_link_change(self, link: LinkState) -> None:
+    def on_connection_change(self, connection: ConnectionState) -> None:
         """Handle a connection that was made, was lost, or will be tried again."""
 
     def on_welcome(self, welcome: Welcome) -> None:
@@ -143,10 +143,10 @@ class CoordinatorConnection:
         lost_at = self._clock()
         while True:
             if not self._enabled.is_set():
-                self._listener.on_link_change(LinkState("waiting", "the node pauses"))
+                self._listener.on_connection_change(ConnectionState("waiting", "the node pauses"))
                 await self._enabled.wait()
                 attempt, lost_at = 0, self._clock()
-            self._listener.on_link_change(LinkState("connecting", planned=planned))
+            self._listener.on_connection_change(ConnectionState("connecting", planned=planned))
             self._welcomed_at = self._retry_after_s = self._closing_reason = None
             reason = await self._connect_once()
             if not self._enabled.is_set():
@@ -165,8 +165,8 @@ class CoordinatorConnection:
                 # Different for each node, so that they do not reconnect together.
                 attempt, delay = 0, min(max(self._retry_after_s, _MIN_WAIT_S), MAX_WAIT_S)
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
-            self._listener.on_link_change(
-                LinkState("waiting", reason, self._clock() + delay, planned)
+            self._listener.on_connection_change(
+                ConnectionState("waiting", reason, self._clock() + delay, planned)
             )
             await asyncio.sleep(delay)
 
@@ -233,7 +233,7 @@ class CoordinatorConnection:
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()
-                self._listener.on_link_change(LinkState("connected"))
+                self._listener.on_connection_change(ConnectionState("connected"))
                 why = await self._listen(socket)
                 return self._closing_reason or why
         except ConnectionClosed as closed:

@@ -74,9 +74,9 @@ def render_fits(fits: list[Fit]) -> Table:
     """Return a table of models with the memory that they need, and what is missing."""
     table = Table("", "model", "params", "memory", "", box=SIMPLE_HEAD, pad_edge=False)
     for number, fit in enumerate(fits, start=1):
-        remark = fit.lacking or ("asks for consent" if fit.candidate.gated else "")
+        remark = fit.lacking or ("asks for consent" if fit.model.gated else "")
         table.add_row(
-            *(str(number), fit.candidate.name, f"{fit.candidate.parameters / 1e9:.2f} B"),
+            *(str(number), fit.model.name, f"{fit.model.parameters / 1e9:.2f} B"),
             *(_gb(fit.needed), remark),
             style="dim" if fit.lacking else "",
         )
@@ -96,7 +96,7 @@ def _ask_for_model(fits: list[Fit], *, device: str, ask: Ask) -> str:
     proposal = choose_model(fits, device=device)
     answer = ask(f"Model{slow}: a number, a hub name or a folder", proposal).strip()
     if answer.isdecimal() and 1 <= int(answer) <= len(fits):
-        return fits[int(answer) - 1].candidate.name
+        return fits[int(answer) - 1].model.name
     return answer
 
 

@@ -16,7 +16,7 @@ from node_client.commands.verification.results import RoundResults, find_mistake
 from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants
 from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
-from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
+from swarm_record.stream import QUESTIONS, Bits, allocate_columns, unpack
 from swarm_tasks.cells import summarize_outcomes
 
 TOLERANCE = 1e-6
@@ -177,7 +177,7 @@ def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
         size = len(each.results.head.datasets) if each.results else questions
-        places[each.listed.number], end = place_round(end, size)
+        places[each.listed.number], end = allocate_columns(end, size)
     return places
 
 

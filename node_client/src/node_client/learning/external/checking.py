@@ -23,7 +23,7 @@ from swarm_protocol.messages import (
     SeasonInfo,
 )
 from swarm_tasks.allowlist import check_training_spec
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verdict, Verifier
@@ -207,7 +207,7 @@ class ExternalChecker:
     ) -> list[_Scored]:
         """Score all completions in one request, or one by one if a task fails now."""
         batch = [(external.rollout.task, _texts_of(external)) for external, _ in with_questions]
-        rules = known_rules(self._season.answers)
+        rules = find_rules(self._season.answers)
         try:
             verdicts = self._verifier.score_many(batch, rules=rules)
         except RefusedError as refusal:

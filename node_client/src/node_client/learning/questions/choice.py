@@ -93,10 +93,10 @@ class Questions:
             return self._stream.draw(count)
         return [self._ask(place) for place in self._history.next_specs(count)]
 
-    def give_up(self, spec: TaskSpec) -> None:
+    def exclude(self, spec: TaskSpec) -> None:
         """Never ask a question again that makes the verifier fail."""
         if self._history is not None:
-            self._history.give_up(spec)
+            self._history.exclude(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
         """Whether other nodes of the season can train on a rollout."""
@@ -146,7 +146,7 @@ class Questions:
         try:
             return DrawnTask(spec, self._verifier.question(spec))
         except RefusedError:
-            self.give_up(spec)
+            self.exclude(spec)
             raise
 
 

@@ -18,7 +18,7 @@ import torch
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.keyspace import Part
 from swarm_tasks.quiz import Stream, draw_distinct, share_questions
 from swarm_tasks.verifier import DrawnTask, Verifier
@@ -148,7 +148,7 @@ class Evaluation:
                 (task.spec, [answer.text for answer in given])
                 for task, given in zip(tasks, answers, strict=True)
             ],
-            rules=known_rules(season.answers),
+            rules=find_rules(season.answers),
         )
         for task, judged in zip(tasks, verdicts, strict=True):
             share = fmean(verdict.solved for verdict in judged)

@@ -56,14 +56,14 @@ class QuestionHistory:
         self._pending = [spec for spec in places if spec is not None]
         return places + [None] * (count - len(places))
 
-    def give_up(self, spec: TaskSpec) -> None:
+    def exclude(self, spec: TaskSpec) -> None:
         """Never return this question again: its batch failed because of it."""
         if spec in self._pending:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right."""
-        self.give_up(spec)
+        self.exclude(spec)
         if not all(solved):
             self._kept.append(spec)
 
