@@ -304,8 +304,8 @@ def verify_season(
 def suggest_init(choices: SettingChoices) -> None:
     """Mention `swarm-node init` to a user who joins for the first time without settings."""
     file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
-    known = choices.state.load_for(choices.site).node
-    if file is None and not known and choices.site is not None and sys.stderr.isatty():
+    node = choices.state.load_for(choices.site).node
+    if file is None and not node and choices.site is not None and sys.stderr.isatty():
         line = f"Note: `swarm-node init {choices.site.base}` finds settings for this machine."
         typer.secho(line, fg="yellow", err=True)
 

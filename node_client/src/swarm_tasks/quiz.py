@@ -234,9 +234,9 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
         candidates = [stream(counter) for counter in range(tried, tried + missing)]
         tried += missing
         digests = [digest_question(candidate.question) for candidate in candidates]
-        known = set(seen(digests))
+        already_asked = set(seen(digests))
         for candidate, digest in zip(candidates, digests, strict=True):
-            if digest not in known and digest not in asked:
+            if digest not in already_asked and digest not in asked:
                 asked.add(digest)
                 drawn.append(candidate)
     return drawn
@@ -257,9 +257,9 @@ def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
     counts = [1] * len(tasks)
     large = list(range(len(tasks)))
     while True:
-        left = total - (len(tasks) - len(large))
+        remaining = total - (len(tasks) - len(large))
         weight = sum(weights[place] for place in large)
-        shares = {place: left * weights[place] / weight for place in large}
+        shares = {place: remaining * weights[place] / weight for place in large}
         if all(share >= 1 for share in shares.values()):
             break
         large = [place for place in large if shares[place] >= 1]

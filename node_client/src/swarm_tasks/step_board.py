@@ -40,9 +40,9 @@ class StepBoard:
 
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, _BYTES)
-        whole = memoryview(self._memory)
-        self.steps: memoryview[float] = whole[:_ROW_BYTES].cast("d")
-        self.seconds: memoryview[float] = whole[_ROW_BYTES:].cast("d")
+        view = memoryview(self._memory)
+        self.steps: memoryview[float] = view[:_ROW_BYTES].cast("d")
+        self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
         """Put the steps of a request on the board, pending."""

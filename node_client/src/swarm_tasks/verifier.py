@@ -163,8 +163,8 @@ class Verifier:
         position = StreamPosition(dataset, config, counter)
         for start in range(0, DRAW_ATTEMPTS, _DRAW_BATCH):
             draw = _draw_request(position, start, key=key, part=part, seed=seed)
-            made = self._make(draw, GeneratedTask, steps=_DRAW_BATCH)
-            if task := _drawn_task(position, made, seed=seed):
+            generated = self._make(draw, GeneratedTask, steps=_DRAW_BATCH)
+            if task := _drawn_task(position, generated, seed=seed):
                 return task
         raise RefusedError(
             ErrorCode.TASK_CONFIG,
@@ -187,13 +187,13 @@ class Verifier:
             some = positions[first : first + _MAX_DRAWS]
             draws = [_draw_request(position, 0, key=key, part=part, seed=seed) for position in some]
             try:
-                made = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
+                generated = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
             except RefusedError:
-                made = [GeneratedTask(None, "")] * len(draws)
+                generated = [GeneratedTask(None, "")] * len(draws)
             tasks += [
                 _drawn_task(position, found, seed=seed)
                 or self.draw(key=key, part=part, seed=seed, **position._asdict())
-                for position, found in zip(some, made, strict=True)
+                for position, found in zip(some, generated, strict=True)
             ]
         return tasks
 
@@ -217,13 +217,13 @@ class Verifier:
                 check_spec(spec)
         draws = [_question_request(spec) for spec in specs]
         try:
-            made = self._make(Draws(draws), Drawn, steps=len(draws)).made
+            generated = self._make(Draws(draws), Drawn, steps=len(draws)).made
         except GenerationError as problem:
             raise NoQuestionError(min(problem.position, len(specs) - 1), problem) from None
-        if len(made) != len(specs):
+        if len(generated) != len(specs):
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child skipped tasks")
         questions: list[str] = []
-        for position, (spec, found) in enumerate(zip(specs, made, strict=True)):
+        for position, (spec, found) in enumerate(zip(specs, generated, strict=True)):
             with errors_at(position):
                 questions.append(found.question if found.index is not None else self.question(spec))
         return questions
@@ -370,12 +370,14 @@ def _draw_request(
     return Draw(position.dataset, position.config, seed, indices, part)
 
 
-def _drawn_task(position: StreamPosition, made: GeneratedTask, *, seed: int) -> DrawnTask | None:
+def _drawn_task(
+    position: StreamPosition, generated: GeneratedTask, *, seed: int
+) -> DrawnTask | None:
     """Return the task that a draw made, if any of its questions belonged to the part."""
-    if made.index is None:
+    if generated.index is None:
         return None
-    spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)
-    return DrawnTask(spec, made.question)
+    spec = TaskSpec(position.dataset, position.config, seed, generated.index, GENERATOR)
+    return DrawnTask(spec, generated.question)
 
 
 def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], float | None]:

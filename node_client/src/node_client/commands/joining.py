@@ -37,19 +37,19 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
     with choices.state.lock():
         _check_replaceable(choices.state.load_for(site))
         flow = DeviceFlow(site)
-        code = flow.ask(model=choices.value("model"), anonymous=anonymous)
+        code = flow.request_code(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
             console.print(render_code(code, console=console), soft_wrap=True)
-        given = flow.wait(code)
-        if not given.access_token:
+        reply = flow.await_token(code)
+        if not reply.access_token:
             raise NodeError(f"{site.base} gave no token.", fix="Ask its operator for one.")
-        save_token(choices, given.access_token, node=given.node, anonymous=anonymous)
+        save_token(choices, reply.access_token, node=reply.node, anonymous=anonymous)
     folder = choices.state.path / NODE
     console.print(
-        Text(f"✓ This node is {given.node}. Its token is in {folder}, for you only.", "green"),
+        Text(f"✓ This node is {reply.node}. Its token is in {folder}, for you only.", "green"),
         soft_wrap=True,
     )
-    return given.access_token
+    return reply.access_token
 
 
 def save_token(
@@ -57,15 +57,15 @@ def save_token(
 ) -> None:
     """Save a token in the state folder. Raises SettingsError."""
     site, state = _site_of(choices), choices.state
-    known = state.load_for(site)
+    stored = state.load_for(site)
     try:
         state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         state.save(
             replace(
-                known,
+                stored,
                 url=site.base,
                 token=token,
-                node=node or known.node,
+                node=node or stored.node,
                 anonymous=anonymous,
             )
         )
@@ -156,12 +156,12 @@ def claim(url: str, *, flags: Flags) -> None:
         )
     console = Console()
     flow = DeviceFlow(_site_of(choices))
-    code = flow.ask(token=token)
+    code = flow.request_code(token=token)
     console.print(render_code(code, console=console), soft_wrap=True)
-    given = flow.wait(code)
+    reply = flow.await_token(code)
     if token == choices.state.load_for(choices.site).token:
         save_token(choices, token)
-    console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
+    console.print(Text(f"✓ The node {reply.node} belongs to your account now.", "green"))
 
 
 def _check_replaceable(remembered: NodeRecord) -> None:

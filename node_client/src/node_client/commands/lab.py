@@ -168,14 +168,14 @@ def report(
         from node_client.lab.results import read_results  # imports torch and transformers
 
         script = read_plotly(plotly)
-        made = make_report(read_results(folder), take_off_at=take_off_at)
+        result = make_report(read_results(folder), take_off_at=take_off_at)
         page = out or folder / "report.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(make_page(made, plotly=script), encoding="utf-8")
+        page.write_text(make_page(result, plotly=script), encoding="utf-8")
         numbers = page.with_suffix(".json")
-        numbers.write_bytes(encode_report(made))
-    console.print(made.headline)
-    for note in made.notes:
+        numbers.write_bytes(encode_report(result))
+    console.print(result.headline)
+    for note in result.notes:
         console.print(note, style="yellow")
     console.print(f"The page is {page}, its numbers are in {numbers}.")
 

@@ -118,9 +118,10 @@ def _assess_rounds(view: NodeView) -> Health:
 
 def _await_first_score(view: NodeView) -> Health:
     current = view.round
-    given = view.answered[current.number] if current is not None else 0
-    if current is not None and current.phase in {"open", "scoring"} and given:
-        why = f"It has answered {given} of {current.questions} questions of round {current.number}."
+    answer_count = view.answered[current.number] if current is not None else 0
+    if current is not None and current.phase in {"open", "scoring"} and answer_count:
+        progress = f"{answer_count} of {current.questions} questions of round {current.number}"
+        why = f"It has answered {progress}."
         return Health("working", "is connected and answering its first round.", why)
     why = "It takes part in the next round that opens. You do not need to do anything."
     return Health("waiting", "is connected and waiting for its first round.", why)

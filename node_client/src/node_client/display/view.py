@@ -148,8 +148,8 @@ class NodeView:
 
     def show_season(self, season: SeasonInfo | None) -> None:
         """Show the season's rules, and clear figures of another season."""
-        known, self.season = self.season, season
-        if known is not None and (season is None or season.name != known.name):
+        previous, self.season = self.season, season
+        if previous is not None and (season is None or season.name != previous.name):
             self.standing = None
             self.published_before = -self.published
 

@@ -56,26 +56,26 @@ class CachingVerifier(Verifier):
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the specs' questions; cached ones are not computed again."""
-        known = [self._questions.get(_name(spec)) for spec in specs]
-        unknown = [position for position, question in enumerate(known) if question is None]
-        if not unknown:
-            return [question for question in known if question is not None]
+        cached = [self._questions.get(_name(spec)) for spec in specs]
+        missing = [position for position, question in enumerate(cached) if question is None]
+        if not missing:
+            return [question for question in cached if question is not None]
         try:
-            made = super().questions([specs[position] for position in unknown])
+            generated = super().questions([specs[position] for position in missing])
         except NoQuestionError as problem:
-            raise NoQuestionError(unknown[problem.position], problem.refusal) from None
-        asked = iter(made)
-        return [next(asked) if question is None else question for question in known]
+            raise NoQuestionError(missing[problem.position], problem.refusal) from None
+        new_questions = iter(generated)
+        return [next(new_questions) if question is None else question for question in cached]
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order."""
         keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
-        unknown = [position for position, key in enumerate(keys) if key not in self._verdicts]
-        if unknown:
-            scored = super().score_many([batch[position] for position in unknown], rules=rules)
-            for position, verdicts in zip(unknown, scored, strict=True):
+        missing = [position for position, key in enumerate(keys) if key not in self._verdicts]
+        if missing:
+            scored = super().score_many([batch[position] for position in missing], rules=rules)
+            for position, verdicts in zip(missing, scored, strict=True):
                 self._verdicts[keys[position]] = verdicts
         found = [self._verdicts[key] for key in keys]
         _forget_oldest(self._verdicts)

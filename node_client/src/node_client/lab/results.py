@@ -139,9 +139,9 @@ def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
                 f"{run.complete_file} and {run.packed_file.name} beside it are not the same run.",
                 fix="Keep the one that is the experiment's, and remove the other.",
             )
-    known = {run.name for run in runs}
+    expected = {run.name for run in runs}
     found = {path.name.split(".jsonl")[0] for path in (folder / "runs").glob("*.jsonl*")}
-    if unknown := sorted(found - known):
+    if unknown := sorted(found - expected):
         raise ResultsError(
             f"{folder} has runs that its experiment.toml does not name: {', '.join(unknown)}.",
             fix="Name their arms and seeds in experiment.toml, or keep them in another folder:"
@@ -151,14 +151,14 @@ def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
 
 def _read_arm(experiment: Experiment, arm: ExperimentArm, runs: Sequence[Run]) -> ArmData:
     plans = [plan for plan in plan_nodes(experiment, arm) if plan.attack == "none"]
-    mine = [run for run in runs if run.arm is arm]
+    arm_runs = [run for run in runs if run.arm is arm]
     return ArmData(
         arm=arm,
-        design=header_of(experiment, mine[0]).design,
+        design=header_of(experiment, arm_runs[0]).design,
         plans=plans,
         runs={
             run.seed: _read(experiment, run, plans, path)
-            for run in mine
+            for run in arm_runs
             if (path := run.finished_file)
         },
     )

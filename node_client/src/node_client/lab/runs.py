@@ -119,8 +119,8 @@ def _describe(value: object) -> object:
         return [_describe(part) for part in value]
     if not isinstance(value, Struct):
         return value
-    given = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
-    return {field.name: _describe(part) for field, part in given if part != _default(field)}
+    values = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    return {field.name: _describe(part) for field, part in values if part != _default(field)}
 
 
 def _default(field: FieldInfo) -> object:

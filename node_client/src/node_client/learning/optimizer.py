@@ -206,17 +206,17 @@ class HalvesAdamW(torch.optim.AdamW):
         columns = (parameter, self._remainders[parameter], parameter.grad, averages, squares)
         pieces = zip(*(torch.split(column.view(-1), PIECE) for column in columns), strict=True)
         for half, remainder, gradient, average, square in pieces:
-            whole = join(half, remainder, out=self._scratch[1, : len(half)])
-            yield whole, _widen(gradient, self._scratch[0]).mul_(self._scale), average, square
-            split(whole, half=half, remainder=remainder)
+            full = join(half, remainder, out=self._scratch[1, : len(half)])
+            yield full, _widen(gradient, self._scratch[0]).mul_(self._scale), average, square
+            split(full, half=half, remainder=remainder)
 
     def _update(
-        self, whole: Tensor, gradient: Tensor, average: Tensor, square: Tensor, *, step: Tensor
+        self, full: Tensor, gradient: Tensor, average: Tensor, square: Tensor, *, step: Tensor
     ) -> None:
         (group,) = self.param_groups
         beta1, beta2 = group["betas"]
         adamw(
-            [whole],
+            [full],
             [gradient],
             [average],
             [square],

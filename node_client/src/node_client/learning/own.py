@@ -95,8 +95,8 @@ class RolloutMaker:
         try:
             verdicts = self._verifier.score_many(
                 [
-                    (task.spec, [answer.text for answer in given])
-                    for task, given in zip(tasks, answers, strict=True)
+                    (task.spec, [answer.text for answer in completions])
+                    for task, completions in zip(tasks, answers, strict=True)
                 ],
                 rules=find_rules(self._season.answers),
             )

@@ -109,10 +109,12 @@ def confidences(
     generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names as future
     work. All are 0.5 if the tokenizer cannot represent the words.
     """
-    asked, yes, no = (policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO))
-    if asked is None or yes is None or no is None:
+    suffix_ids, yes, no = (
+        policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO)
+    )
+    if suffix_ids is None or yes is None or no is None:
         return [0.5] * len(completions)
-    prompts = [[*prompt, *completion, *asked] for completion in completions for _ in range(2)]
+    prompts = [[*prompt, *completion, *suffix_ids] for completion in completions for _ in range(2)]
     words = [yes, no] * len(completions)
     logprobs, _ = policy.logprobs(prompts, words)
     totals = logprobs.sum(dim=1).view(-1, 2)

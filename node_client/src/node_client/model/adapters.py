@@ -71,9 +71,9 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
     """Check that folder and model both have adapters or neither has. Raises CheckpointError."""
     saved = has_saved_adapters(folder)
     if saved != has_adapters(model):
-        trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
+        trained, requested = ("adapters", "all weights") if saved else ("all weights", "adapters")
         raise CheckpointError(
-            f"{folder} was trained with {trained}, but this run trains {asked}.",
+            f"{folder} was trained with {trained}, but this run trains {requested}.",
             fix="Set lora_r as it was, use another --state-dir, or --fresh to start over.",
         )
 

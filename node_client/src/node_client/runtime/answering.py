@@ -135,9 +135,9 @@ class RoundAnswerer:
         if announced is None:
             return
         closes = datetime.fromisoformat(announced.closes_at)
-        left = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
+        remaining_s = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
         with suppress(TimeoutError):
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(remaining_s):
                 await self._idle.wait()
 
     async def run(self) -> None:

@@ -55,7 +55,7 @@ class Evaluator:
                 after = await self._ask()
             except RefusedError as refusal:
                 failure = self._describe(refusal)
-        seconds = sum(asked.seconds for asked in (before, after) if asked is not None)
+        seconds = sum(timed.seconds for timed in (before, after) if timed is not None)
         return replace(
             report,
             held_out_before=before.score if before is not None else None,

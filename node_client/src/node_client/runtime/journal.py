@@ -67,19 +67,19 @@ class Journal:
         self, phase: Any, *, pause: str = "", until: str | None = None, **changes: str
     ) -> None:
         now = _text(self._clock())
-        known = replace(self._record, phase=phase, since=now, pause=pause, until=until)
+        record = replace(self._record, phase=phase, since=now, pause=pause, until=until)
         if phase in ("paused", "stopped"):
-            known = replace(known, offline_since=None)
-        self._record = replace(known, **changes)
+            record = replace(record, offline_since=None)
+        self._record = replace(record, **changes)
         self._write()
 
     def _update_link(self, phase: str) -> None:
         """Record a lost and a restored connection. A paused node has none."""
-        known = self._record
-        if known.phase == "paused" or (phase == "connected") == (known.offline_since is None):
+        record = self._record
+        if record.phase == "paused" or (phase == "connected") == (record.offline_since is None):
             return
         lost = None if phase == "connected" else _text(self._clock())
-        self._record = replace(known, offline_since=lost)
+        self._record = replace(record, offline_since=lost)
         self._write()
 
     def _write(self) -> None:

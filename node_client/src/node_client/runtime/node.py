@@ -294,24 +294,24 @@ class SwarmNode:
         )
         state = self._settings.state
         try:
-            known = state.load_for(self._site)  # read again: it may have been claimed since
-            anonymous = known.anonymous and known.node == welcome.node
+            stored = state.load_for(self._site)  # read again: it may have been claimed since
+            anonymous = stored.anonymous and stored.node == welcome.node
             state.save(replace(self._record, anonymous=anonymous))
         except (OSError, NodeError) as problem:
             log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Apply new rules, and find out this node's arm."""
-        known = self._view.season.name if self._view.season is not None else None
-        self._show_season_change(known, new=season.name if season is not None else None)
-        if season is not None and season.name != known and self._settings.arm != "base":
+        previous = self._view.season.name if self._view.season is not None else None
+        self._show_season_change(previous, new=season.name if season is not None else None)
+        if season is not None and season.name != previous and self._settings.arm != "base":
             self._change_arm(season)
         self._set_season(season)
 
-    def _show_season_change(self, known: str | None, *, new: str | None) -> None:
-        if known is not None and known != new:
-            self._view.show_notice(f"The season {known} has ended; its scores stay on the site.")
-        if new is not None and known != new:
+    def _show_season_change(self, previous: str | None, *, new: str | None) -> None:
+        if previous is not None and previous != new:
+            self._view.show_notice(f"The season {previous} has ended; its scores stay on the site.")
+        if new is not None and previous != new:
             self._view.show_notice(f"The season {new} has begun.")
 
     def _change_arm(self, season: SeasonInfo) -> None:

@@ -31,7 +31,9 @@ class AnswerSigner:
         node, judge_round = self._node(), offered.round
         if not judge_round.commitment or not node:
             return list(answers)
-        positions = {asked.id: place for place, asked in enumerate(offered.questions, start=1)}
+        positions = {
+            question.id: position for position, question in enumerate(offered.questions, start=1)
+        }
         return [
             msgspec.structs.replace(
                 answer,

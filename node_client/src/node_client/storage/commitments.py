@@ -73,18 +73,18 @@ class CommitmentLog:
             return
         if not 0 < len(announced.commitment) <= MAX_CHARS:
             return
-        known = self._recorded.get((self._site.base, announced.number))
-        if known is None or self._was_lost(known):
+        recorded = self._recorded.get((self._site.base, announced.number))
+        if recorded is None or self._was_lost(recorded):
             self._append(announced)
-        elif known.commitment != announced.commitment:
-            self._warn_of_change(announced, known)
+        elif recorded.commitment != announced.commitment:
+            self._warn_of_change(announced, recorded)
 
-    def _was_lost(self, known: RecordedCommitment) -> bool:
+    def _was_lost(self, recorded: RecordedCommitment) -> bool:
         """Return whether a restored backup lost the round after its commitment was recorded."""
         backup = self._restored
         if backup is None:
             return False
-        return known.restored < backup.sequence and known.round > backup.round
+        return recorded.restored < backup.sequence and recorded.round > backup.round
 
     def _append(self, announced: RoundInfo) -> None:
         line = RecordedCommitment(
@@ -110,15 +110,15 @@ class CommitmentLog:
             self._path, b"".join(_encode(line) + b"\n" for line in self._recorded.values())
         )
 
-    def _warn_of_change(self, announced: RoundInfo, known: RecordedCommitment) -> None:
+    def _warn_of_change(self, announced: RoundInfo, recorded: RecordedCommitment) -> None:
         """Warn once that the coordinator changed its commitment."""
         if (announced.number, announced.commitment) not in self._warned:
             self._warned.add((announced.number, announced.commitment))
             log.warning(
                 "the coordinator changed its commitment to round %d: %s on %s, now %s",
                 announced.number,
-                known.commitment,
-                known.seen_at,
+                recorded.commitment,
+                recorded.seen_at,
                 announced.commitment,
             )
 

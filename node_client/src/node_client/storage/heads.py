@@ -76,16 +76,16 @@ class HeadLog:
 
     def _is_known(self, head: ChainHead) -> bool:
         """Return whether the head is recorded. A different one is recorded once, as evidence."""
-        known = self._recorded.get((self._site.base, head.sequence))
-        if known is None or known.head == head.head:
-            return known is not None
+        recorded = self._recorded.get((self._site.base, head.sequence))
+        if recorded is None or recorded.head == head.head:
+            return recorded is not None
         if head.sequence in self._changed:
             return True
         self._changed.add(head.sequence)
         if head.restored is None:
             log.warning(
                 "the coordinator changed link %d of its chain: %s on %s, now %s",
-                *(head.sequence, known.head, known.seen_at, head.head),
+                *(head.sequence, recorded.head, recorded.seen_at, head.head),
             )
         return False
 

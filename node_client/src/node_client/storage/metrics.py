@@ -95,12 +95,12 @@ def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     for file in (path, _full_of(path)):
         for line in reversed(_read_tail(file)):
             try:
-                made = msgspec.json.decode(line, type=_RewardLine)
+                record = msgspec.json.decode(line, type=_RewardLine)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
-            if made.season != season or len(rewards) == limit:
+            if record.season != season or len(rewards) == limit:
                 return rewards[::-1]
-            rewards.append(made.reward)
+            rewards.append(record.reward)
     return rewards[::-1]
 
 

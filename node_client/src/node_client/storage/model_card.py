@@ -64,9 +64,9 @@ def write_card(origin: ModelOrigin, *, title: str) -> str:
     """
     rows = [("base model", _escape(origin.base_model)), ("training steps", f"{origin.step:,}")]
     rows += _rows_of_swarm(origin) if origin.site else [("trained", "alone, without a swarm")]
-    known = _HUB_NAME.fullmatch(origin.base_model)
+    is_hub_name = _HUB_NAME.fullmatch(origin.base_model)
     data = ModelCardData(
-        base_model=origin.base_model if known else None,
+        base_model=origin.base_model if is_hub_name else None,
         library_name="transformers",
         pipeline_tag="text-generation",
         tags=TAGS,

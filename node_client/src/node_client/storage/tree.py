@@ -83,7 +83,7 @@ def _copy_shared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     own: dict[str, Tensor] = {}
     for path, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()
-        whole = tensor.is_contiguous() and storage not in seen
-        own[path] = tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
+        is_unshared = tensor.is_contiguous() and storage not in seen
+        own[path] = tensor if is_unshared else tensor.clone(memory_format=torch.contiguous_format)
         seen.add(storage)
     return own

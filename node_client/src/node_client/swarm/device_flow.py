@@ -43,7 +43,9 @@ class DeviceFlow:
         self._sleep = sleep
         self._clock = clock
 
-    def ask(self, *, model: str = "", anonymous: bool = False, token: str = "") -> DeviceCode:
+    def request_code(
+        self, *, model: str = "", anonymous: bool = False, token: str = ""
+    ) -> DeviceCode:
         """Request a code; with the `token` of a node, a code that claims the node for an owner.
 
         An `anonymous` code needs no approval: `wait` returns at once.
@@ -67,7 +69,7 @@ class DeviceFlow:
             raise _refusal(reply)
         return reply
 
-    def wait(self, code: DeviceCode) -> DeviceToken:
+    def await_token(self, code: DeviceCode) -> DeviceToken:
         """Return the token as soon as a person has approved the code.
 
         Raises CoordinatorRefusedError when it was declined, NodeError when it has expired.

@@ -120,10 +120,10 @@ def build_entry(
     Raises AssertionError for a configuration that the generator refuses.
     """
     if by_index:
-        made = open_dataset(dataset, config, seed=seed)[index]
+        entry = open_dataset(dataset, config, seed=seed)[index]
     else:
-        made = open_dataset(dataset, config, seed=seed + index, size=_SIZE_WITHOUT_INDEX)[0]
-    return dict(made)
+        entry = open_dataset(dataset, config, seed=seed + index, size=_SIZE_WITHOUT_INDEX)[0]
+    return dict(entry)
 
 
 def open_dataset(

@@ -99,10 +99,10 @@ def run(url: Url, *, flags: Flags) -> None:
     site, choices = _choose(url, flags)
     if choices.value("auto_update"):
         _upgrade(site, choices.state)
-    given = [
+    options = [
         word for name, value in flags.items() if value is not None for word in _option(name, value)
     ]
-    arguments = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
+    arguments = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *options]
     sys.stdout.flush()
     os.execv(sys.executable, arguments)
 

@@ -103,14 +103,16 @@ def check_recorded(published: PublishedRound, recorded: RecordedCommitment | Non
 def check_questions(published: PublishedRound, drawn: Sequence[DrawnTask]) -> RoundCheck:
     """Compare the published questions, in order, with those drawn with the secret."""
     differences = Differences()
-    asked = published.questions
-    if len({question.id for question in asked}) != len(asked):
+    questions = published.questions
+    if len({question.id for question in questions}) != len(questions):
         differences.add("ids of questions", published="repeated", ours="all different")
-    if [question.position for question in asked] != list(range(1, len(asked) + 1)):
-        differences.add("positions", published="with gaps or repeated", ours=f"1 to {len(asked)}")
-    if len(asked) != len(drawn):
-        differences.add("number of questions", published=str(len(asked)), ours=str(len(drawn)))
-    for question, task in zip(asked, drawn, strict=False):
+    if [question.position for question in questions] != list(range(1, len(questions) + 1)):
+        differences.add(
+            "positions", published="with gaps or repeated", ours=f"1 to {len(questions)}"
+        )
+    if len(questions) != len(drawn):
+        differences.add("number of questions", published=str(len(questions)), ours=str(len(drawn)))
+    for question, task in zip(questions, drawn, strict=False):
         _compare_question(question, task, differences)
     return conclude(
         "questions",

@@ -67,9 +67,9 @@ def _plot_curves(report: Report) -> Iterator[PlotlyFigure]:
         ("poisoned", "Completions with the planted text", "share of completions", smooth),
     ):  # fmt: skip
         curves = {arm.name: getattr(arm.curves, key) for arm in report.arms}
-        known = {name: curve for name, curve in curves.items() if curve is not None}
-        if known:
-            yield _plot_lines(report, known, key=key, title=title, unit=unit, caption=caption)
+        available = {name: curve for name, curve in curves.items() if curve is not None}
+        if available:
+            yield _plot_lines(report, available, key=key, title=title, unit=unit, caption=caption)
 
 
 def _plot_lines(

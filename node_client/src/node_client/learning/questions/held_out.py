@@ -145,8 +145,8 @@ class Evaluation:
         )
         verdicts = self._verifier.score_many(
             [
-                (task.spec, [answer.text for answer in given])
-                for task, given in zip(tasks, answers, strict=True)
+                (task.spec, [answer.text for answer in completions])
+                for task, completions in zip(tasks, answers, strict=True)
             ],
             rules=find_rules(season.answers),
         )

@@ -98,8 +98,8 @@ class Ladder(Curriculum):
 
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether a question is not of the node's present rung."""
-        asked = [(climb.task.dataset, climb.config) for climb in self._climbs]
-        return (spec.dataset, spec.config) not in asked
+        drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
+        return (spec.dataset, spec.config) not in drawn
 
     @property
     def stage(self) -> int:  # type: ignore[override]

@@ -100,9 +100,9 @@ class Updater:
         if not moving:
             return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
         own_rows = self._runner.own_rows(moving)
-        while (made := self._make_steps(own_rows, timer=timer)) is None:
+        while (outcome := self._make_steps(own_rows, timer=timer)) is None:
             release_memory(self.policy.device)
-        losses, norm = made
+        losses, norm = outcome
         loss, clipped, kl = self._runner.sum(
             [
                 sum(loss.value.item() for loss in losses),
@@ -129,7 +129,7 @@ class Updater:
         if runner.needs_retry():
             return None
         set_gradient_types(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
-        made: tuple[list[Loss], float] | None = None
+        outcome: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
             with runner.attempt():
                 losses = [
@@ -147,8 +147,8 @@ class Updater:
             if runner.needs_retry():
                 runner.check_copies()
                 break
-            made = losses, norm
-        return made
+            outcome = losses, norm
+        return outcome
 
     def _prepare_all(self, rows: Sequence[TrainingRow], *, timer: StepTimer) -> list[MicroBatch]:
         """Split rows into micro-batches that fit into memory, and prepare each."""

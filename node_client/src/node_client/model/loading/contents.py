@@ -102,11 +102,15 @@ def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
         try:
             header = json.loads(raw.read(length))
             tensors = [part for key, part in header.items() if key != "__metadata__"]
-            whole = _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
+            expected_size = (
+                _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise _damaged(name, f"{file.name} is damaged") from None
-    if size < whole:
-        raise _damaged(name, f"{file.name} is cut short: {size:,} of {whole:,} bytes are there")
+    if size < expected_size:
+        raise _damaged(
+            name, f"{file.name} is cut short: {size:,} of {expected_size:,} bytes are there"
+        )
     yield from tensors
 
 
