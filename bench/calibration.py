@@ -65,7 +65,7 @@ class Looks:
     lost: Floats
 
 
-def play(
+def simulate(
     shares: Floats,
     *,
     mix: Sequence[int],
@@ -85,8 +85,8 @@ def play(
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
     chances = np.repeat(shares, mix, axis=1)
     scale = Scale(
-        least=float(weights.min()),
-        most=float(weights.max()),
+        smallest=float(weights.min()),
+        largest=float(weights.max()),
         all_differ=float((weights**2).sum()),
     )
     one, other = np.triu_indices(len(shares), 1)
@@ -144,7 +144,9 @@ def measure_false_claims(
     nodes = len(shares)
     pairs, seasons = nodes * (nodes - 1) // 2, SEASONS[nodes]
     usual, ours = np.zeros(seasons, bool), np.zeros(seasons, bool)
-    for looks in play(shares, mix=mix, rounds=ROUNDS, seasons=seasons, missing=missing, seed=nodes):
+    for looks in simulate(
+        shares, mix=mix, rounds=ROUNDS, seasons=seasons, missing=missing, seed=nodes
+    ):
         ours |= (looks.evidence >= np.log(pairs / ALPHA)).any(axis=1)
         tail = 2 * binom.cdf(np.minimum(looks.won, looks.lost), looks.won + looks.lost, 0.5)
         usual |= (tail <= ALPHA / pairs).any(axis=1)
@@ -155,7 +157,7 @@ def measure_choosing(left_out: float) -> float:
     """Return in what part of seasons a node that chooses its rounds is ranked above its equal."""
     ever = np.zeros(SEASONS[2], bool)
     shares = np.full((2, len(EVEN)), 0.3)
-    for looks in play(
+    for looks in simulate(
         shares, mix=EVEN, rounds=ROUNDS, seasons=SEASONS[2], left_out=left_out, seed=3
     ):
         ever |= ((looks.evidence >= np.log(1 / ALPHA)) & (looks.ahead > 0))[:, 0]
@@ -174,7 +176,7 @@ def measure_power(
     shares = np.array([[share + lead], [share]]).repeat(len(mix), axis=1)
     ever = np.zeros(600, bool)
     errors = norm.ppf(1 - ALPHA / pairs / 2) + norm.ppf(POWER)
-    for looks in play(shares, mix=mix, rounds=600, seasons=600, seed=1):
+    for looks in simulate(shares, mix=mix, rounds=600, seasons=600, seed=1):
         ever |= ((looks.evidence >= np.log(pairs / ALPHA)) & (looks.ahead > 0))[:, 0]
         if ever.mean() >= POWER:
             # A round's difference has the mean `lead`, divided over its questions by weight.
@@ -199,11 +201,11 @@ def main() -> int:
     chosen: dict[float, float] = {}
     for words, shares, mix, missing in _equal_nodes():
         usual, ours = measure_false_claims(shares, mix=mix, missing=missing)
-        claims.add_row(words, _say_mix(mix), f"{usual:.1%}", f"{ours:.1%}")
-        (false if mix == EVEN else uneven)[f"{words}; {_say_mix(mix)}"] = ours
+        claims.add_row(words, _describe_mix(mix), f"{usual:.1%}", f"{ours:.1%}")
+        (false if mix == EVEN else uneven)[f"{words}; {_describe_mix(mix)}"] = ours
     for share, lead, pairs, mix in _leads():
         single, many = measure_power(share, lead, pairs=pairs, mix=mix)
-        case = (f"{share:g}", f"{lead:g}", _say_mix(mix), str(pairs))
+        case = (f"{share:g}", f"{lead:g}", _describe_mix(mix), str(pairs))
         powers.add_row(*case, f"{single:,}", f"{many:,}", f"{many / single:.2f}")
         ratios[case] = many / single
     for share in (0.5, 0.25, 0.1, 0.05):
@@ -219,7 +221,7 @@ def main() -> int:
         "false_claim_ever_200_rounds_worst": max(*false.values(), *uneven.values()),
         "false_claim_uneven_mix_worst": max(uneven.values()),
         "questions_over_optimum_5_points": max(
-            ratio for case, ratio in ratios.items() if case[1:3] == ("0.05", _say_mix(EVEN))
+            ratio for case, ratio in ratios.items() if case[1:3] == ("0.05", _describe_mix(EVEN))
         ),
         **{f"false claims, {words}": value for words, value in (false | uneven).items()},
         **{f"questions, {' '.join(case)}": ratio for case, ratio in ratios.items()},
@@ -257,7 +259,7 @@ def _leads() -> list[tuple[float, float, int, tuple[int, ...]]]:
     return [*five, (0.3, 0.05, 1, (16, 4, 4, 4, 4)), *others]
 
 
-def _say_mix(mix: Sequence[int]) -> str:
+def _describe_mix(mix: Sequence[int]) -> str:
     return ":".join(map(str, mix))
 
 

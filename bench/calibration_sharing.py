@@ -7,14 +7,14 @@ import numpy as np
 from rich.table import Table
 
 from bench.report import Target
-from bench.trials import Floats, Plan, claims_of_one_look_test, play_trial
+from bench.trials import Floats, Plan, claims_of_one_look_test, simulate_trial
 from judge.statistics.comparison import ALPHA, compare_arms, plan_looks, share_level
 from judge.statistics.over_seasons import MIN_SEASONS, compare_seasons
 from judge.statistics.planning import ScoreSpread, plan_nodes
 
 TRIALS = 400
 # Number of simulated sequences of seasons.
-SIZES_DRAWN, MOST_SEASONS = 5, 10
+SIZES_DRAWN, MAX_SEASONS = 5, 10
 GAIN = 1.94
 
 TARGETS = [
@@ -55,7 +55,7 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
     looks = plan_looks(plan.rounds)
     for number in range(TRIALS):
         rng = np.random.default_rng([number, plan.nodes])
-        trials = {f"model-{i}": play_trial(rng, plan) for i in range(models)}
+        trials = {f"model-{i}": simulate_trial(rng, plan) for i in range(models)}
         usual = [claims_of_one_look_test(trial) for trial in trials.values()]
         each += any(ever for ever, _ in usual)
         last += any(at_last for _, at_last in usual)
@@ -71,11 +71,11 @@ def measure_seasons(hit: float) -> tuple[float, float]:
     a few times, and all ways in which their signs may fall are tried, so the shares are exact. The
     first is of a sign-flip test made after each season as if it were the only one.
     """
-    signs = np.array(list(product((1, -1), repeat=MOST_SEASONS)))
+    signs = np.array(list(product((1, -1), repeat=MAX_SEASONS)))
     usual, ours = [], []
     for number in range(SIZES_DRAWN):
         rng = np.random.default_rng(number)
-        gaps = rng.normal(0, 0.03, MOST_SEASONS) + rng.normal(0, hit, MOST_SEASONS)
+        gaps = rng.normal(0, 0.03, MAX_SEASONS) + rng.normal(0, hit, MAX_SEASONS)
         sums = np.abs((signs * gaps).cumsum(axis=1)).round(12)[:, MIN_SEASONS - 1 :]
         ranks = [(sums >= each).mean(axis=0) for each in sums]
         usual += [bool((each <= ALPHA).any()) for each in ranks]

@@ -15,7 +15,7 @@ from swarm_record.stats import effective_n, macro_intervals
 
 WINDOWS = 4_000
 MIXES = 400
-LEAST_QUESTIONS = 50
+MIN_QUESTIONS = 50
 # Coverage that is aimed at, less what WINDOWS draws may be off by.
 AIMED_AT = 0.94
 
@@ -98,5 +98,5 @@ def _draw_mixes(
         sizes = np.broadcast_to(sizes, datasets)
         a, b = (0.3, 0.3) if rng.random() < 0.5 else (0.5, 4.0)
         shares = rng.beta(a, b, datasets)
-        if sizes.sum() >= LEAST_QUESTIONS:
+        if sizes.sum() >= MIN_QUESTIONS:
             yield tuple(map(int, sizes)), shares

@@ -1,4 +1,4 @@
-"""A crowd of nodes on real sockets that sign their answers and all hand in at the same moment."""
+"""A crowd of nodes on real sockets that sign their answers and all submit at the same moment."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import make_key, public_key_of, sign
 
 # Connections that are opened at a time, so that the backlog does not overflow.
-_AT_ONCE = 50
+_MAX_CONNECTING = 50
 
 
 @dataclass
@@ -41,16 +41,16 @@ class CrowdNode:
     offered: QuestionsOffered | None = None
     answers: list[AnswerText] = field(default_factory=list)
 
-    async def ask(self, message: NodeMessage) -> ServerMessage:
+    async def request(self, message: NodeMessage) -> ServerMessage:
         """Send a request and return its reply; announcements in between are passed over."""
         await self.connection.send(encode(message))
-        while (heard := decode_from_server(await self.connection.recv())).reply_to != message.id:
+        while (reply := decode_from_server(await self.connection.recv())).reply_to != message.id:
             pass
-        return heard
+        return reply
 
-    async def take_questions(self, number: int) -> None:
+    async def request_questions(self, number: int) -> None:
         """Take a seat in the round."""
-        reply = await self.ask(RequestQuestions(id="questions", round=number))
+        reply = await self.request(RequestQuestions(id="questions", round=number))
         assert isinstance(reply, QuestionsOffered), reply
         self.offered = reply
 
@@ -58,11 +58,13 @@ class CrowdNode:
         """Write a signed answer to each question, as each node does on a machine of its own."""
         assert self.offered is not None
         questions = enumerate(self.offered.questions, start=1)
-        self.answers = [self._answer(at, question, self.offered) for at, question in questions]
+        self.answers = [
+            self._answer(position, question, self.offered) for position, question in questions
+        ]
 
-    async def hand_in(self, number: int) -> int:
-        """Hand in all answers; return how many were accepted."""
-        reply = await self.ask(SubmitAnswers(id="answers", round=number, answers=self.answers))
+    async def submit(self, number: int) -> int:
+        """Submit all answers; return how many were accepted."""
+        reply = await self.request(SubmitAnswers(id="answers", round=number, answers=self.answers))
         assert isinstance(reply, AnswersReceived), reply
         assert reply.receipt is not None
         return len(reply.accepted)
@@ -74,15 +76,15 @@ class CrowdNode:
         thought = f"Let me think about question {position} step by step. " * 4
         text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
         entry = AnswerEntry(self.name, position, question.id, hash_text(text))
-        told = offered.round
-        signed = encode_signed_answer(entry, number=told.number, commitment=told.commitment)
+        current = offered.round
+        signed = encode_signed_answer(entry, number=current.number, commitment=current.commitment)
         return AnswerText(question.id, text, "stop", signature=sign(self.key, signed))
 
 
 @asynccontextmanager
 async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[CrowdNode]]:
     """Connect a node for each token and say hello."""
-    gate = asyncio.Semaphore(_AT_ONCE)
+    gate = asyncio.Semaphore(_MAX_CONNECTING)
     members = await asyncio.gather(*(_join(url, t, i, gate) for i, t in enumerate(tokens)))
     try:
         yield members
@@ -109,7 +111,7 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> C
             arm="swarm" if number % 2 else "isolated",
             key=public_key_of(member.key),
         )
-        welcome = await member.ask(hello)
+        welcome = await member.request(hello)
         assert isinstance(welcome, Welcome), welcome
         member.name = welcome.node
         return member
@@ -118,14 +120,14 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> C
 async def await_opening(member: CrowdNode, number: int) -> None:
     """Wait until a node hears that the round is open."""
     while True:
-        heard = decode_from_server(await member.connection.recv())
-        told = heard.round if isinstance(heard, RoundState) else None
-        if told is not None and (told.number, told.phase) == (number, "open"):
+        reply = decode_from_server(await member.connection.recv())
+        current = reply.round if isinstance(reply, RoundState) else None
+        if current is not None and (current.number, current.phase) == (number, "open"):
             return
 
 
 @dataclass(frozen=True)
-class HandIn:
+class RoundTimes:
     """How long it took until the last node had its questions, and its receipt, in seconds."""
 
     offering_s: float
@@ -133,14 +135,14 @@ class HandIn:
     accepted: int
 
 
-async def sit_round(members: Sequence[CrowdNode], number: int) -> HandIn:
-    """Let all nodes take their seats at once, then hand in at once."""
+async def answer_round(members: Sequence[CrowdNode], number: int) -> RoundTimes:
+    """Let all nodes take their seats at once, then submit at once."""
     start = time.perf_counter()
-    await asyncio.gather(*(member.take_questions(number) for member in members))
+    await asyncio.gather(*(member.request_questions(number) for member in members))
     seated = time.perf_counter()
     for member in members:
         member.answer_all()
     written = time.perf_counter()
-    accepted = await asyncio.gather(*(member.hand_in(number) for member in members))
+    accepted = await asyncio.gather(*(member.submit(number) for member in members))
     done = time.perf_counter()
-    return HandIn(seated - start, done - written, sum(accepted))
+    return RoundTimes(seated - start, done - written, sum(accepted))

@@ -26,8 +26,8 @@ from bench.report import write_results
 from bench.site import running_site
 from swarm_web.local.probes import HOST
 
-_LOOK_EVERY_S = 5.0
-_ANSWERS_WITHIN_S = 30.0
+_POLL_S = 5.0
+_REQUEST_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def watch_demo(*, nodes: int, minutes: float) -> Demo:
             scores = _read_scores(site.port)
             if is_ahead(scores):
                 return Demo(spent, scores)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         return Demo(None, _read_scores(site.port))
 
 
 def _read_scores(port: int) -> list[SharingScore]:
     with urllib.request.urlopen(
-        f"http://{HOST}:{port}/api/v1/leaderboard?window=season", timeout=_ANSWERS_WITHIN_S
+        f"http://{HOST}:{port}/api/v1/leaderboard?window=season", timeout=_REQUEST_TIMEOUT_S
     ) as answer:
         return [_read_row(row) for row in json.load(answer)["items"]]
 

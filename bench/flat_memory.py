@@ -36,9 +36,9 @@ class WatchingView(NodeView):
     every: int
     readings: dict[int, int]
 
-    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
+    def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
         """Read the memory in bytes where it is due."""
-        super().note_step(report, totals)
+        super().show_step(report, totals)
         if report.step % self.every == 0:
             self.readings[report.step] = psutil.Process().memory_info().rss
 

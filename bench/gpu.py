@@ -36,8 +36,8 @@ from bench.report import print_targets, write_results
 MINUTES = 8.0
 NO_GPU = 3
 # A section that hangs must leave time for the others.
-_LONGEST_SHARE = 0.3
-_LOOK = "the device"
+_MAX_SHARE = 0.3
+_DEVICE_SECTION = "the device"
 # float32 means float32, whatever a container's environment says.
 _FLOAT32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
 # What a launcher leaves in the environment makes trl wait for other processes.
@@ -65,7 +65,7 @@ class Options:
         return not (self.is_dry or self.only)
 
     @property
-    def mark(self) -> str:
+    def title_suffix(self) -> str:
         """What every table says of a dry run."""
         return " (dry run)" if self.is_dry else ""
 
@@ -82,11 +82,11 @@ def main(arguments: list[str]) -> int:
         choices=[measurement.name for measurement in MEASUREMENTS],
         help="one measurement, or several by several --only; then nothing is written",
     )
-    told = parser.parse_args(arguments)
-    options = Options(told.dry_run, told.minutes * 60, tuple(told.only))
-    _settle_environment(options)
+    parsed = parser.parse_args(arguments)
+    options = Options(parsed.dry_run, parsed.minutes * 60, tuple(parsed.only))
+    _set_environment(options)
     if not (options.is_dry or is_gpu_there()):
-        _say_no_gpu()
+        _report_missing_gpu()
         return NO_GPU
     return measure(options)
 
@@ -95,19 +95,21 @@ def measure(options: Options) -> int:
     """Measure, print and write; 1 if a section failed or a promise was missed."""
     begin = time.monotonic()
     run = partial(
-        run_sections, until=begin + options.seconds, longest_s=options.seconds * _LONGEST_SHARE
+        run_sections, until=begin + options.seconds, longest_s=options.seconds * _MAX_SHARE
     )
-    looked = run([Section(_LOOK, "bench.gpu_device:look_at", {"device": options.device})])
-    if looked.failed:
+    inspected = run(
+        [Section(_DEVICE_SECTION, "bench.gpu_device:inspect_device", {"device": options.device})]
+    )
+    if inspected.failed:
         return 1
-    device: Device = looked.results[_LOOK]
+    device: Device = inspected.results[_DEVICE_SECTION]
     _describe(device)
     with tempfile.TemporaryDirectory() as folder:
         sections = _choose(options, device, Path(folder))
         outcome = run(sections)
     figures = {PRODUCT.figure: device.product_error, **name_figures(sections, outcome)}
     kept = _report(options, device, figures, outcome)
-    _say(f"{time.monotonic() - begin:.0f} s in all")
+    _print(f"{time.monotonic() - begin:.0f} s in all")
     return 0 if (kept or options.is_dry) and not outcome.failed else 1
 
 
@@ -127,17 +129,17 @@ def _report(
     options: Options, device: Device, figures: dict[str, float], outcome: SectionResults
 ) -> bool:
     """Print the figures and write them, unless it was a dry run; tell whether promises are kept."""
-    print_figures(figures, title=f"{device.words}{options.mark}")
-    kept = print_targets(figures, targets(figures), title=f"Promised figures{options.mark}")
+    print_figures(figures, title=f"{device.description}{options.title_suffix}")
+    kept = print_targets(figures, targets(figures), title=f"Promised figures{options.title_suffix}")
     for name, why in outcome.failed.items():
-        _say(f"FAILED {name}: {why}")
+        _print(f"FAILED {name}: {why}")
     if options.is_dry:
-        _say("A dry run: nothing of this is about a GPU, and nothing is written.")
+        _print("A dry run: nothing of this is about a GPU, and nothing is written.")
     if options.is_written:
         # A reader must know why figures are not there.
         missing = {"failed": outcome.failed} if outcome.failed else {}
-        path = write_results("gpu", {**figures, **missing}, accelerator=device.words)
-        _say(f"written to {path}")
+        path = write_results("gpu", {**figures, **missing}, accelerator=device.description)
+        _print(f"written to {path}")
     return kept
 
 
@@ -150,7 +152,7 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
     }
 
 
-def _settle_environment(options: Options) -> None:
+def _set_environment(options: Options) -> None:
     """Let every process use one GPU, alone, in float32, and load nothing."""
     os.environ |= QUIET | _FLOAT32
     if options.is_dry:  # for tiny models several threads only wait for each other
@@ -163,29 +165,29 @@ def _settle_environment(options: Options) -> None:
 
 
 def _describe(device: Device) -> None:
-    _say(f"{device.words}. TF32 is off, nothing is compiled, no CUDA graphs, no vLLM.")
+    _print(f"{device.description}. TF32 is off, nothing is compiled, no CUDA graphs, no vLLM.")
     if not device.has_bf16:
-        _say("It has no bfloat16: that is left out, and the large size is measured in float32.")
+        _print("It has no bfloat16: that is left out, and the large size is measured in float32.")
     if device.held_bytes > _MUCH_HELD_BYTES:
-        _say(
+        _print(
             f"Others hold {device.held_bytes / 1e9:.1f} GB of its memory, and may slow it: end "
             "them (nvidia-smi lists them), or choose another GPU by CUDA_VISIBLE_DEVICES."
         )
 
 
-def _say_no_gpu() -> None:
-    """Say that there is none, what helps, and what would be measured."""
-    _say(f"No GPU was found. {why_no_gpu()}")
-    _say("What would be measured, at two sizes (hidden 128 × 4 layers, Qwen2.5-0.5B's shape):")
+def _report_missing_gpu() -> None:
+    """Print that there is none, what helps, and what would be measured."""
+    _print(f"No GPU was found. {why_no_gpu()}")
+    _print("What would be measured, at two sizes (hidden 128 × 4 layers, Qwen2.5-0.5B's shape):")
     for measurement in MEASUREMENTS:
-        _say(f"- {measurement.name}: {measurement.words}")
-    _say(
+        _print(f"- {measurement.name}: {measurement.label}")
+    _print(
         "`python -m bench.gpu --dry-run` does all of it on the CPU, in a minute, with tiny models."
     )
 
 
-def _say(words: str) -> None:
-    Console().print(words, highlight=False, markup=False)
+def _print(text: str) -> None:
+    Console().print(text, highlight=False, markup=False)
 
 
 if __name__ == "__main__":

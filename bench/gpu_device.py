@@ -19,7 +19,7 @@ class Device:
     TF32 is on.
     """
 
-    words: str
+    description: str
     has_bf16: bool
     held_bytes: int
     product_error: float
@@ -45,7 +45,7 @@ def why_no_gpu() -> str:
     )
 
 
-def look_at(device: str) -> Device:
+def inspect_device(device: str) -> Device:
     """Describe the device and multiply two matrices on it."""
     if device == "cpu":
         return Device("the CPU instead of a GPU", True, 0, _product_error(device))
@@ -53,7 +53,7 @@ def look_at(device: str) -> Device:
     properties = torch.cuda.get_device_properties(0)
     runtime = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
     return Device(
-        words=f"{properties.name}, {total / 2**30:.0f} GB, {runtime}, {_libraries()}",
+        description=f"{properties.name}, {total / 2**30:.0f} GB, {runtime}, {_libraries()}",
         has_bf16=torch.cuda.is_bf16_supported(including_emulation=False),
         held_bytes=max(0, total - free - _CONTEXT_BYTES),
         product_error=_product_error(device),

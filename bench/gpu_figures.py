@@ -18,10 +18,10 @@ _CAPTION = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of each size, in words, and the most that it may be."""
+    """A figure of each size, its label, and the maximum that it may have."""
 
     name: str
-    words: str
+    label: str
     unit: str = ""
     at_most: float | None = None
 
@@ -54,8 +54,8 @@ FIGURES = (
     Figure("generated_tokens_per_s", "tokens generated", "1/s"),
     Figure("trained_tokens_per_s", "tokens trained on, of the update's time", "1/s"),
     Figure("memory_gb", "our peak memory, tensors", "GB"),
-    Figure("update_room", "share of micro_batch_tokens that fitted"),
-    Figure("sampling_room", "share of a batch of samples that fitted"),
+    Figure("update_budget", "share of micro_batch_tokens that fitted"),
+    Figure("sampling_budget", "share of a batch of samples that fitted"),
     Figure("step_by_turns_s", "our step, by turns with trl", "s"),
     Figure("trl_step_s", "trl's step", "s"),
     Figure("floor_s", "floor: all matrix products", "s"),
@@ -68,7 +68,7 @@ PRODUCT = Target("float32_product_error", "a product in float32 (TF32 is off): e
 def targets(figures: Mapping[str, object]) -> list[Target]:
     """Return the promises about the figures that there are."""
     of_sizes = (
-        Target(f"{figure.name}_{size}", f"{figure.words}, {size}", figure.unit, figure.at_most)
+        Target(f"{figure.name}_{size}", f"{figure.label}, {size}", figure.unit, figure.at_most)
         for figure in FIGURES
         if figure.at_most is not None
         for size in SIZES
@@ -85,7 +85,7 @@ def print_figures(figures: Mapping[str, float], *, title: str) -> None:
     for figure in FIGURES:
         values = [figures.get(f"{figure.name}_{size}") for size in SIZES]
         if any(value is not None for value in values):
-            table.add_row(figure.words, *_shown(values), figure.unit)
+            table.add_row(figure.label, *_shown(values), figure.unit)
     Console(width=110).print(table)
 
 

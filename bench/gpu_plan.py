@@ -33,11 +33,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is measured of each size, and in which words."""
+    """What is measured of each size, with a label."""
 
     name: str
     run: str
-    words: str
+    label: str
 
 
 EQUALITY = Measurement(

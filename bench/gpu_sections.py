@@ -11,10 +11,15 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from bench.apart import Apart, ApartError, apart, await_word
 from bench.gpu_plan import Section
+from bench.isolated_process import (
+    IsolatedProcess,
+    IsolatedProcessError,
+    isolated_process,
+    receive_message,
+)
 
-_STARTS_WITHIN_S = 120.0
+_START_TIMEOUT_S = 120.0
 
 
 @dataclass
@@ -33,12 +38,12 @@ def run_sections(sections: Iterable[Section], *, until: float, longest_s: float)
     outcome, left = SectionResults(), list(sections)
     while left and time.monotonic() < until:
         try:
-            with apart("bench.gpu_sections:serve") as process:
-                process.receive(within_s=_STARTS_WITHIN_S)
+            with isolated_process("bench.gpu_sections:serve") as process:
+                process.receive(within_s=_START_TIMEOUT_S)
                 while left and (rest_s := until - time.monotonic()) > 0:
                     result = _run(left[0], process, within_s=min(longest_s, rest_s))
                     outcome.results[left.pop(0).name] = result
-        except ApartError as problem:
+        except IsolatedProcessError as problem:
             outcome.failed[left.pop(0).name] = str(problem)
             Console().print(f"    failed: {problem}", style="red", highlight=False)
     outcome.failed |= {section.name: "the time was over before it" for section in left}
@@ -46,16 +51,16 @@ def run_sections(sections: Iterable[Section], *, until: float, longest_s: float)
 
 
 def serve(connection: Connection) -> None:
-    """Run the sections that come, in the process apart, and return what they measured."""
+    """Run the sections that come, in the isolated process, and return what they measured."""
     connection.send("ready")
-    while isinstance(section := await_word(connection), Section):
+    while isinstance(section := receive_message(connection), Section):
         module, function = section.run.split(":")
         connection.send(getattr(import_module(module), function)(**section.arguments))
         gc.collect()
         torch.cuda.empty_cache()  # the next section measures its own memory
 
 
-def _run(section: Section, process: Apart, *, within_s: float) -> Any:
+def _run(section: Section, process: IsolatedProcess, *, within_s: float) -> Any:
     Console().print(f"==> {section.name}", highlight=False)
     start = time.monotonic()
     process.send(section)

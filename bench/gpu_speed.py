@@ -13,7 +13,7 @@ from bench.node_work import LenientVerifier
 from node_client.model.policy import Policy
 
 # A GPU is hardly slowed by what others do with the processor: all turns count.
-_MOST_FOREIGN = 1.0
+_MAX_FOREIGN_SHARE = 1.0
 _UPDATE = ("forward", "backward", "optimizer")
 
 
@@ -26,7 +26,7 @@ def make_model(size: Size, folder: Path) -> dict[str, float]:
 def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
     """Return what our step takes by itself.
 
-    A room below 1 tells that memory was short, so that less went through the model at once.
+    A budget below 1 means that memory was short, so that less went through the model at once.
     """
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -44,14 +44,14 @@ def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
         "generated_tokens_per_s": tokens / parts["generate"],
         "trained_tokens_per_s": tokens / sum(parts[part] for part in _UPDATE),
         "memory_gb": turns[-1].peak_bytes / 1e9,
-        "update_room": policy.room.share,
-        "sampling_room": policy.sampling_room.share,
+        "update_budget": policy.update_budget.share,
+        "sampling_budget": policy.sampling_budget.share,
     }
 
 
 def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
     """Return both trainers' steps, made by turns. Raises ApartError, which names the trainer."""
-    found = compare(size, model=model, device=device, most_foreign=_MOST_FOREIGN)
+    found = compare(size, model=model, device=device, max_foreign_share=_MAX_FOREIGN_SHARE)
     return {
         "step_ratio_vs_trl": found.step_ratio,
         "memory_ratio_vs_trl": found.memory_ratio,

@@ -157,16 +157,16 @@ def _make_quizzes(verifier: Verifier, *, questions: int, answers_each: int) -> l
         ).spec
         dataset = open_dataset(spec.dataset, spec.config, seed=spec.seed)
         entry = dict(dataset[spec.index])
-        chance = random.Random(place)
-        texts = [_make_text(entry["answer"], chance) for _ in range(answers_each)]
+        rng = random.Random(place)
+        texts = [_make_text(entry["answer"], rng) for _ in range(answers_each)]
         quizzes.append(Quiz(spec, texts, dataset, entry))
     return quizzes
 
 
-def _make_text(right: str, chance: random.Random) -> str:
+def _make_text(right: str, rng: random.Random) -> str:
     """Return a completion as small models write them: some reasoning, then an answer or none."""
-    thoughts = " ".join(chance.choices(_THOUGHTS, k=chance.randrange(9)))
-    kind = chance.random()
+    thoughts = " ".join(rng.choices(_THOUGHTS, k=rng.randrange(9)))
+    kind = rng.random()
     if kind < 0.1:
         return thoughts
     if kind < 0.5:
@@ -174,5 +174,5 @@ def _make_text(right: str, chance: random.Random) -> str:
     elif kind < 0.6:
         answer = f"The answer is {right}."
     else:
-        answer = "".join(chance.sample(right, len(right))) + chance.choice(["", "1", "0"])
+        answer = "".join(rng.sample(right, len(right))) + rng.choice(["", "1", "0"])
     return f"{thoughts} <answer>{answer}</answer>"

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.stats import t
 
 SPAN_S = 600.0
-MOST_SHARE = 0.02
-MOST_BYTES = 2_000_000
+MAX_SHARE = 0.02
+MAX_BYTES = 2_000_000
 WARM_UP = 1 / 3
-_LEAST_READINGS = 5
+_MIN_READINGS = 5
 # With more than this a few readings would say nothing at all.
-_MOST_CORRELATION = 0.9
+_MAX_CORRELATION = 0.9
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Growth:
     @property
     def is_flat(self) -> bool:
         """Whether no growth worth speaking of is compatible with the readings."""
-        return self.high < max(MOST_SHARE * self.at_end, MOST_BYTES)
+        return self.high < max(MAX_SHARE * self.at_end, MAX_BYTES)
 
 
 def fit_growth(seconds: Sequence[float], sizes: Sequence[float]) -> Growth:
     """Fit readings of memory in bytes at these times. Raises ValueError for too few."""
     skipped = int(len(seconds) * WARM_UP)
     times, values = np.asarray(seconds[skipped:], float), np.asarray(sizes[skipped:], float)
-    if len(times) < _LEAST_READINGS:
-        raise ValueError(f"{len(times)} readings after the first third; take {_LEAST_READINGS}")
+    if len(times) < _MIN_READINGS:
+        raise ValueError(f"{len(times)} readings after the first third; take {_MIN_READINGS}")
     slope, intercept = np.polyfit(times, values, deg=1)
     residuals = values - (intercept + slope * times)
     effective = max(3.0, len(times) * _share_of_independent(residuals))
@@ -66,5 +66,5 @@ def _share_of_independent(residuals: np.ndarray) -> float:
     if total == 0:
         return 1.0
     correlation = float(residuals[1:] @ residuals[:-1]) / total
-    bounded = min(max(correlation, 0.0), _MOST_CORRELATION)
+    bounded = min(max(correlation, 0.0), _MAX_CORRELATION)
     return (1 - bounded) / (1 + bounded)

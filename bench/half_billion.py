@@ -33,13 +33,13 @@ MEMORY_BYTES = 24 * 2**30
 ResultT = TypeVar("ResultT")
 
 
-class Diary:
+class StepLog:
     """What was done, with the seconds it took and the peak memory after it, written as it comes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def do(self, what: str, job: Callable[[], ResultT]) -> ResultT:
+    def measure(self, what: str, job: Callable[[], ResultT]) -> ResultT:
         """Do something and write down what it took."""
         start = time.perf_counter()
         result = job()
@@ -51,27 +51,27 @@ class Diary:
 
 def train(folder: Path, config: TrainConfig) -> None:
     """Load, make a step, save, make another; leave what its weights came to."""
-    diary = Diary(folder / "diary.jsonl")
-    policy = diary.do("load the model", lambda: Policy.load(str(folder / "model"), device="cpu"))
+    log = StepLog(folder / "log.jsonl")
+    policy = log.measure("load the model", lambda: Policy.load(str(folder / "model"), device="cpu"))
     with LenientVerifier() as verifier:
         trainer = make_trainer(LARGE, policy=policy, verifier=verifier, config=config)
-        diary.do("the first step", trainer.step)
-        diary.do(
+        log.measure("the first step", trainer.step)
+        log.measure(
             "save a checkpoint",
             lambda: checkpoint.save(folder / "checkpoints", trainer),
         )
-        diary.do("the second step", trainer.step)
+        log.measure("the second step", trainer.step)
         torch.save(_fingerprint(trainer), folder / "went-on.pt")
 
 
 def resume(folder: Path, config: TrainConfig) -> None:
     """Go on from the checkpoint in a new process, and compare with the run that went on."""
-    diary = Diary(folder / "diary.jsonl")
+    log = StepLog(folder / "log.jsonl")
     policy = Policy.load(str(folder / "model"), device="cpu")
     with LenientVerifier() as verifier:
         trainer = make_trainer(LARGE, policy=policy, verifier=verifier, config=config)
-        diary.do("resume", lambda: checkpoint.resume(folder / "checkpoints", trainer))
-        diary.do("the second step again", trainer.step)
+        log.measure("resume", lambda: checkpoint.resume(folder / "checkpoints", trainer))
+        log.measure("the second step again", trainer.step)
         expected = torch.load(folder / "went-on.pt")
         pairs = zip(_fingerprint(trainer), expected, strict=True)
         if not all(torch.equal(here, there) for here, there in pairs):
@@ -86,11 +86,11 @@ def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
 
 
 def report(folder: Path) -> int:
-    """Print the diary; 1 if the memory was not enough."""
+    """Print the log; 1 if the memory was not enough."""
     table = Table(title="Qwen2.5-0.5B's shape, random weights")
     for heading in ("", "seconds", "peak memory, GB"):
         table.add_column(heading, justify="right" if heading else "left")
-    entries = [json.loads(line) for line in (folder / "diary.jsonl").read_text().splitlines()]
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     for entry in entries:
         table.add_row(entry["what"], f"{entry['s']:.1f}", f"{entry['bytes'] / 1e9:.2f}")
     Console().print(table)
@@ -106,8 +106,8 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build_model(LARGE, folder / "model")
-        for life in (train, resume):
-            process = get_context("spawn").Process(target=life, args=(folder, config))
+        for part in (train, resume):
+            process = get_context("spawn").Process(target=part, args=(folder, config))
             process.start()
             process.join()
             if process.exitcode:

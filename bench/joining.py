@@ -31,7 +31,7 @@ from swarm_web.dashboard.operations.package_index import read_wheel
 from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
 from swarm_web.local.probes import HOST, answers_ok
 
-_OFFERED_WITHIN_S = 120.0
+_OFFER_TIMEOUT_S = 120.0
 
 LINES = [f"{build}-{tool}" for build in BUILDS for tool in TOOLS]
 
@@ -73,7 +73,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 def await_wheel(site: RunningSite) -> None:
     """Wait until the site offers the client, which comes last. Raises TimeoutError."""
-    deadline = time.monotonic() + _OFFERED_WITHIN_S
+    deadline = time.monotonic() + _OFFER_TIMEOUT_S
     while not answers_ok(site.port, "/simple/swarm-node/"):
         if time.monotonic() > deadline:
             raise TimeoutError("the site offers no client")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
 
-from bench.crowd import HandIn, await_opening, connected_crowd, sit_round
+from bench.crowd import RoundTimes, answer_round, await_opening, connected_crowd
 from bench.grading import measure_grading
 from bench.history import measure_refresh
 from judge.models import Counted, Round, Score, Season, Window
@@ -24,7 +24,7 @@ from swarm_web.nodes.services import hash_token
 NODES = 1_000
 QUESTIONS = 16
 _POLL_S = 0.02
-_CLOSES_WITHIN_S = 120.0
+_CLOSE_TIMEOUT_S = 120.0
 
 
 def measure_judge(socket: str) -> dict[str, float]:
@@ -50,13 +50,13 @@ def measure_round(socket: str) -> dict[str, float]:
     start_season(season, now=timezone.now())
     tokens = _register(NODES)
     with Verifier() as verifier:
-        handed_in, close_s = asyncio.run(_run_round(socket, season, tokens, verifier))
+        times, close_s = asyncio.run(_run_round(socket, season, tokens, verifier))
     figures = {
         "close_seconds_1000x16": close_s,
-        "answers_per_s": handed_in.accepted / handed_in.receiving_s,
-        "seats_per_s": NODES / handed_in.offering_s,
+        "answers_per_s": times.accepted / times.receiving_s,
+        "seats_per_s": NODES / times.offering_s,
     }
-    _print_round(handed_in, close_s)
+    _print_round(times, close_s)
     return figures
 
 
@@ -71,14 +71,14 @@ def _register(count: int) -> list[str]:
 
 async def _run_round(
     socket: str, season: Season, tokens: list[str], verifier: Verifier
-) -> tuple[HandIn, float]:
+) -> tuple[RoundTimes, float]:
     async with connected_crowd(socket, tokens) as members:
         judge_round = await sync_to_async(_schedule)(season, verifier)
         await await_opening(members[0], judge_round.number)
-        handed_in = await sit_round(members, judge_round.number)
+        times = await answer_round(members, judge_round.number)
         start = time.perf_counter()
         await sync_to_async(_await_ranking)(judge_round)
-        return handed_in, time.perf_counter() - start
+        return times, time.perf_counter() - start
 
 
 def _schedule(season: Season, verifier: Verifier) -> Round:
@@ -91,7 +91,7 @@ def _await_ranking(judge_round: Round) -> None:
     counted = Counted.objects.filter(
         round=judge_round, window=Window.SEASON, round__phase=Round.Phase.CLOSED
     )
-    deadline = time.monotonic() + _CLOSES_WITHIN_S
+    deadline = time.monotonic() + _CLOSE_TIMEOUT_S
     while not counted.exists():
         if time.monotonic() > deadline:
             raise TimeoutError(f"round {judge_round.number} was not closed and ranked in time")
@@ -100,14 +100,14 @@ def _await_ranking(judge_round: Round) -> None:
     assert scored.count() == NODES, f"{scored.count()} of {NODES} nodes were scored in full"
 
 
-def _print_round(handed_in: HandIn, close_s: float) -> None:
+def _print_round(times: RoundTimes, close_s: float) -> None:
     table = Table(title=f"A round of {NODES:,} nodes × {QUESTIONS} questions, all at once")
     for heading in ("step", "seconds", "per second"):
         table.add_column(heading, justify="left" if heading == "step" else "right")
     for step, seconds, count in (
-        ("questions offered", handed_in.offering_s, NODES),
-        ("answers stored and acknowledged", handed_in.receiving_s, handed_in.accepted),
-        ("graded, closed and ranked", close_s, handed_in.accepted),
+        ("questions offered", times.offering_s, NODES),
+        ("answers stored and acknowledged", times.receiving_s, times.accepted),
+        ("graded, closed and ranked", close_s, times.accepted),
     ):
         table.add_row(step, f"{seconds:.2f}", f"{count / seconds:,.0f}")
     Console().print(table)

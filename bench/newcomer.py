@@ -22,9 +22,9 @@ _TOOLS = ("uv", "pipx")
 _CACHES = ("cache/uv", "cache/pip", "cache/pipx")
 _KEPT = re.compile(r"LANG|PIP_CERT|(SSL|REQUESTS|CURL)_.*|.*_PROXY")
 _NAMED = re.compile(r"This node is (\S+)\.")
-_LOOK_EVERY_S = 0.25
-_ANSWERS_WITHIN_S = 30.0
-_SCORED_WITHIN_S = 600.0
+_POLL_S = 0.25
+_REQUEST_TIMEOUT_S = 30.0
+_SCORE_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Installation:
 
 
 @dataclass(frozen=True)
-class Joining:
+class JoinTimes:
     """Seconds from `join` to the first rollout that the site took, and to the first score."""
 
     shared_after_s: float
@@ -68,7 +68,7 @@ class Newcomer:
 
     def read_line(self, name: str) -> str:
         """Copy a line from the Join page."""
-        with urllib.request.urlopen(f"{self.site}/join/", timeout=_ANSWERS_WITHIN_S) as answer:
+        with urllib.request.urlopen(f"{self.site}/join/", timeout=_REQUEST_TIMEOUT_S) as answer:
             page = answer.read().decode()
         found = re.search(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
         if found is None:
@@ -94,7 +94,7 @@ class Newcomer:
         caches = measure(self.home / "cache")
         return Installation(proxy.received, disk, caches, seconds)
 
-    def join(self) -> Joining:
+    def join(self) -> JoinTimes:
         """Run the page's line that joins without an account until the node has a score."""
         line = self.read_line("join-anonymous")
         began = time.monotonic()
@@ -106,12 +106,12 @@ class Newcomer:
                 stderr=subprocess.STDOUT,
             )
             try:
-                shared = self._await(lambda row: row["published"] > 0, client)
-                scored = self._await(lambda row: row["score"] is not None, client)
+                shared = self._wait_until(lambda row: row["published"] > 0, client)
+                scored = self._wait_until(lambda row: row["score"] is not None, client)
             finally:
                 client.send_signal(signal.SIGINT)
                 client.wait(timeout=60)
-        return Joining(shared - began, scored - began)
+        return JoinTimes(shared - began, scored - began)
 
     @property
     def _log(self) -> Path:
@@ -123,20 +123,20 @@ class Newcomer:
         if named is None:
             return None
         url = f"{self.site}/api/v1/nodes/{named[1]}"
-        with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN_S) as answer:
+        with urllib.request.urlopen(url, timeout=_REQUEST_TIMEOUT_S) as answer:
             figures: dict[str, Any] = json.load(answer)
         return figures
 
-    def _await(
-        self, is_so: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
+    def _wait_until(
+        self, condition: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
     ) -> float:
         """Return when the site's figures of the node first said so."""
-        deadline = time.monotonic() + _SCORED_WITHIN_S
+        deadline = time.monotonic() + _SCORE_TIMEOUT_S
         while time.monotonic() < deadline and client.poll() is None:
             figures = self._read_figures()
-            if figures is not None and is_so(figures):
+            if figures is not None and condition(figures):
                 return time.monotonic()
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         raise TimeoutError(self._log.read_text())
 
 

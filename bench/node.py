@@ -52,7 +52,7 @@ def compare_on_cpu(size: Size) -> TrainerComparison:
     """Compare both trainers, in quiet turns alone, on a model with random weights."""
     with tempfile.TemporaryDirectory() as folder:
         model = build_model(size, Path(folder) / "model")
-        return compare(size, model=model, device="cpu", most_foreign=QUIET_SHARE)
+        return compare(size, model=model, device="cpu", max_foreign_share=QUIET_SHARE)
 
 
 if __name__ == "__main__":

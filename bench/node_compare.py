@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.node_floor import floor_seconds
-from bench.node_pace import Contestant, Turn, contestant
+from bench.node_pace import TrainerProcess, Turn, trainer_process
 from bench.node_sizes import PATIENCE, Size
 from bench.report import Target
 
@@ -39,17 +39,17 @@ class TrainerComparison:
         return self.ours_bytes / self.trl_bytes
 
 
-def compare(size: Size, *, model: Path, device: str, most_foreign: float) -> TrainerComparison:
+def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -> TrainerComparison:
     """Let both trainers make steps by turns, each in its own process, and compare them.
 
-    A turn counts when other processes had at most `most_foreign` of the machine meanwhile. Raises
-    ApartError, or RuntimeError when the machine was never so quiet.
+    A turn counts when other processes had at most `max_foreign_share` of the machine meanwhile.
+    Raises ApartError, or RuntimeError when the machine was never so quiet.
     """
     with (
-        contestant("bench.node_trl:run_trl", size, model, device) as trl,
-        contestant("bench.node_ours:run_ours", size, model, device) as ours,
+        trainer_process("bench.node_trl:run_trl", size, model, device) as trl,
+        trainer_process("bench.node_ours:run_ours", size, model, device) as ours,
     ):
-        theirs, mine = _take_turns(size, trl, ours, most_foreign=most_foreign)
+        theirs, mine = _take_turns(size, trl, ours, max_foreign_share=max_foreign_share)
     if not theirs or not mine:
         raise RuntimeError("other processes kept the machine busy: try again when it is quiet")
     return TrainerComparison(
@@ -75,7 +75,7 @@ def ratio_targets(sizes: Iterable[str]) -> list[Target]:
     ]
 
 
-def _take_turns(size: Size, *sides: Contestant, most_foreign: float) -> list[list[Turn]]:
+def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) -> list[list[Turn]]:
     """Return each side's quiet turns, until each has enough or patience ends."""
     for side in sides:
         side.await_ready()
@@ -85,7 +85,7 @@ def _take_turns(size: Size, *sides: Contestant, most_foreign: float) -> list[lis
     quiet: list[list[Turn]] = [[] for _ in sides]
     for _ in range(size.turns * PATIENCE):
         turns = [side.take_turn() for side in sides]
-        if all(turn.foreign_share <= most_foreign for turn in turns):
+        if all(turn.foreign_share <= max_foreign_share for turn in turns):
             for kept, turn in zip(quiet, turns, strict=True):
                 kept.append(turn)
         if len(quiet[0]) == size.turns:

@@ -4,7 +4,7 @@ from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from bench.node_pace import Turn, await_go, peak_memory
+from bench.node_pace import Turn, await_start, peak_memory
 from bench.node_sizes import Size
 from bench.node_work import KEY, LenientVerifier, bench_season
 from node_client.learning.timing import clock_of
@@ -25,7 +25,7 @@ def run_ours(connection: Connection, size: Size, model: Path, device: str) -> No
             config=bench_config(size),
         )
         connection.send("ready")
-        while await_go(connection):
+        while await_start(connection):
             connection.send(make_turn(trainer, size))
 
 

@@ -11,14 +11,19 @@ from typing import Any
 import psutil
 import torch
 
-from bench.apart import Apart, ApartError, apart, await_word
+from bench.isolated_process import (
+    IsolatedProcess,
+    IsolatedProcessError,
+    isolated_process,
+    receive_message,
+)
 from bench.node_sizes import Size
 
 # No downloads, no bars, no warnings of trl's about transformers.
 QUIET = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore::FutureWarning"}
 _CPU = torch.device("cpu")
-_STARTS_WITHIN_S = 120.0
-_TURN_WITHIN_S = 300.0
+_START_TIMEOUT_S = 120.0
+_TURN_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -37,40 +42,40 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class TrainerProcess:
     """A trainer's process; `run` is what runs in it."""
 
     run: str
-    process: Apart
+    process: IsolatedProcess
 
     def await_ready(self) -> None:
         """Wait until it can begin. Raises ApartError."""
-        self._receive(within_s=_STARTS_WITHIN_S)
+        self._receive(within_s=_START_TIMEOUT_S)
 
     def take_turn(self) -> Turn:
         """Let it make its steps and return how it went. Raises ApartError."""
         before = _Load.of(self.process)
         self.process.send("go")
-        turn: Turn = self._receive(within_s=_TURN_WITHIN_S)
+        turn: Turn = self._receive(within_s=_TURN_TIMEOUT_S)
         return replace(turn, foreign_share=_Load.of(self.process).foreign_since(before))
 
     def _receive(self, *, within_s: float) -> Any:
         try:
             return self.process.receive(within_s=within_s)
-        except ApartError as problem:
-            raise ApartError(f"{self.run}: {problem}") from problem
+        except IsolatedProcessError as problem:
+            raise IsolatedProcessError(f"{self.run}: {problem}") from problem
 
 
 @contextmanager
-def contestant(run: str, size: Size, model: Path, device: str) -> Iterator[Contestant]:
+def trainer_process(run: str, size: Size, model: Path, device: str) -> Iterator[TrainerProcess]:
     """Start a trainer, MODULE:FUNCTION, in its own process."""
-    with apart(run, size, model, device) as process:
-        yield Contestant(run, process)
+    with isolated_process(run, size, model, device) as process:
+        yield TrainerProcess(run, process)
 
 
-def await_go(connection: Connection) -> bool:
+def await_start(connection: Connection) -> bool:
     """Wait, in a trainer's process, until it may go on; False means that it shall end."""
-    return bool(await_word(connection) == "go")
+    return bool(receive_message(connection) == "go")
 
 
 def peak_memory(device: torch.device = _CPU) -> int:
@@ -87,19 +92,19 @@ class _Load:
     """Processor seconds so far: of everybody, and of a trainer with its verifier."""
 
     clock: float
-    everybody: float
+    all_processes: float
     own: float
 
     @classmethod
-    def of(cls, apart: Apart) -> "_Load":
+    def of(cls, isolated_process: IsolatedProcess) -> "_Load":
         times = psutil.cpu_times()
         idle = times.idle + times.iowait
-        process = psutil.Process(apart.pid)
+        process = psutil.Process(isolated_process.pid)
         family = [process, *process.children(recursive=True)]
         own = sum(sum(member.cpu_times()[:2]) for member in family)
         return cls(time.perf_counter(), sum(times[:8]) - idle, own)
 
     def foreign_since(self, before: "_Load") -> float:
         """Return the share of all cores that others used meanwhile."""
-        busy = (self.everybody - before.everybody) - (self.own - before.own)
+        busy = (self.all_processes - before.all_processes) - (self.own - before.own)
         return max(0.0, busy) / ((self.clock - before.clock) * (psutil.cpu_count() or 1))

@@ -31,7 +31,7 @@ class Size:
     warm_up_turns: int = 1
 
     @property
-    def most_turns(self) -> int:
+    def max_turns(self) -> int:
         """How many turns are made at most, in search of quiet ones."""
         return self.warm_up_turns + PATIENCE * self.turns
 

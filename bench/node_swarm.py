@@ -49,8 +49,8 @@ SAME_WORK = (
 )
 _NO_ROUNDS = "from judge.models import Season; Season.objects.update(cadence_seconds=0)"
 # A few minutes on a quiet machine; a busy one takes many times that.
-_DONE_WITHIN_S = 1800.0
-_LOOK_EVERY_S = 0.5
+_DONE_TIMEOUT_S = 1800.0
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Runner:
         self._first = len(self.steps()) - 1
         self._cpu_s = self._cpu()
 
-    def has_made(self, count: int) -> bool:
+    def has_completed(self, count: int) -> bool:
         """Tell whether it has made so many steps since `begin`, or since it was started."""
         return len(self.steps()) > self._first + count
 
@@ -142,7 +142,7 @@ def measure_swarm_overhead() -> dict[str, float]:
             _await_steps(nodes, STEPS)
             return _compare([node.pace() for node in joined], [node.pace() for node in alone])
         except RuntimeError as problem:
-            raise RuntimeError(f"{problem}; the nodes said:\n{_last_words(folder)}") from None
+            raise RuntimeError(f"{problem}; the nodes said:\n{_log_tail(folder)}") from None
 
 
 def _compare(joined: Sequence[StepPace], alone: Sequence[StepPace]) -> dict[str, float]:
@@ -199,11 +199,11 @@ def _running(arguments: Sequence[str], node: str, folder: Path, *, core: int) ->
 
 
 def _await_steps(nodes: Sequence[Runner], count: int) -> None:
-    give_up_at = time.monotonic() + _DONE_WITHIN_S
-    while not all(node.has_made(count) for node in nodes):
+    give_up_at = time.monotonic() + _DONE_TIMEOUT_S
+    while not all(node.has_completed(count) for node in nodes):
         if time.monotonic() > give_up_at:
-            raise RuntimeError(f"no {count} steps within {_DONE_WITHIN_S:g} s")
-        time.sleep(_LOOK_EVERY_S)
+            raise RuntimeError(f"no {count} steps within {_DONE_TIMEOUT_S:g} s")
+        time.sleep(_POLL_S)
 
 
 def _manage(site: RunningSite, command: tuple[str, ...]) -> None:
@@ -214,7 +214,7 @@ def _ended_at(step: dict[str, float | str]) -> float:
     return datetime.fromisoformat(str(step["time"])).timestamp()
 
 
-def _last_words(folder: Path) -> str:
+def _log_tail(folder: Path) -> str:
     return "\n".join(log.read_text()[-500:] for log in folder.glob("*.log"))
 
 

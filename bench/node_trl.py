@@ -16,7 +16,7 @@ from transformers import (
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from bench.node_pace import Turn, await_go, peak_memory
+from bench.node_pace import Turn, await_start, peak_memory
 from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier, draw_tasks
 from node_client.learning.timing import clock_of
@@ -57,7 +57,7 @@ class Paced(TrainerCallback):
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """Wait for a go where a turn begins."""
         if self._done % self._size.steps_per_turn == 0:
-            if not await_go(self._connection):
+            if not await_start(self._connection):
                 raise SystemExit  # the comparison is over
             self._start = self._clock()
 
@@ -80,7 +80,7 @@ def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
         optim="adamw_torch_fused",
         gradient_checkpointing=False,
         bf16=size.precision == "bf16",
-        max_steps=size.most_turns * size.steps_per_turn,
+        max_steps=size.max_turns * size.steps_per_turn,
         shuffle_dataset=False,
         use_cpu=device == "cpu",
         report_to=[],

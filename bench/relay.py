@@ -24,12 +24,12 @@ import psutil
 from bench import relay_soak
 from bench.report import Target, print_targets, write_results
 from bench.site import RunningSite, running_site
-from bench.usage import Usage, await_started, find_processes, keep_to
+from bench.usage import Usage, await_started, find_processes, pin_to_core
 from swarm_web.local.probes import HOST, free_port
 
 # More than the hundred of a swarm, so that no node exceeds the site's message rate.
 NODES = 400
-RUDE_NODES = 60
+MISBEHAVING_NODES = 60
 # The first ones fill the pool, and start processes that a site starts only on demand, such as the
 # child that checks rollouts.
 WARM_UP_ROUNDS, NODE_ROUNDS = 4_000, 24_000
@@ -39,7 +39,7 @@ STORM_PACE, STORM_ROUNDS = 40, 1_200
 # A smaller number makes a faster run, but its figures are not those of the targets.
 SOCKETS = int(os.environ.get("SOCKETS", "10000"))
 SITE_CORE, LOAD_CORE = 0, 1
-_STARTS_WITHIN_S = 30.0
+_START_TIMEOUT_S = 30.0
 _OPEN_FILES = 20_000
 
 TARGETS = [
@@ -52,7 +52,7 @@ TARGETS = [
 
 
 @contextmanager
-def loading(
+def running_load(
     url: str, tokens: Path, *options: str, module: str = "bench.relay_load"
 ) -> Iterator["LoadProcess"]:
     """Start the load process, wait until its nodes are welcomed, and stop it after the block."""
@@ -101,9 +101,9 @@ class LoadProcess:
 
 def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
     """Return milliseconds of processor time per node-round, by part, and the load's figures."""
-    with loading(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
+    with running_load(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
         load.run()
-    with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
+    with running_load(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
         before = Usage.of(launcher)
         figures = load.run()
         seconds = Usage.of(launcher).since(before)
@@ -115,19 +115,19 @@ def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, A
     """Return the memory of idle sockets, their recovery time, and the effect on other nodes."""
     [web] = find_processes(site.launcher, "web")
     empty = web.memory_info().rss
-    with loading(site.socket, crowd) as load:
+    with running_load(site.socket, crowd) as load:
         grown = web.memory_info().rss - empty
         options = ("--node-rounds", str(STORM_ROUNDS), "--per-second", str(STORM_PACE))
-        with loading(site.socket, tokens, *options) as others:
+        with running_load(site.socket, tokens, *options) as others:
             others.begin()
             back = load.run()
-            felt = json.loads(others.read())
+            meanwhile = json.loads(others.read())
     return {
         "sockets": SOCKETS,
         "kb_per_socket": grown / SOCKETS / 1000,
         "storm_recovery_s": back["seconds"],
         "storm_failures": sum(back["failures"].values()),
-        "sample_p99_ms_in_storm": felt["p99_ms"],
+        "sample_p99_ms_in_storm": meanwhile["p99_ms"],
     }
 
 
@@ -160,25 +160,27 @@ def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
     with bare_relay(site, welcome) as (url, pid):
         [valkey] = find_processes(site.launcher, "valkey")
         watched = [psutil.Process(pid), valkey]
-        with loading(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
+        with running_load(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
             load.run()
-        with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
-            before = sum(map(_spent, watched))
+        with running_load(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
+            before = sum(map(_cpu_seconds, watched))
             figures = load.run()
-            return 1000 * (sum(map(_spent, watched)) - before) / float(figures["node_rounds"])
+            return 1000 * (sum(map(_cpu_seconds, watched)) - before) / float(figures["node_rounds"])
 
 
 def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
     """Return the load's figures at a constant rate."""
     rounds = max(NODES, int(per_second * PACED_S) // NODES * NODES)
     options = ("--node-rounds", str(rounds), "--per-second", str(per_second))
-    with loading(url, tokens, *options) as load:
+    with running_load(url, tokens, *options) as load:
         return load.run()
 
 
-def measure_among_rude(url: str, tokens: Path, rude: Path, *, per_second: float) -> dict[str, Any]:
+def measure_among_misbehaving(
+    url: str, tokens: Path, misbehaving: Path, *, per_second: float
+) -> dict[str, Any]:
     """Return the load's figures at a constant rate while misbehaving nodes are connected."""
-    with loading(url, rude, module="bench.relay_rude"):
+    with running_load(url, misbehaving, module="bench.relay_misbehaving"):
         return measure_pace(url, tokens, per_second=per_second)
 
 
@@ -196,12 +198,14 @@ def main() -> int:
         tokens = register(Path(folder) / "tokens", nodes=NODES)
         crowd = register(Path(folder) / "crowd", nodes=SOCKETS)
         await_started(site.launcher)
-        keep_to(SITE_CORE, site.launcher)
+        pin_to_core(SITE_CORE, site.launcher)
         cost, closed = measure_cost(site.socket, tokens, site.launcher)
         capacity = closed["node_rounds"] / closed["seconds"]
         paced = measure_pace(site.socket, tokens, per_second=capacity / 2)
-        rude = register(Path(folder) / "rude", nodes=RUDE_NODES)
-        harried = measure_among_rude(site.socket, tokens, rude, per_second=capacity / 2)
+        misbehaving = register(Path(folder) / "misbehaving", nodes=MISBEHAVING_NODES)
+        among_misbehaving = measure_among_misbehaving(
+            site.socket, tokens, misbehaving, per_second=capacity / 2
+        )
         bare = measure_bare(site, tokens, welcome)
         sockets = measure_sockets(site, crowd, tokens)
     total = sum(cost.values())
@@ -214,7 +218,7 @@ def main() -> int:
         "node_rounds_per_s": capacity,
         "sample_p99_ms_half_load": paced["p99_ms"],
         "sample_p50_ms_half_load": paced["p50_ms"],
-        "sample_p99_ms_among_rude": harried["p99_ms"],
+        "sample_p99_ms_among_rude": among_misbehaving["p99_ms"],
         **sockets,
     }
     print(json.dumps(figures, indent=1))  # noqa: T201 - a command's output
@@ -225,18 +229,18 @@ def main() -> int:
 
 def allow_files(count: int) -> None:
     """Raise the limit of open files of this process and its children, as far as allowed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if most == resource.RLIM_INFINITY else min(count, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard_limit == resource.RLIM_INFINITY else min(count, hard_limit)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard_limit))
 
 
-def _spent(process: psutil.Process) -> float:
+def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def _await_port(port: int) -> None:
-    deadline = time.monotonic() + _STARTS_WITHIN_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex((HOST, port)) == 0:

@@ -49,10 +49,10 @@ ROLLOUTS = 8
 COMPLETIONS = 8
 # About 3.3 kB of JSON per rollout, 27 kB per step.
 TEXT = "the answer of a small model that thinks step by step about what it was asked " * 5
-_AT_ONCE = 64
+_MAX_CONNECTING = 64
 # Nodes reconnect concurrently; with more than this, the listen backlog overflows.
-_STORM_AT_ONCE = 1000
-_RETRY_WITHIN_S = 5.0
+_MAX_RECONNECTING = 1000
+_MAX_RETRY_PAUSE_S = 5.0
 
 
 @dataclass
@@ -87,26 +87,26 @@ class LoadNode:
         # Only one node-round at a time, however slow the server is.
         self._turn = asyncio.Lock()
 
-    async def go_round(self, load: Load, *, step: int) -> None:
+    async def run_round(self, load: Load, *, step: int) -> None:
         """Run one node-round: publish rollouts, draw as many of others, report."""
         async with self._turn:
-            await self._go_round(load, step=step)
+            await self._run_round(load, step=step)
 
-    async def _go_round(self, load: Load, *, step: int) -> None:
-        published = await self._ask(
+    async def _run_round(self, load: Load, *, step: int) -> None:
+        published = await self._request(
             PublishRollouts(id=str(next(self._ids)), rollouts=self._make_rollouts(step))
         )
         assert isinstance(published, RolloutsPublished), published
         assert published.accepted == ROLLOUTS, published
-        asked = time.perf_counter()
-        sampled = await self._ask(RequestRollouts(id=str(next(self._ids)), count=ROLLOUTS))
-        load.latencies.append(1000 * (time.perf_counter() - asked))
+        requested_at = time.perf_counter()
+        sampled = await self._request(RequestRollouts(id=str(next(self._ids)), count=ROLLOUTS))
+        load.latencies.append(1000 * (time.perf_counter() - requested_at))
         assert isinstance(sampled, RolloutsSampled), sampled
         load.drawn += len(sampled.rollouts)
         self._external += len(sampled.rollouts)
         used = [RolloutName(each.node, each.rollout.id) for each in sampled.rollouts]
-        told = await self._ask(self._make_report(step, used))
-        assert isinstance(told, TrainingReported), told
+        reported = await self._request(self._make_report(step, used))
+        assert isinstance(reported, TrainingReported), reported
         load.node_rounds += 1
 
     def _make_rollouts(self, step: int) -> list[Rollout]:
@@ -147,26 +147,26 @@ class LoadNode:
             used=used,
         )
 
-    async def _ask(self, message: NodeMessage) -> ServerMessage:
+    async def _request(self, message: NodeMessage) -> ServerMessage:
         """Return the reply; resend a rate-limited message, as clients do."""
         while True:
-            heard = await self._send(message)
-            if not isinstance(heard, Refused) or heard.code != ErrorCode.RATE_LIMITED:
-                return heard
-            await asyncio.sleep(heard.retry_after or 0)
+            reply = await self._send(message)
+            if not isinstance(reply, Refused) or reply.code != ErrorCode.RATE_LIMITED:
+                return reply
+            await asyncio.sleep(reply.retry_after or 0)
 
     async def _send(self, message: NodeMessage) -> ServerMessage:
         await self.connection.send(encode(message))
-        while (heard := decode_from_server(await self.connection.recv())).reply_to != message.id:
+        while (reply := decode_from_server(await self.connection.recv())).reply_to != message.id:
             pass
-        return heard
+        return reply
 
     def abort(self) -> None:
         """Abort the connection without a closing handshake, as if a cable were cut."""
         self.connection.transport.abort()
 
 
-async def enter(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
+async def connect_node(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
     """Connect a node and send its hello."""
     async with gate:
         connection = await connect(
@@ -199,29 +199,29 @@ async def run_load(
     Without a rate, each node starts its next one when the last has ended. With a rate, node-rounds
     start at equal intervals, regardless of the server (an open loop).
     """
-    gate = asyncio.Semaphore(_AT_ONCE)
-    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
+    gate = asyncio.Semaphore(_MAX_CONNECTING)
+    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
     warm = Load()
-    await asyncio.gather(*(node.go_round(warm, step=1) for node in nodes))
+    await asyncio.gather(*(node.run_round(warm, step=1) for node in nodes))
     print("ready", flush=True)  # noqa: T201 - the parent reads it
     sys.stdin.readline()
     load = Load()
     steps = range(2, 2 + node_rounds // len(nodes))
     began = time.perf_counter()
     if per_second is None:
-        await asyncio.gather(*(_keep_going(node, load, steps) for node in nodes))
+        await asyncio.gather(*(_run_rounds(node, load, steps) for node in nodes))
     else:
-        await _keep_pace(nodes, load, steps, per_second)
+        await _run_rounds_at_rate(nodes, load, steps, per_second)
     load.seconds = time.perf_counter() - began
     print(json.dumps(load.describe()), flush=True)  # noqa: T201
 
 
-async def _keep_going(node: LoadNode, load: Load, steps: range) -> None:
+async def _run_rounds(node: LoadNode, load: Load, steps: range) -> None:
     for step in steps:
-        await node.go_round(load, step=step)
+        await node.run_round(load, step=step)
 
 
-async def _keep_pace(
+async def _run_rounds_at_rate(
     nodes: Sequence[LoadNode], load: Load, steps: range, per_second: float
 ) -> None:
     began = time.perf_counter()
@@ -229,7 +229,7 @@ async def _keep_pace(
     running: list[asyncio.Task[None]] = []
     for number, (step, node) in enumerate(turns):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
-        running.append(asyncio.create_task(node.go_round(load, step=step)))
+        running.append(asyncio.create_task(node.run_round(load, step=step)))
     await asyncio.gather(*running)
 
 
@@ -239,29 +239,29 @@ async def run_storm(url: str, tokens: Sequence[str]) -> None:
     Both times, print the seconds until all were welcomed, and the failed attempts.
     """
     nodes: list[LoadNode] = []
-    for at_once in (_AT_ONCE, _STORM_AT_ONCE):
+    for at_once in (_MAX_CONNECTING, _MAX_RECONNECTING):
         gate, failures = asyncio.Semaphore(at_once), Counter[str]()
         began = time.perf_counter()
         for node in nodes:
             node.abort()
         nodes = await asyncio.gather(
-            *(_return(url, t, i, gate, failures) for i, t in enumerate(tokens))
+            *(_reconnect(url, t, i, gate, failures) for i, t in enumerate(tokens))
         )
         seconds = time.perf_counter() - began
         print(json.dumps({"seconds": seconds, "failures": failures}), flush=True)  # noqa: T201
         await asyncio.to_thread(sys.stdin.readline)
 
 
-async def _return(
+async def _reconnect(
     url: str, token: str, number: int, gate: asyncio.Semaphore, failures: Counter[str]
 ) -> LoadNode:
     """Connect, and retry until it succeeds, as nodes do."""
     while True:
         try:
-            return await enter(url, token, number, gate)
+            return await connect_node(url, token, number, gate)
         except (OSError, WebSocketException) as problem:
             failures[str(problem)[:80]] += 1
-            await asyncio.sleep(random.uniform(0, _RETRY_WITHIN_S))
+            await asyncio.sleep(random.uniform(0, _MAX_RETRY_PAUSE_S))
 
 
 def main(argv: Sequence[str]) -> int:

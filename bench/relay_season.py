@@ -26,7 +26,7 @@ def prepare_season(folder: Path) -> Path:
     )
     start_season(season, now=timezone.now())
     welcome = folder / "welcome"
-    told = Welcome(
+    message = Welcome(
         reply_to="hello",
         protocol=PROTOCOL_VERSION,
         server="bare",
@@ -36,7 +36,7 @@ def prepare_season(folder: Path) -> Path:
         season=describe_season(season),
         round=None,
     )
-    welcome.write_text(encode(told))
+    welcome.write_text(encode(message))
     return welcome
 
 

@@ -29,21 +29,21 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.growth import Growth, fit_growth
-from bench.relay_load import Load, LoadNode, enter
+from bench.relay_load import Load, LoadNode, connect_node
 from bench.report import write_results
 from bench.site import RunningSite, running_site
-from bench.usage import find_processes, keep_to
+from bench.usage import find_processes, pin_to_core
 
 PARTS = ("web", "worker", "beat", "postgres", "valkey")
 NODES = 100
 SETTLE_MINUTES, MINUTES = 10.0, 10.0
 PER_SECOND = 20.0
-EVERY_S = 5.0
+READING_INTERVAL_S = 5.0
 # In one of this many turns a node loses its connection and reconnects.
 LOSS_EVERY = 20
 SITE_CORE, LOAD_CORE = 0, 1
-_AT_ONCE = 64
-_ENDS_WITHIN_S = 120
+_MAX_CONNECTING = 64
+_EXIT_TIMEOUT_S = 120
 
 Readings = dict[str, list[int]]
 
@@ -53,17 +53,17 @@ Readings = dict[str, list[int]]
 
 async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, seconds: float) -> Load:
     """Run node-rounds at a constant rate for `seconds`, with some connection losses."""
-    gate = asyncio.Semaphore(_AT_ONCE)
-    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
-    crew = [
-        _Seat(url, token, node, number=number, gate=gate)
+    gate = asyncio.Semaphore(_MAX_CONNECTING)
+    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
+    slots = [
+        _NodeSlot(url, token, node, number=number, gate=gate)
         for number, (token, node) in enumerate(zip(tokens, nodes, strict=True))
     ]
     load, began = Load(), time.perf_counter()
     running: set[asyncio.Task[None]] = set()
     for turn in range(int(per_second * seconds)):
         await asyncio.sleep(max(0.0, began + turn / per_second - time.perf_counter()))
-        task = asyncio.create_task(crew[turn % len(crew)].take_turn(load, turn=turn))
+        task = asyncio.create_task(slots[turn % len(slots)].take_turn(load, turn=turn))
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running)
@@ -71,7 +71,7 @@ async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, second
     return load
 
 
-class _Seat:
+class _NodeSlot:
     """A node of the load that keeps its token across reconnects."""
 
     def __init__(
@@ -87,9 +87,9 @@ class _Seat:
         async with self._turn:
             if turn % LOSS_EVERY == 0:
                 self._node.abort()
-                self._node = await enter(self._url, self._token, self._number, self._gate)
+                self._node = await connect_node(self._url, self._token, self._number, self._gate)
             self._step += 1
-            await self._node.go_round(load, step=self._step)
+            await self._node.run_round(load, step=self._step)
 
 
 # ---- the site's memory
@@ -120,7 +120,9 @@ def watch(
         for part, size in read_memory(launcher).items():
             readings[part].append(size)
         with suppress(subprocess.TimeoutExpired):
-            load.wait(timeout=max(0.0, began + len(seconds) * EVERY_S - time.monotonic()))
+            load.wait(
+                timeout=max(0.0, began + len(seconds) * READING_INTERVAL_S - time.monotonic())
+            )
     return seconds, readings
 
 
@@ -134,7 +136,7 @@ def soak(
     psutil.Process(load.pid).cpu_affinity([LOAD_CORE])
     try:
         seconds, readings = watch(site.launcher, load, settle_s=60 * settle)
-        told, _ = load.communicate(timeout=_ENDS_WITHIN_S)
+        output, _ = load.communicate(timeout=_EXIT_TIMEOUT_S)
     finally:
         load.kill()
         load.wait()
@@ -142,7 +144,7 @@ def soak(
         raise RuntimeError("the load has failed; its error is above")
     total = [sum(sizes) for sizes in zip(*readings.values(), strict=True)]
     growths = {name: fit_growth(seconds, sizes) for name, sizes in readings.items()}
-    return growths | {"all": fit_growth(seconds, total)}, json.loads(told)
+    return growths | {"all": fit_growth(seconds, total)}, json.loads(output)
 
 
 def print_growths(growths: dict[str, Growth]) -> None:
@@ -188,7 +190,7 @@ def main(argv: Sequence[str] = ()) -> int:
 
         prepare_season(Path(folder))
         tokens = register(Path(folder) / "soak", nodes=NODES)
-        keep_to(SITE_CORE, site.launcher)
+        pin_to_core(SITE_CORE, site.launcher)
         growths, load = soak(
             site,
             tokens,

@@ -20,7 +20,7 @@ class Target:
     """A figure that the product promises: at most or at least `bound`."""
 
     figure: str
-    words: str
+    label: str
     unit: str
     at_most: float | None = None
     at_least: float | None = None
@@ -46,7 +46,7 @@ def print_targets(
     for target in targets:
         value = figures[target.figure]
         verdict = "[green]kept[/]" if target.is_met(value) else "[red]missed[/]"
-        table.add_row(target.words, f"{value:,.3g}", target.bound, target.unit, verdict)
+        table.add_row(target.label, f"{value:,.3g}", target.bound, target.unit, verdict)
     Console().print(table)
     return all(target.is_met(figures[target.figure]) for target in targets)
 

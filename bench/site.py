@@ -16,7 +16,7 @@ from swarm_web.local import LaunchError
 from swarm_web.local.probes import HOST, answers_ok, free_port
 from swarm_web.local.site import load_settings
 
-_STARTS_WITHIN_S = 180.0
+_START_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
 
 
 def _await_page(launcher: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + _STARTS_WITHIN_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while not answers_ok(port, "/readyz"):
         if launcher.poll() is not None or time.monotonic() > deadline:
             raise LaunchError(f"the site did not start; it said:\n{log.read_text()}")

@@ -64,26 +64,26 @@ class Pool:
         self.rollouts: deque[tuple[str, Rollout]] = deque(maxlen=POOL_SIZE)
 
 
-class PoolOf:
+class NodeExchange:
     """One node's way to the pool: others' rollouts, in random order."""
 
     def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
         self._pool = pool
         self._node = node
-        self._chance = random.Random(key)
+        self._rng = random.Random(key)
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Put them into the pool."""
         self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` of others' rollouts."""
         offered = [
             ExternalRollout(node=node, age_s=0.0, rollout=rollout)
             for node, rollout in self._pool.rollouts
             if node != self._node
         ]
-        return self._chance.sample(offered, min(count, len(offered)))
+        return self._rng.sample(offered, min(count, len(offered)))
 
 
 def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:
@@ -118,7 +118,7 @@ def _make_trainer(arm: Arm, pool: Pool, name: str, verifier: Verifier) -> Traine
         verifier=verifier,
         season=practice_season(),
         config=arm.config,
-        exchange=PoolOf(pool, node=name, key=key),
+        exchange=NodeExchange(pool, node=name, key=key),
         node=name,
         key=key,
     )

@@ -42,9 +42,9 @@ class Plan:
     hit: float = 0.0
 
 
-def play_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
+def simulate_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
     """Return a trial of one model as it stands after its last look."""
-    blocks, places = draw_places(rng, plan.nodes)
+    blocks, places = assign_arms(rng, plan.nodes)
     swarm = np.array([blocks[block][place] for block, place in places])
     speed = np.exp(rng.normal(0, plan.spread, plan.nodes))
     came = np.where(
@@ -52,7 +52,7 @@ def play_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
     )
     scores = _judge(rng, plan, speed=np.where(swarm, plan.gain, 1.0) * speed, came=came)
     scores += np.where(swarm, rng.normal(0, plan.hit), 0.0)[:, None]
-    _miss(rng, plan, scores)
+    _remove_missed(rng, plan, scores)
     before = _judge(rng, plan, speed=speed, came=np.zeros(plan.nodes, dtype=np.int64))
     earlier = (before - before.mean(axis=0)).mean(axis=1)
     is_known = rng.random(plan.nodes) < plan.known
@@ -65,7 +65,7 @@ def play_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
     )
 
 
-def draw_places(
+def assign_arms(
     rng: np.random.Generator, nodes: int
 ) -> tuple[dict[int, list[bool]], list[tuple[int, int]]]:
     """Draw blocks as the coin does, and return them with the places that nodes get one by one."""
@@ -91,7 +91,7 @@ def _judge(
     return np.where(time < 0, np.nan, solved)
 
 
-def _miss(rng: np.random.Generator, plan: Plan, scores: npt.NDArray[np.float64]) -> None:
+def _remove_missed(rng: np.random.Generator, plan: Plan, scores: npt.NDArray[np.float64]) -> None:
     """Take out the rounds that nodes miss."""
     nodes, rounds = scores.shape
     scores[rng.random(scores.shape) < plan.missing] = np.nan

@@ -73,7 +73,7 @@ def await_started(launcher: int, *, within_s: float = 120.0) -> None:
         time.sleep(0.2)
 
 
-def keep_to(core: int, launcher: int) -> None:
+def pin_to_core(core: int, launcher: int) -> None:
     """Let a site's processes, and those that they start, run on one core only."""
     for process in [psutil.Process(launcher), *psutil.Process(launcher).children(recursive=True)]:
         process.cpu_affinity([core])

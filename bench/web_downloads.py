@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.web_site import BenchServer
 from swarm_web.local.probes import HOST
 
-_WATCHED_EVERY_S = 0.05
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def download(server: BenchServer, suffix: str, *, rows: int) -> Download:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(_WATCHED_EVERY_S):
+        while not over.wait(_POLL_S):
             highest.append(server.rss_mb())
 
     watcher = threading.Thread(target=watch)

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.web_downloads import download
-from bench.web_live import BROWSERS, measure_landings
+from bench.web_live import BROWSERS, measure_updates
 from bench.web_site import BenchServer, serving
-from bench.web_visitors import VISITORS, percentile, rush, visit, weigh
+from bench.web_visitors import VISITORS, measure_size, measure_throughput, percentile, visit
 from judge.models import Round, Score, Season, Standing, Window
 from swarm_web.nodes.models import Node
 
@@ -34,7 +34,7 @@ def measure_web() -> dict[str, float]:
     with serving(workers=2) as server:
         figures |= measure_pages(server)
     with serving(workers=1) as server:
-        per_s = rush(server.port, "/leaderboard/", visitors=_RUSHING, seconds=_RUSH_S)
+        per_s = measure_throughput(server.port, "/leaderboard/", visitors=_RUSHING, seconds=_RUSH_S)
         figures["leaderboard_per_s"] = per_s
         figures |= measure_downloads(server)
     with serving(workers=1) as server:
@@ -57,7 +57,7 @@ def prepare_data() -> None:
 
 
 def measure_pages(server: BenchServer) -> dict[str, float]:
-    """Let visitors look at each kind of page, and weigh it."""
+    """Let visitors look at each kind of page, and measure its size."""
     figures: dict[str, float] = {}
     table = Table(title=f"{VISITORS} visitors, a page a second each; two processes")
     for heading in ("page", "median ms", "p99 ms", "first view kB", "second view kB"):
@@ -66,7 +66,7 @@ def measure_pages(server: BenchServer) -> dict[str, float]:
     for name, draw in list_pages().items():
         visit(server.port, draw, seconds=_WARM_UP_S)
         taken = visit(server.port, draw, seconds=_SECONDS_A_PAGE)
-        sent = weigh(server.port, draw(random.Random(0)))
+        sent = measure_size(server.port, draw(random.Random(0)))
         first.append(sent[0])
         second.append(sent[1])
         figures[f"p50_ms_{name}"] = percentile(taken, 50)
@@ -116,15 +116,15 @@ def measure_downloads(server: BenchServer) -> dict[str, float]:
 
 def measure_live(server: BenchServer) -> dict[str, float]:
     """Let browsers watch, and a score land some times."""
-    landings = asyncio.run(measure_landings(server))
-    delays = [landing.delay_s for landing in landings]
+    updates = asyncio.run(measure_updates(server))
+    delays = [update.delay_s for update in updates]
     figures = {
         "live_delay_s_2000": statistics.median(delays),
         "live_delay_s_2000_worst": max(delays),
-        "live_cpu_s_2000": statistics.mean(landing.cpu_s for landing in landings),
+        "live_cpu_s_2000": statistics.mean(update.cpu_s for update in updates),
     }
     Console().print(
-        f"{BROWSERS:,} browsers, {len(landings)} updates: to the last browser after "
+        f"{BROWSERS:,} browsers, {len(updates)} updates: to the last browser after "
         f"{figures['live_delay_s_2000']:.2f} s (median), {max(delays):.2f} s (worst); "
         f"{figures['live_cpu_s_2000']:.2f} CPU seconds of the server each"
     )

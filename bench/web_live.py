@@ -15,24 +15,24 @@ from swarm_web.local.probes import HOST
 
 BROWSERS = 2_000
 _UPDATES = 6
-_AT_ONCE = 50
+_MAX_CONNECTING = 50
 _QUIET_S = 3.0
 
 
 @dataclass(frozen=True)
-class Landing:
+class UpdateDelay:
     """Seconds from a score in the database to the last browser, and the server's CPU seconds."""
 
     delay_s: float
     cpu_s: float
 
 
-async def measure_landings(server: BenchServer) -> list[Landing]:
+async def measure_updates(server: BenchServer) -> list[UpdateDelay]:
     """Let all browsers connect, change the leader's score again and again, and time it."""
-    gate = asyncio.Semaphore(_AT_ONCE)
+    gate = asyncio.Semaphore(_MAX_CONNECTING)
     site = f"{HOST}:{server.port}"
 
-    async def come() -> ClientConnection:
+    async def open_socket() -> ClientConnection:
         async with gate:
             socket = await connect(
                 f"ws://{site}/ws/live/",
@@ -43,22 +43,22 @@ async def measure_landings(server: BenchServer) -> list[Landing]:
             await socket.recv()
             return socket
 
-    sockets = await asyncio.gather(*(come() for _ in range(BROWSERS)))
-    landings = [await _land(server, sockets) for _ in range(_UPDATES)]
+    sockets = await asyncio.gather(*(open_socket() for _ in range(BROWSERS)))
+    delays = [await _measure_update(server, sockets) for _ in range(_UPDATES)]
     for socket in sockets:
         # Two thousand farewells one after another would take longer than all the rest.
         socket.transport.abort()
-    return landings
+    return delays
 
 
-async def _land(server: BenchServer, sockets: list[ClientConnection]) -> Landing:
+async def _measure_update(server: BenchServer, sockets: list[ClientConnection]) -> UpdateDelay:
     await asyncio.sleep(_QUIET_S)
     waiting = [asyncio.create_task(_await_change(socket)) for socket in sockets]
     await asyncio.sleep(0)
     cpu, start = server.cpu_s(), time.perf_counter()
     await sync_to_async(_change_leader)()
     await asyncio.gather(*waiting)
-    return Landing(time.perf_counter() - start, server.cpu_s() - cpu)
+    return UpdateDelay(time.perf_counter() - start, server.cpu_s() - cpu)
 
 
 async def _await_change(socket: ClientConnection) -> None:

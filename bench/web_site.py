@@ -17,7 +17,7 @@ from swarm_web.local.process import SiteProcess, spawn_options
 from swarm_web.local.site import LocalSite, site_settings
 
 FOLDER = PROJECT / "var" / "bench-web"
-_READY_WITHIN_S = 60.0
+_READY_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _running(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
         site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
     )
     try:
-        deadline = time.monotonic() + _READY_WITHIN_S
+        deadline = time.monotonic() + _READY_TIMEOUT_S
         while not site_process.is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise TimeoutError(f"{site_process.name} did not start")

@@ -46,7 +46,7 @@ def visit(port: int, draw: Callable[[random.Random], str], *, seconds: float) ->
         return [took for own in pool.map(look, range(VISITORS)) for took in own]
 
 
-def rush(port: int, path: str, *, visitors: int, seconds: float) -> float:
+def measure_throughput(port: int, path: str, *, visitors: int, seconds: float) -> float:
     """Let visitors ask for one page again and again; return pages per second."""
 
     def look(_: int) -> int:
@@ -62,7 +62,7 @@ def rush(port: int, path: str, *, visitors: int, seconds: float) -> float:
         return sum(pool.map(look, range(visitors))) / seconds
 
 
-def weigh(port: int, path: str) -> tuple[float, float]:
+def measure_size(port: int, path: str) -> tuple[float, float]:
     """Return the kB that a first view of a page sends, and those of one with warm caches."""
     connection = http.client.HTTPConnection(HOST, port)
     body = fetch(connection, path)

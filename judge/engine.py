@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S
 
 # Interval of the judge's clock.
 TICK = timedelta(seconds=1)
@@ -177,7 +177,7 @@ def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     They pause as `swarm_protocol.returning` defines, at first for `within` at most.
     """
     hurry = silence < timedelta(seconds=HURRY_S)
-    return (within if hurry else timedelta(seconds=LONGEST_PAUSE_S)) + SETTLING
+    return (within if hurry else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
 
 
 def unserved_time(

@@ -17,7 +17,7 @@ from judge.models.seasons import SAMPLING_WORDS
 from judge.selectors.seasons import task_choices
 from judge.task_mix import check_lasting, check_tasks
 from swarm_protocol.version import parse_version
-from swarm_tasks.spaces import Lasting
+from swarm_tasks.spaces import DatasetLifetime
 from swarm_tasks.verifier import DrawnTask
 from swarm_web.core.verifiers import process_verifier
 
@@ -62,7 +62,7 @@ class SeasonForm(forms.ModelForm[Season]):
     """
 
     samples: tuple[DrawnTask, ...] = ()
-    lasting: Sequence[Lasting] = ()
+    lasting: Sequence[DatasetLifetime] = ()
 
     class Meta:
         model = Season

@@ -17,7 +17,7 @@ from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, tell_lasting
+from swarm_tasks.spaces import DatasetLifetime, Space, estimate_lifetimes, find_space, measure_space
 from swarm_tasks.verifier import DrawnTask
 from swarm_web.core.verifiers import process_verifier
 
@@ -65,7 +65,7 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 # ---- for how many rounds it lasts
 
 
-def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[Lasting]:
+def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
     """Return for how many rounds each dataset lasts.
 
     Raises ValidationError naming the datasets that have too few questions for `rounds`. A dataset
@@ -87,7 +87,7 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
     return lasting
 
 
-def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[Lasting]:
+def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLifetime]:
     """Return for how many rounds of `questions` questions each task lasts. Raises RefusedError.
 
     Measurements are cached in this process.
@@ -100,15 +100,15 @@ def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[Lasting]:
         for task in unknown
     }
     known = {dataset: space for dataset, space in spaces.items() if space is not None}
-    return tell_lasting(tasks, questions, spaces=known | measured)
+    return estimate_lifetimes(tasks, questions, spaces=known | measured)
 
 
-def season_lasting(season: Season) -> list[Lasting]:
+def season_lasting(season: Season) -> list[DatasetLifetime]:
     """Return for how many rounds each dataset of a season lasts. Raises RefusedError."""
     return read_lasting(task_choices(season.tasks), season.questions_per_round)
 
 
-def describe_lasting(lasting: Lasting) -> str:
+def describe_lasting(lasting: DatasetLifetime) -> str:
     """Describe in words for how many rounds a dataset has questions."""
     if lasting.about == math.inf:
         return f"at least {lasting.at_least:,} rounds"

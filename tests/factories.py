@@ -22,7 +22,7 @@ from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.asked import NOTHING_ASKED
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.nodes.models import Node
@@ -134,21 +134,21 @@ def _score(
     judge_round: Round, node: Node, datasets: Sequence[str], *, correct: int, n: int
 ) -> Score:
     outcomes = [at < correct if at < n else None for at in range(len(datasets))]
-    marks = mark(zip(datasets, outcomes, strict=True))
-    assert marks.score is not None
-    low, high = macro_interval(marks.score, effective_n(marks.cells))
+    summary = summarize_outcomes(zip(datasets, outcomes, strict=True))
+    assert summary.score is not None
+    low, high = macro_interval(summary.score, effective_n(summary.cells))
     return Score(
         round=judge_round,
         node=node,
         model=node.model,
         arm=node.arm,
         status=Score.Status.SCORED,
-        correct=marks.correct,
-        n=marks.n,
-        cells=marks.cells,
+        correct=summary.correct,
+        n=summary.n,
+        cells=summary.cells,
         answered=pack(np.array([outcome is not None for outcome in outcomes])),
         solved=pack(np.array([bool(outcome) for outcome in outcomes])),
-        score=marks.score,
+        score=summary.score,
         interval_low=low,
         interval_high=high,
     )

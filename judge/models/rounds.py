@@ -13,7 +13,7 @@ from django.db.models import F, Q
 
 from judge.engine import TRANSITIONS, Deadlines, Phase
 from judge.models.seasons import Season
-from swarm_tasks.answers import AnswerRules, known_rules
+from swarm_tasks.answers import AnswerRules, find_rules
 from swarm_web.nodes.models import Node, NodeKey
 
 SECRET_BYTES = 32
@@ -132,7 +132,7 @@ class Round(models.Model):
     @property
     def answer_rules(self) -> AnswerRules:
         """How answers are parsed; exactly, if the rules do not say."""
-        return known_rules(self.rules.get("answers", AnswerRules.EXACT))
+        return find_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
     def is_drawn(self) -> bool:

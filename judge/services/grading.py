@@ -132,7 +132,7 @@ def _attempt(claimed: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifi
     attempts: Attempts = []
     for pk, judge_round in rounds.items():
         score = partial(
-            verifier.score_some, until=until, text_s=text_s, rules=judge_round.answer_rules
+            verifier.score_until, until=until, text_s=text_s, rules=judge_round.answer_rules
         )
         attempts += _attempt_jobs(_make_jobs(a for a in claimed if a.round == pk), score)
     return attempts

@@ -24,7 +24,7 @@ from judge.services.announcing import announce_round
 from judge.services.record import record_commitment, record_void
 from judge.services.seasons import halt_season
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.asked import digest_question
 from swarm_tasks.beacon import LEAD as BEACON_LEAD
 from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue, next_beacon
@@ -168,7 +168,7 @@ def _rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
         questions=season.questions_per_round,
         asked=asked.chain,
     )
-    return with_answers(rules, known_rules(season.answer_rules))
+    return with_answers(rules, find_rules(season.answer_rules))
 
 
 def _next_number() -> int:

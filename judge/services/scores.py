@@ -21,7 +21,7 @@ from judge.services.patience import PUT_OFF
 from judge.statistics.summaries import ScoredResult, summarise, tally_datasets
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_web.nodes.models import Node
 
 
@@ -150,15 +150,17 @@ def _score_seat(seat: Seat, sheet: _Sheet, *, asked: Sequence[_Asked], label: _L
     if seat.offered_at is None:
         return score
     outcomes = [None if each.is_ungraded else each.position in sheet.solved for each in asked]
-    marks = mark(zip((each.dataset for each in asked), outcomes, strict=True))
-    if marks.score is None:
+    summary = summarize_outcomes(zip((each.dataset for each in asked), outcomes, strict=True))
+    if summary.score is None:
         return score
     score.status = Score.Status.SCORED
-    score.correct, score.n, score.score = marks.correct, marks.n, marks.score
-    score.cells = marks.cells
+    score.correct, score.n, score.score = summary.correct, summary.n, summary.score
+    score.cells = summary.cells
     score.answered = pack(np.array([outcome is not None for outcome in outcomes]))
     score.solved = pack(np.array([bool(outcome) for outcome in outcomes]))
-    score.interval_low, score.interval_high = macro_interval(marks.score, effective_n(marks.cells))
+    score.interval_low, score.interval_high = macro_interval(
+        summary.score, effective_n(summary.cells)
+    )
     return score
 
 

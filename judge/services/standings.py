@@ -22,8 +22,8 @@ from judge.models import Counted, Ledger, Question, Round, Score, Season, Standi
 from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants, sort_rows
 from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
 from swarm_record.ranking import ResultMatrix
-from swarm_record.stream import QUESTIONS, pack, place_round, stack_scores, unpack
-from swarm_tasks.marks import Cells
+from swarm_record.stream import QUESTIONS, allocate_columns, pack, stack_scores, unpack
+from swarm_tasks.cells import Cells
 from swarm_web.core import bus
 from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node
@@ -135,7 +135,7 @@ def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
     end = _stream_end(season)
     for judge_round in rounds:
         if judge_round.stream_at is None:
-            judge_round.stream_at, end = place_round(end, judge_round.questions.count())
+            judge_round.stream_at, end = allocate_columns(end, judge_round.questions.count())
             judge_round.save(update_fields=["stream_at"])
     return end
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swarm_record.stream import unpack
-from swarm_tasks.marks import Cells, add_cells
+from swarm_tasks.cells import Cells, add_cells
 
 BASE_ARM = "base"
 # Nodes choose their models' names, so this bounds the size of a round's summary.

@@ -14,7 +14,7 @@ import numpy as np
 
 from judge.statistics.comparison import MIN_ROUNDS, welch_interval
 from swarm_record.stats import Interval
-from swarm_tasks.marks import Cells
+from swarm_tasks.cells import Cells
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from datetime import datetime
 from random import Random
 
 from swarm_protocol.messages import RoundInfo
-from swarm_protocol.returning import LONGEST_PAUSE_S, LONGEST_WAIT_S, SOON_S
+from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 
 
 def return_window(
@@ -15,7 +15,7 @@ def return_window(
     The judge allows for at most `within_s` while a round is open or opens soon. `opens_in_s` is the
     seconds until one opens: 0 if one is open, None if there is none.
     """
-    window_s = min(nodes / per_second, LONGEST_WAIT_S)
+    window_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
         return window_s
     return min(window_s, max(within_s, opens_in_s - SOON_S))
@@ -43,7 +43,7 @@ def jitter(wait_s: float, random: Random) -> float:
 class Slots:
     """Assigns reconnect times to refused nodes, `per_second` of them to each second.
 
-    Beyond LONGEST_PAUSE_S the times are random.
+    Beyond MAX_PAUSE_S the times are random.
     """
 
     def __init__(self, per_second: float) -> None:
@@ -53,7 +53,7 @@ class Slots:
     def take(self, *, now: float, random: Random) -> float:
         """Return the seconds until the next free slot, at least half a second."""
         self._next = max(self._next, now + 0.5) + self._step_s
-        if self._next - now > LONGEST_PAUSE_S:
-            self._next = now + LONGEST_PAUSE_S
-            return LONGEST_PAUSE_S * (1 + random.random()) / 2
+        if self._next - now > MAX_PAUSE_S:
+            self._next = now + MAX_PAUSE_S
+            return MAX_PAUSE_S * (1 + random.random()) / 2
         return self._next - now - self._step_s * random.random()

@@ -12,7 +12,7 @@ from judge.models.rounds import SECRET_BYTES
 from judge.selectors.seasons import task_choices
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
@@ -115,7 +115,7 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
         # Demo questions may repeat, so the format must not rule that out.
         format=QUIZ_FORMAT_1,
     )
-    rules = with_answers(rules, known_rules(season.answer_rules))
+    rules = with_answers(rules, find_rules(season.answer_rules))
     secret = random.randbytes(SECRET_BYTES)
     closed_at = opens_at + _OPEN + _GRADED_AFTER
     return Round(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_web.seeding.course import Sitting
 from swarm_web.seeding.wording import DemoQuestion
 
@@ -128,16 +128,18 @@ class _Result:
 def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
     """Score a pattern as the judge does; unanswered questions count as wrong."""
     outcomes = np.frombuffer(solved, dtype=bool)
-    marks = mark(zip(datasets, (bool(outcome) for outcome in outcomes), strict=True))
-    assert marks.score is not None, "a round has questions"
-    low, high = macro_interval(marks.score, effective_n(marks.cells))
-    answered, right = pack(np.ones(len(outcomes), dtype=bool)), pack(outcomes)
-    cells = msgspec.json.encode(marks.cells).decode()
-    columns: Sequence[object] = (
-        *(marks.correct, marks.n, cells, rf"\\x{answered.hex()}", rf"\\x{right.hex()}"),
-        *(repr(marks.score), repr(low), repr(high)),
+    summary = summarize_outcomes(
+        zip(datasets, (bool(outcome) for outcome in outcomes), strict=True)
     )
-    return _Result(marks.score, "\t".join(map(str, columns)))
+    assert summary.score is not None, "a round has questions"
+    low, high = macro_interval(summary.score, effective_n(summary.cells))
+    answered, right = pack(np.ones(len(outcomes), dtype=bool)), pack(outcomes)
+    cells = msgspec.json.encode(summary.cells).decode()
+    columns: Sequence[object] = (
+        *(summary.correct, summary.n, cells, rf"\\x{answered.hex()}", rf"\\x{right.hex()}"),
+        *(repr(summary.score), repr(low), repr(high)),
+    )
+    return _Result(summary.score, "\t".join(map(str, columns)))
 
 
 def _deviations(

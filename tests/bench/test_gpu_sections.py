@@ -14,7 +14,7 @@ def test_a_section_that_fails_costs_no_others_results() -> None:
         [
             Section("broken", "json:loads", {"s": "nonsense"}),
             Section("dead", "os:_exit", {"status": 3}),
-            Section("sound", "bench.gpu_device:look_at", {"device": "cpu"}),
+            Section("sound", "bench.gpu_device:inspect_device", {"device": "cpu"}),
         ],
         until=time.monotonic() + PATIENCE_S,
         longest_s=PATIENCE_S,
@@ -32,6 +32,6 @@ def test_a_section_that_hangs_is_ended() -> None:
 
 
 def test_sections_for_which_no_time_is_left_are_told() -> None:
-    late = Section("late", "bench.gpu_device:look_at", {"device": "cpu"})
+    late = Section("late", "bench.gpu_device:inspect_device", {"device": "cpu"})
     outcome = run_sections([late], until=time.monotonic() - 1, longest_s=PATIENCE_S)
     assert list(outcome.failed) == ["late"]

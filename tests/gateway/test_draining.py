@@ -100,11 +100,11 @@ async def test_a_clients_node_comes_to_the_next_process_and_hands_in_what_it_owe
         left = next(link for link in notebook.links if link.phase == "waiting")
         assert (left.reason, left.planned) == (WHY, True)
         with pytest.raises(UnansweredError):
-            await client.submit(node.round, answers_to(node.questions[:1]))
+            await client.submit_answers(node.round, answers_to(node.questions[:1]))
         async with web_process(port=old.port) as new:
             assert new.port == old.port
             await client.wait_until_connected()
-            received = await client.submit(node.round, answers_to(node.questions[:1]))
+            received = await client.submit_answers(node.round, answers_to(node.questions[:1]))
             assert received.accepted == node.questions[:1]
             running.cancel()
             await asyncio.wait([running])

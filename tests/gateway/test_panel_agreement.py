@@ -17,11 +17,11 @@ from judge.models import Round, Season
 from judge.selectors.rounds import describe_round
 from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
-from node_client.display.health import State, judge_health
+from node_client.display.health import State, assess_health
 from node_client.display.panel import render
 from node_client.display.view import NodeView
 from node_client.learning.report import TrainingTotals
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.nodes.models import Node
@@ -59,8 +59,8 @@ def closed(season: Season, amber: Member, bold: Member) -> Round:
 async def view_of(member: Member) -> NodeView:
     """Return what the node's owner sees, its standing asked for as the client asks."""
     view = full_view()
-    view.link, view.node = LinkState("connected"), member.node.name
-    view.note_standing(await tell_standing(session_of(member), ASK))
+    view.connection, view.node = ConnectionState("connected"), member.node.name
+    view.show_standing(await tell_standing(session_of(member), ASK))
     return view
 
 
@@ -115,7 +115,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
     )
     await record_training(amber.node, season_id=season.pk, report=said, now=NOW)
     view = await view_of(amber)
-    view.note_step(made, totals)
+    view.show_step(made, totals)
     panel, page = draw(view), await read_page(amber.node)
     assert view.standing is not None
     assert view.standing.interval is not None
@@ -140,7 +140,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
 
 async def compare(member: Member, view: NodeView, *, state: State, text: str) -> None:
     """Check that panel and page answer "is my node working?" alike."""
-    health = judge_health(view, now=SHOWN_AT, clock=0)
+    health = assess_health(view, now=SHOWN_AT, clock=0)
     assert (health.state, health.text) == (state, text)
     page = await read_page(member.node)
     assert f"{state} {member.node.name} {text}" in page
@@ -169,12 +169,12 @@ async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Mem
     view = await view_of(amber)
     view.round = None
     view.answered.clear()  # of a round that may have the same number
-    view.note_round(await sync_to_async(describe_round)(opened))
-    view.note_answers(opened.number, 3)
+    view.show_round(await sync_to_async(describe_round)(opened))
+    view.show_answers(opened.number, 3)
     text = "is connected and answering its first round."
     await compare(amber, view, state="working", text=text)
     told = f"It has answered 3 of 16 questions of round {opened.number}."
-    assert judge_health(view, now=SHOWN_AT, clock=0).reason == told
+    assert assess_health(view, now=SHOWN_AT, clock=0).reason == told
     assert told in await read_page(amber.node)
 
 

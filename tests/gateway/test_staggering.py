@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from swarm_protocol.messages import RoundInfo
-from swarm_protocol.returning import LONGEST_PAUSE_S, LONGEST_WAIT_S
+from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S
 from swarm_web.gateway.staggering import Slots, draw_delays, jitter, return_window, time_to_round
 
 NOW = timezone.now()
@@ -22,7 +22,7 @@ def test_without_a_round_the_window_grows_with_the_number_of_nodes() -> None:
 
 
 def test_no_node_is_told_to_wait_longer_than_clients_do() -> None:
-    assert window(1_000_000, opens_in_s=None) == LONGEST_WAIT_S
+    assert window(1_000_000, opens_in_s=None) == MAX_WAIT_S
 
 
 @pytest.mark.parametrize(("opens_in_s", "expected"), [(0, 5), (60, 5), (80, 20), (1000, 30)])
@@ -61,5 +61,5 @@ def test_those_who_are_sent_away_get_one_free_time_after_the_other() -> None:
 def test_past_the_longest_pause_the_free_times_are_random() -> None:
     slots, random = Slots(10), Random(0)
     waits = [slots.take(now=100, random=random) for _ in range(2000)]
-    assert max(waits) <= LONGEST_PAUSE_S
+    assert max(waits) <= MAX_PAUSE_S
     assert len({round(wait, 3) for wait in waits[-500:]}) > 400

@@ -59,7 +59,7 @@ def approve() -> None:
 
 def test_a_client_gets_the_token_of_the_node_that_a_person_approves(site: Site) -> None:
     flow = flow_in_which(site, approve)
-    given = flow.wait(flow.ask(model="tiny"))
+    given = flow.await_token(flow.request_code(model="tiny"))
     node = authenticate(given.access_token)
     assert node is not None
     assert node.name == given.node == "heron"
@@ -68,7 +68,7 @@ def test_a_client_gets_the_token_of_the_node_that_a_person_approves(site: Site) 
 def test_a_declined_client_ends_as_refused(site: Site) -> None:
     flow = flow_in_which(site, lambda: services.deny(waiting_request()))
     with pytest.raises(CoordinatorRefusedError, match="declined"):
-        flow.wait(flow.ask())
+        flow.await_token(flow.request_code())
 
 
 def test_the_token_is_kept_for_its_owner_only_and_never_shown(site: Site, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_token_is_kept_for_its_owner_only_and_never_shown(site: Site, tmp_pa
     console = Console(record=True, force_terminal=False)
     token = joining.get_token(choices, console=console, anonymous=True)
     file = tmp_path / "state" / NODE
-    assert StateDir(tmp_path / "state").recall(site).token == token
+    assert StateDir(tmp_path / "state").load_for(site).token == token
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert token not in console.export_text()
 
@@ -104,14 +104,14 @@ def test_a_claimed_node_belongs_to_the_person_who_approved(site: Site) -> None:
     flow = flow_in_which(
         site, lambda: services.approve_claim(waiting_request(), olive, now=timezone.now())
     )
-    assert flow.wait(flow.ask(token=token)).node == "heron"
+    assert flow.await_token(flow.request_code(token=token)).node == "heron"
     assert Node.objects.get(name="heron").owner == olive
 
 
 def test_a_site_without_codes_is_named_with_a_remedy(site: Site, tmp_path: Path) -> None:
     elsewhere = Site(base=site.base + "/status")  # Django answers with a page, not JSON
-    with pytest.raises(NodeError, match="gives no code") as problem:
-        DeviceFlow(elsewhere).ask()
+    with pytest.raises(NodeError, match="did not issue a code") as problem:
+        DeviceFlow(elsewhere).request_code()
     assert "--token-file" in problem.value.fix
 
 
@@ -122,6 +122,6 @@ def test_a_site_that_is_away_is_named_at_once(tmp_path: Path) -> None:
 
 
 def test_the_page_that_the_client_names_exists(site: Site) -> None:
-    code = DeviceFlow(site).ask()
+    code = DeviceFlow(site).request_code()
     assert httpx.get(code.verification_uri).status_code == 302
     assert services.find_open(JoinRequest.objects.get().user_code, now=timezone.now())

@@ -12,7 +12,7 @@ from judge.services.patience import PUT_OFF
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import QUESTIONS
-from swarm_tasks.marks import Cells, add_cells, mark
+from swarm_tasks.cells import Cells, add_cells, summarize_outcomes
 from swarm_web.nodes.models import Node
 from tests.judge.naive_ranks import rank_pair_by_pair
 
@@ -121,8 +121,10 @@ class SeasonData:
 
     def marked_cells(self, judge_round: Round) -> dict[int, Cells]:
         """Return the cells of every node of a round with a question that counts."""
-        marks = {node: mark(sheet) for node, sheet in self.sheets[judge_round.pk].items()}
-        return {node: own.cells for node, own in marks.items() if own.n}
+        summaries = {
+            node: summarize_outcomes(sheet) for node, sheet in self.sheets[judge_round.pk].items()
+        }
+        return {node: own.cells for node, own in summaries.items() if own.n}
 
     def scored_cells(self, judge_round: Round) -> dict[int, Cells]:
         """Return the same cells from the stored scores."""

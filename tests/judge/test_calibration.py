@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from bench.trials import Plan, play_trial
+from bench.trials import Plan, simulate_trial
 from judge.statistics.comparison import ArmsClaim, compare_arms, plan_looks
 from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
@@ -168,7 +168,9 @@ def test_clearly_different_nodes_are_ranked_apart_within_a_few_rounds() -> None:
 
 
 def claims_of_season(rng: np.random.Generator, plan: Plan) -> list[ArmsClaim]:
-    trials = {f"{nodes} nodes": play_trial(rng, replace(plan, nodes=nodes)) for nodes in (12, 16)}
+    trials = {
+        f"{nodes} nodes": simulate_trial(rng, replace(plan, nodes=nodes)) for nodes in (12, 16)
+    }
     looks = plan_looks(plan.rounds)
     return compare_arms(trials, looks=looks, trial_rounds=plan.rounds, seed=int(rng.integers(9)))
 

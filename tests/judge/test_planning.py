@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from bench.trials import draw_places
+from bench.trials import assign_arms
 from judge.statistics.comparison import ModelTrial, compare_arms, plan_looks, share_level
 from judge.statistics.planning import POWER, ScoreSpread, estimate_spread, find_effect, plan_nodes
 
@@ -39,7 +39,7 @@ def test_the_judges_ten_looks_detect_the_difference_with_the_planned_nodes() -> 
     looks, shown = plan_looks(rounds), 0
     for number in range(80):
         rng = np.random.default_rng(number)
-        blocks, places = draw_places(rng, 2 * nodes)
+        blocks, places = assign_arms(rng, 2 * nodes)
         swarm = np.array([blocks[block][place] for block, place in places])
         scores = np.where(swarm, 0.08, 0) + rng.normal(0, SPREAD.nodes, 2 * nodes)
         single = rng.normal(0, SPREAD.rounds, (rounds, 2 * nodes)) + scores

@@ -95,7 +95,7 @@ def test_evidence_averages_one_for_equal_nodes() -> None:
                     make_stretch(first, 4 - first, unit=0.125, rounds=1),
                     make_stretch(second, 4 - second, unit=0.125, rounds=1),
                 ],
-                Scale(least=0.125, most=0.125, all_differ=0.125),
+                Scale(smallest=0.125, largest=0.125, all_differ=0.125),
             )[0]
         )
         for first in range(5)
@@ -110,7 +110,7 @@ def test_evidence_on_heavier_questions_averages_at_most_one() -> None:
         * math.exp(
             weigh(
                 [make_stretch(won, 4 - won, unit=0.25, rounds=1)],
-                Scale(least=0.125, most=0.25, all_differ=0.25),
+                Scale(smallest=0.125, largest=0.25, all_differ=0.25),
             )[0]
         )
         for won in range(5)

@@ -27,7 +27,7 @@ def draw_season(seed: int, *, lead: float) -> Differences:
 def questions_until_ours(differences: Differences) -> float:
     """Return after how many questions our evidence reaches 1 / ALPHA, checked after each round."""
     weight = 1 / ROUND
-    scale = Scale(least=weight, most=weight, all_differ=ROUND * weight**2)
+    scale = Scale(smallest=weight, largest=weight, all_differ=ROUND * weight**2)
     sums: list[Differences] = []
     for number, own in enumerate(differences.reshape(-1, ROUND) * weight):
         if number & (number - 1) == 0:

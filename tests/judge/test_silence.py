@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.engine import SETTLING, SILENCE, return_time, unserved_time
-from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S
 from tests.judge.in_memory_judge import EPOCH
 
 MOMENT = timedelta(microseconds=1)
@@ -68,7 +68,7 @@ def test_a_clock_behind_the_last_tick_adds_no_time_twice() -> None:
 def test_after_a_long_outage_nodes_get_the_longest_pause_to_return() -> None:
     hurry = timedelta(seconds=HURRY_S)
     assert return_time(hurry - MOMENT, within=WITHIN) == WITHIN + SETTLING
-    assert return_time(hurry, within=WITHIN) == timedelta(seconds=LONGEST_PAUSE_S) + SETTLING
+    assert return_time(hurry, within=WITHIN) == timedelta(seconds=MAX_PAUSE_S) + SETTLING
     ticks = [EPOCH, EPOCH + SECOND, EPOCH + hurry - SECOND, EPOCH + hurry]
-    owed = hurry + timedelta(seconds=LONGEST_PAUSE_S) + SETTLING
+    owed = hurry + timedelta(seconds=MAX_PAUSE_S) + SETTLING
     assert given_by(ticks, served_until=EPOCH) == owed

@@ -98,7 +98,7 @@ class ToyVerifier(Verifier):
             self.seen.update(texts)
         return [[_judge(text) for text in texts] for _, texts in batch]
 
-    def score_some(
+    def score_until(
         self,
         batch: Batch,
         *,

@@ -75,10 +75,10 @@ class Coordinator:
         self.season = season
         self.arm: Arm | None = None
         self.upgrade: str | None = None
-        self.knows_logprobs = True
-        self.knows_provenance = True
-        self.knows_declarations = True
-        self.knows_hardware = True
+        self.supports_logprobs = True
+        self.supports_provenance = True
+        self.supports_declarations = True
+        self.supports_hardware = True
         self.chain: ChainHead | None = None
         self.receipt: SignedReceipt | None = None
         self.round: RoundInfo | None = None
@@ -192,7 +192,7 @@ class Coordinator:
             fatal = code.startswith(("auth.", "client.", "protocol.version"))
             return Refused(message.id, code, "No.", FIXES[code], fatal=fatal, retry_after=0.01)
         match message:
-            case Hello(hardware=Hardware()) | Hello(key=str()) if not self.knows_hardware:
+            case Hello(hardware=Hardware()) | Hello(key=str()) if not self.supports_hardware:
                 code = ErrorCode.PROTOCOL_INVALID
                 return Refused(message.id, code, "No such field.", FIXES[code])
             case Hello():
@@ -206,9 +206,9 @@ class Coordinator:
                     season=self.season,
                     round=self.round,
                     upgrade=self.upgrade,
-                    logprobs=self.knows_logprobs,
-                    provenance=self.knows_provenance,
-                    declarations=self.knows_declarations,
+                    logprobs=self.supports_logprobs,
+                    provenance=self.supports_provenance,
+                    declarations=self.supports_declarations,
                     chain=self.chain,
                 )
             case PublishRollouts():

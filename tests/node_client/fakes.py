@@ -24,9 +24,9 @@ from swarm_protocol.messages import (
     TaskSpec,
 )
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part
-from swarm_tasks.unmade import UnmadeError, UnposedError
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 TOY = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
 SUMS: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
@@ -104,9 +104,9 @@ class OnceFailingVerifier(BorrowingVerifier):
         self._left = draw
 
     def draw_many(
-        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+        self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        return [self.draw(key=key, part=part, seed=seed, **place._asdict()) for place in places]
+        return [self.draw(key=key, part=part, seed=seed, **place._asdict()) for place in positions]
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
@@ -133,8 +133,8 @@ class FailingVerifier(BorrowingVerifier):
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         if self._failing in specs:
-            gone = UnmadeError(ErrorCode.VERIFIER_FAILED, "Gone.")
-            raise UnposedError(specs.index(self._failing), gone)
+            gone = GenerationError(ErrorCode.VERIFIER_FAILED, "Gone.")
+            raise NoQuestionError(specs.index(self._failing), gone)
         return super().questions(specs)
 
 
@@ -150,7 +150,7 @@ class PoolInMemory:
         self.published += rollouts
         self.declared += informative
 
-    def sample(self, count: int) -> Sequence[ExternalRollout]:
+    def fetch(self, count: int) -> Sequence[ExternalRollout]:
         return self.offered[:count]
 
 

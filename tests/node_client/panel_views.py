@@ -5,7 +5,7 @@ from collections import Counter
 from node_client.display.view import NodeView
 from node_client.learning.report import ShownExample, StepReport, TrainingTotals
 from node_client.site import Site
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import NodeStanding, RoundInfo
 from swarm_tasks.verifier import Verdict
 from tests.node_client.fakes import toy_season
@@ -47,13 +47,13 @@ def full_view() -> NodeView:
         arm="swarm",
         site=Site("https://swarm.example.org"),
         node="amber-quiet-heron",
-        link=LinkState("connected"),
+        connection=ConnectionState("connected"),
         season=toy_season(),
         published=1200,
         unpublished=8,
         round=RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64),
     )
-    view.note_standing(
+    view.show_standing(
         NodeStanding(
             *(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900, "", 12),
             published=1590,
@@ -64,5 +64,5 @@ def full_view() -> NodeView:
     view.published += 10  # since the coordinator told its figures
     view.answered[7] = 32
     for step in range(120):
-        view.note_step(report(reward=step / 150), totals())
+        view.show_step(report(reward=step / 150), totals())
     return view

@@ -72,7 +72,7 @@ async def watch(settings: Settings) -> str:
         site=settings.site,
     )
     judged = asyncio.Event()
-    view.listen = lambda event: judged.set() if is_judged(view) else None
+    view.emit = lambda event: judged.set() if is_judged(view) else None
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             node = make_node(settings, Equipment(policy, verifier, worker, view))
@@ -115,7 +115,7 @@ def main() -> None:
             site: Site = parse_site(f"http://{HOST}:{port}")
             flags = {**FLAGS, "state_dir": str(folder / "node"), "token": token_file.read_text()}
             choices = choose(site, flags=flags, environment={}, here=folder)
-            settings = choices.settle(arm="swarm", token=token_file.read_text().strip())
+            settings = choices.resolve(arm="swarm", token=token_file.read_text().strip())
             settings.state.path.mkdir(parents=True)
             PICTURE.write_text(asyncio.run(watch(settings)))
 

@@ -8,7 +8,7 @@ from time import monotonic
 
 from node_client.display.view import NodeView
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from swarm_protocol.messages import FinishReason, Hello, ServerMessage, Welcome
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator
@@ -32,20 +32,20 @@ class Notebook:
     """A listener that notes everything and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.links: list[LinkState] = []
+        self.links: list[ConnectionState] = []
         self.welcomes: list[Welcome] = []
         self.doorbells: list[ServerMessage] = []
         self._changed = asyncio.Event()
 
-    def link_changed(self, link: LinkState) -> None:
-        self.links.append(link)
+    def on_connection_change(self, connection: ConnectionState) -> None:
+        self.links.append(connection)
         self._changed.set()
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         self.welcomes.append(welcome)
         self._changed.set()
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         self.doorbells.append(message)
         self._changed.set()
 
@@ -102,7 +102,7 @@ class Answer:
 
 
 class Parrot:
-    """An examinee that repeats the question, and counts how often it was asked.
+    """A model that repeats the question, and counts how often it was asked.
 
     `when_asked` is called in the model's thread before each batch.
     """

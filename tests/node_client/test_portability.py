@@ -12,7 +12,7 @@ import swarm_protocol
 import swarm_tasks
 from node_client.commands.doctor import check_verifier
 from node_client.errors import NodeError
-from node_client.runtime.beginning import check_system
+from node_client.runtime.startup import check_system
 from swarm_tasks import process
 
 # What needs a system that can shut a process in, and says so where there is none.

@@ -1,4 +1,4 @@
-"""Toy nodes that live through outages: the client's own connection, exam and outbox, around a
+"""Toy nodes that live through outages: the client's own connection, answers and outbox, around a
 policy that knows how to do sums and answers when the test lets it.
 """
 
@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Self
 
 from node_client.display.view import NodeView
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
@@ -60,7 +60,7 @@ def solve(question: str) -> int:
 
 
 class Pupil:
-    """An examinee that writes one answer each time that the test allows one, in `pace_s`."""
+    """A model that writes one answer each time that the test allows one, in `pace_s`."""
 
     def __init__(self, *, skill: int) -> None:
         self.pace_s = 0.0
@@ -99,16 +99,16 @@ class RecordingClient(SwarmClient):
         self.acked: set[str] = set()
         self.rejected: list[str] = []
 
-    async def submit(
+    async def submit_answers(
         self,
         number: int,
         answers: Sequence[AnswerText],
         *,
-        keep: Callable[[SignedReceipt], None] = lambda signed: None,
+        on_receipt: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
         """Hand in answers and note what became of them."""
         self.sent |= {answer.question: answer.text for answer in answers}
-        received = await super().submit(number, answers, keep=keep)
+        received = await super().submit_answers(number, answers, on_receipt=on_receipt)
         self.acked |= {*received.accepted, *received.duplicate}
         self.rejected += [f"{each.code}: {each.message}" for each in received.rejected]
         return received
@@ -141,22 +141,22 @@ class ToyNode:
         )
         self.client = RecordingClient(self._connection)
         self._view = NodeView(model="toy", parameters=1000, device="cpu", arm=hello.arm)
-        self.exam = Exam(
+        self.answerer = RoundAnswerer(
             client=self.client,
             worker=self._worker,
-            examinee=self.pupil,
+            generator=self.pupil,
             view=self._view,
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
-    def link_changed(self, link: LinkState) -> None:
-        self.is_connected = link.phase == "connected"
+    def on_connection_change(self, connection: ConnectionState) -> None:
+        self.is_connected = connection.phase == "connected"
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         self._view.season = welcome.season
         self._note(welcome.round)
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         if isinstance(message, RoundState):
             self._note(message.round)
 
@@ -166,16 +166,16 @@ class ToyNode:
     def hear(self) -> None:
         """Take note of rounds again, and of what was missed. Call it on the flock's loop."""
         self._is_deaf = False
-        self.exam.announce(self._missed)
+        self.answerer.handle_announcement(self._missed)
 
     def _note(self, current: RoundInfo | None) -> None:
         self._missed = current
         if not self._is_deaf:
-            self.exam.announce(current)
+            self.answerer.handle_announcement(current)
 
     async def run(self) -> None:
         async with self._worker, asyncio.TaskGroup() as group:
-            for job in (self._connection.run(), self.exam.run(), self.exam.outbox.run()):
+            for job in (self._connection.run(), self.answerer.run(), self.answerer.outbox.run()):
                 group.create_task(job)
 
 
@@ -254,7 +254,7 @@ class Flock:
     @property
     def are_all_waiting(self) -> bool:
         """Whether each node has handed in an answer that was not acknowledged yet."""
-        return all(len(node.exam.outbox) > 0 for node in self.nodes)
+        return all(len(node.answerer.outbox) > 0 for node in self.nodes)
 
     @property
     def rejected(self) -> list[str]:

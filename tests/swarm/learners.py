@@ -28,7 +28,7 @@ from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.site import Site
 from node_client.storage.lines import read_lines
-from node_client.storage.receipts import KeptReceipt
+from node_client.storage.receipts import StoredReceipt
 from node_client.storage.state import StateDir
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import TOY
@@ -50,7 +50,7 @@ class Pace:
 
 
 class HalfRight(Policy):
-    """A toy policy that answers every other time right. It is slow in exams alone.
+    """A toy policy that answers every other time right. It is slow in judge rounds alone.
 
     It writes so many `words` before an answer, other ones each time, as a model does that reasons.
     """
@@ -92,9 +92,9 @@ class CountingView(NodeView):
     used_of: Counter[str] = field(default_factory=Counter)
     supplied: int = 0
 
-    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
+    def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
         """Count a step's rollouts of others."""
-        super().note_step(report, totals)
+        super().show_step(report, totals)
         self.used_of.update(name.node for name in report.used)
         self.supplied += bool(report.used)
 
@@ -143,12 +143,12 @@ class Learner:
     @property
     def is_connected(self) -> bool:
         """Whether it has been welcomed on the connection that it has."""
-        return self.view.link is not None and self.view.link.phase == "connected"
+        return self.view.connection is not None and self.view.connection.phase == "connected"
 
     @property
     def steps(self) -> int:
         """How many training steps it has made."""
-        return self.view.steps_here
+        return self.view.steps_this_run
 
     @property
     def external_used(self) -> int:
@@ -160,9 +160,9 @@ class Learner:
         """How many rollouts of others it did not train on, by reason."""
         return dict(self.view.totals.external_dropped) if self.view.totals is not None else {}
 
-    def receipts(self) -> list[KeptReceipt]:
+    def receipts(self) -> list[StoredReceipt]:
         """What the judge signed of having this node's answers, from the node's own disk."""
-        return read_lines(self._settings.state.receipts, KeptReceipt)
+        return read_lines(self._settings.state.receipts, StoredReceipt)
 
 
 class Learners:

@@ -21,7 +21,7 @@ from pytest_django import DjangoDbBlocker
 from judge.models import Answer, Round, Score, Season, Seat
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
-from node_client.runtime import exam
+from node_client.runtime import answering
 from node_client.site import parse_site
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.services import create_node
@@ -61,7 +61,7 @@ def scene(
     folder = tmp_path_factory.mktemp("blackouts")
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(exam, "QUESTIONS_AT_ONCE", 1)
+        patch.setattr(answering, "QUESTIONS_AT_ONCE", 1)
         spare_wheel(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))

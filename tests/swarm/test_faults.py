@@ -14,9 +14,9 @@ from pytest_django import DjangoDbBlocker
 
 from judge.engine import lost_time, return_time
 from judge.models import Answer, Round, Score, Standing, Window
-from node_client.runtime import exam
+from node_client.runtime import answering
 from swarm_protocol.returning import RETURN_WITHIN_S
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from tests.local.launcher import launched_site, spare_wheel
 from tests.swarm.flock import WRONG
 from tests.swarm.sites import operating
@@ -35,7 +35,7 @@ def story(
     with ExitStack() as stack:
         # One answer at a time, as a large model would write them.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(exam, "QUESTIONS_AT_ONCE", 1)
+        patch.setattr(answering, "QUESTIONS_AT_ONCE", 1)
         spare_wheel(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))
@@ -96,12 +96,16 @@ def test_scores_are_what_the_answers_come_to(story: Story) -> None:
         scores = scores_of(quiz)
         assert len(scores) == NODES
         for score in scores:
-            marks = mark(
+            summary = summarize_outcomes(
                 (dataset, bool(solved.get((score.node_id, position))))
                 for position, dataset in enumerate(datasets, start=1)
             )
-            assert (score.score, score.correct, score.n) == (marks.score, marks.correct, QUESTIONS)
-            assert score.cells == {name: list(cell) for name, cell in marks.cells.items()}
+            assert (score.score, score.correct, score.n) == (
+                summary.score,
+                summary.correct,
+                QUESTIONS,
+            )
+            assert score.cells == {name: list(cell) for name, cell in summary.cells.items()}
 
 
 def test_scores_were_written_once(story: Story) -> None:

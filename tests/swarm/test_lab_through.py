@@ -13,11 +13,11 @@ from rich.console import Console
 
 from judge.models import Season
 from judge.services.seasons import start_season
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment, parse_experiment
 from node_client.lab.records import RoundRecord, read_run
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, make_run
-from node_client.lab.through import run_through
+from node_client.lab.through import run_on_site
 from node_client.site import parse_site
 from tests.swarm.sites import running_site
 
@@ -77,12 +77,12 @@ def test_runs_in_one_process_and_through_a_coordinator_agree(
     planned = experiment()
     (arm,) = planned.arms
     here, there = Run(tmp_path / "here", arm, SEED), Run(tmp_path / "there", arm, SEED)
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         make_run(planned, here, verifier=verifier)
-    run_through(
+    run_on_site(
         planned, there, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())
     )
-    (_, ours), (_, theirs) = read_run(here.whole), read_run(there.whole)
+    (_, ours), (_, theirs) = read_run(here.complete_file), read_run(there.complete_file)
     # Same keys, same base: until others' rollouts come in, the steps are the same.
     assert ours[1].reward == theirs[1].reward
     assert sum(record.external[0] for record in theirs[1:]) > 0

@@ -10,11 +10,11 @@ from reasoning_gym.utils import extract_answer
 
 from swarm_protocol.messages import MAX_COMPLETION_CHARS
 from swarm_tasks.answers import (
-    MOST_WRAPPINGS,
+    MAX_WRAPPINGS,
     NEWEST_RULES,
     AnswerRules,
     find_answer,
-    known_rules,
+    find_rules,
     list_answers,
 )
 from swarm_tasks.gate.answers import WRAPPINGS
@@ -61,7 +61,7 @@ def test_the_answer_as_it_stands_comes_first(text: str) -> None:
 def test_every_other_answer_is_a_part_of_the_one_before(text: str) -> None:
     """So nobody names two answers and has both looked at."""
     answers = list_answers(text, rules=AnswerRules.UNWRAPPED)
-    assert len(answers) <= 1 + MOST_WRAPPINGS
+    assert len(answers) <= 1 + MAX_WRAPPINGS
     for outer, inner in pairwise(answers):
         assert inner in outer
         assert len(inner) < len(outer)
@@ -98,5 +98,5 @@ def test_no_text_takes_long_to_read(part: str) -> None:
 
 
 def test_rules_of_a_later_version_are_read_as_the_newest_known() -> None:
-    assert known_rules("answers-1") is AnswerRules.EXACT
-    assert known_rules("answers-99") is NEWEST_RULES
+    assert find_rules("answers-1") is AnswerRules.EXACT
+    assert find_rules("answers-99") is NEWEST_RULES

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_protocol.messages import MAX_COMPLETION_CHARS
-from swarm_tasks.batches import Batch, Progress, lay_out_steps, split_batch
-from swarm_tasks.board import MADE, MAX_STEPS, TIMEOUT, UNMADE, UNSCORED
+from swarm_tasks.batches import Batch, BatchProgress, pending_steps, split_batch
+from swarm_tasks.step_board import GENERATED, MAX_STEPS, NOT_GENERATED, NOT_SCORED, TIMEOUT
 from tests.tasks.specs import make_spec
 
 LONG = "x" * (MAX_COMPLETION_CHARS + 1)
@@ -23,14 +23,14 @@ def batch_of(sizes: list[int]) -> Batch:
     return groups
 
 
-def serve(progress: Progress, *, lost_after: list[int]) -> None:
+def serve(progress: BatchProgress, *, lost_after: list[int]) -> None:
     """Answer requests as a child does that is lost after so many steps of each request."""
     losses = iter(lost_after)
-    while jobs := progress.take_jobs():
-        steps = [(worth, 0.5) for job in jobs for worth in (MADE, *map(float, job.texts))]
+    while jobs := progress.next_jobs():
+        steps = [(worth, 0.5) for job in jobs for worth in (GENERATED, *map(float, job.texts))]
         assert 1 < len(steps) <= MAX_STEPS
-        assert len(steps) == len(lay_out_steps(jobs))
-        progress.note(steps[: next(losses, len(steps))])
+        assert len(steps) == len(pending_steps(jobs))
+        progress.record(steps[: next(losses, len(steps))])
 
 
 @given(sizes=group_sizes, lost_after=st.lists(st.integers(2, MAX_STEPS), max_size=10))
@@ -38,63 +38,65 @@ def test_every_text_gets_its_own_worth_however_often_the_child_is_lost(
     sizes: list[int], lost_after: list[int]
 ) -> None:
     batch = batch_of(sizes)
-    progress = Progress(batch)
+    progress = BatchProgress(batch)
     serve(progress, lost_after=lost_after)
-    assert progress.result() == [[(float(text), 0.5) for text in texts] for _, texts in batch]
+    assert progress.results() == [[(float(text), 0.5) for text in texts] for _, texts in batch]
 
 
 def test_small_groups_share_a_request() -> None:
-    progress = Progress(batch_of([1] * 16))
-    assert len(progress.take_jobs()) == 16
+    progress = BatchProgress(batch_of([1] * 16))
+    assert len(progress.next_jobs()) == 16
 
 
 def test_a_fault_takes_the_place_of_its_text() -> None:
-    progress = Progress(batch_of([3]))
-    progress.take_jobs()
-    progress.note([(MADE, 0.0), (0.0, 0.1), (TIMEOUT, 5.0)])
-    (rest,) = progress.take_jobs()
+    progress = BatchProgress(batch_of([3]))
+    progress.next_jobs()
+    progress.record([(GENERATED, 0.0), (0.0, 0.1), (TIMEOUT, 5.0)])
+    (rest,) = progress.next_jobs()
     assert rest.texts == ["2"]
-    progress.note([(MADE, 0.0), (1.0, 0.2)])
-    assert progress.result() == [[(0.0, 0.1), (TIMEOUT, 5.0), (1.0, 0.2)]]
+    progress.record([(GENERATED, 0.0), (1.0, 0.2)])
+    assert progress.results() == [[(0.0, 0.1), (TIMEOUT, 5.0), (1.0, 0.2)]]
 
 
 def test_texts_that_were_not_reached_are_unscored() -> None:
-    progress = Progress([(make_spec(), ["0", LONG, "1"])])
-    progress.take_jobs()
-    progress.note([(MADE, 0.0), (0.0, 0.1)])
-    assert progress.result() == [[(0.0, 0.1), (0.0, 0.0), (UNSCORED, 0.0)]]
+    progress = BatchProgress([(make_spec(), ["0", LONG, "1"])])
+    progress.next_jobs()
+    progress.record([(GENERATED, 0.0), (0.0, 0.1)])
+    assert progress.results() == [[(0.0, 0.1), (0.0, 0.0), (NOT_SCORED, 0.0)]]
 
 
 def test_texts_over_the_cap_are_wrong_and_never_sent() -> None:
-    progress = Progress([(make_spec(), [LONG, "0.5", LONG]), (make_spec(), [LONG])])
-    (job,) = progress.take_jobs()
+    progress = BatchProgress([(make_spec(), [LONG, "0.5", LONG]), (make_spec(), [LONG])])
+    (job,) = progress.next_jobs()
     assert job.texts == ["0.5"]
-    progress.note([(MADE, 0.0), (0.5, 0.1)])
-    assert [[worth for worth, _ in group] for group in progress.result()] == [[0, 0.5, 0], [0]]
+    progress.record([(GENERATED, 0.0), (0.5, 0.1)])
+    assert [[worth for worth, _ in group] for group in progress.results()] == [[0, 0.5, 0], [0]]
 
 
 def test_every_job_begins_with_making_its_task() -> None:
-    progress = Progress(batch_of([1, 2]))
-    steps = lay_out_steps(progress.take_jobs())
-    assert [step == UNMADE for step in steps] == [True, False, True, False, False]
+    progress = BatchProgress(batch_of([1, 2]))
+    steps = pending_steps(progress.next_jobs())
+    assert [step == NOT_GENERATED for step in steps] == [True, False, True, False, False]
 
 
 @pytest.mark.slow
-@given(sizes=group_sizes, most=st.integers(1, 2000))
-def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], most: int) -> None:
+@given(sizes=group_sizes, max_texts=st.integers(1, 2000))
+def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], max_texts: int) -> None:
     batch = batch_of(sizes)
     again: list[list[str]] = [[] for _ in batch]
-    for load in split_batch(batch, most=most):
-        assert load
-        assert sum(len(texts) for _, (_, texts) in load) <= most
-        for place, (spec, texts) in load:
+    for chunk in split_batch(batch, max_texts=max_texts):
+        assert chunk
+        assert sum(len(texts) for _, (_, texts) in chunk) <= max_texts
+        for place, (spec, texts) in chunk:
             assert spec == batch[place][0]
             again[place] += texts
     assert again == [texts for _, texts in batch]
 
 
-@given(sizes=group_sizes, most=st.integers(1, 2000))
-def test_a_group_that_fits_into_a_load_is_not_split(sizes: list[int], most: int) -> None:
-    places = [place for load in split_batch(batch_of(sizes), most=most) for place, _ in load]
+@given(sizes=group_sizes, max_texts=st.integers(1, 2000))
+def test_a_group_that_fits_into_a_load_is_not_split(sizes: list[int], max_texts: int) -> None:
+    places = [
+        place for chunk in split_batch(batch_of(sizes), max_texts=max_texts) for place, _ in chunk
+    ]
     for place, size in enumerate(sizes):
-        assert places.count(place) == max(1, -(-size // most))
+        assert places.count(place) == max(1, -(-size // max_texts))

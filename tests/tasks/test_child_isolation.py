@@ -15,7 +15,15 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.child.landlock import landlock_version
 from swarm_tasks.child.sandbox import Measure
 from swarm_tasks.keyspace import INDEX_END
-from swarm_tasks.pipe import Draw, Job, Made, Ready, ScoreRequest, decode_reply, encode_message
+from swarm_tasks.pipe import (
+    Draw,
+    GeneratedTask,
+    Job,
+    Ready,
+    ScoreRequest,
+    decode_reply,
+    encode_message,
+)
 from swarm_tasks.process import ChildProcess
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY, child_pid
@@ -95,7 +103,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
     ):
         child.send(encode_message(request), deadline_s=10)
         with pytest.raises(RefusedError) as caught:
-            decode_reply(child.receive(deadline_s=10), Made)
+            decode_reply(child.receive(deadline_s=10), GeneratedTask)
         assert caught.value.code is code
 
 

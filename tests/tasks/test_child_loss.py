@@ -13,7 +13,7 @@ import time
 import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY, child_pid, faulty_children, faulty_verifier
 from tests.tasks.specs import DIES, HANGS, ONE_DIGIT, WAIT_S, answered, make_spec, solve_sum
@@ -93,7 +93,7 @@ def test_a_text_that_takes_too_long_is_put_off_and_says_what_it_cost() -> None:
     with faulty_verifier() as verifier:
         right = answered(solve_sum(verifier.question(spec)))
         texts = [right, answered("please hang"), right]
-        ((first, hung, last),) = verifier.score_some([(spec, texts)], until=math.inf, text_s=0.5)
+        ((first, hung, last),) = verifier.score_until([(spec, texts)], until=math.inf, text_s=0.5)
     assert first.verdict is not None
     assert last.verdict is not None
     assert first.verdict.solved
@@ -106,7 +106,7 @@ def test_a_text_that_takes_too_long_is_put_off_and_says_what_it_cost() -> None:
 def test_a_text_that_takes_the_whole_deadline_is_not_put_off_again() -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         texts = [answered("please hang")]
-        ((hung,),) = verifier.score_some([(make_spec(), texts)], until=math.inf)
+        ((hung,),) = verifier.score_until([(make_spec(), texts)], until=math.inf)
     assert hung.verdict is not None
     assert hung.verdict.reason == "timeout"
 
@@ -117,7 +117,7 @@ def test_no_text_is_begun_when_the_time_is_over() -> None:
         before = child_pid(verifier)
         texts = [answered("please wait")] * 6
         until = time.monotonic() + 1.5 * WAIT_S
-        (attempts,) = verifier.score_some([(make_spec(), texts)], until=until)
+        (attempts,) = verifier.score_until([(make_spec(), texts)], until=until)
         reached = [attempt for attempt in attempts if attempt.verdict is not None]
         assert 0 < len(reached) < len(texts)
         assert all(attempt.seconds >= WAIT_S for attempt in reached)
@@ -157,10 +157,10 @@ def test_a_task_among_many_that_loses_the_child_is_named_and_costs_one_deadline(
     specs = [make_spec(index=index) for index in (7, 8, fault, 9)]
     with faulty_verifier(deadline_s=0.5) as verifier:
         before = child_pid(verifier)
-        with pytest.raises(UnposedError) as caught:
+        with pytest.raises(NoQuestionError) as caught:
             verifier.questions(specs)
-        assert caught.value.place == 2
-        assert isinstance(caught.value.refusal, UnmadeError)
+        assert caught.value.position == 2
+        assert isinstance(caught.value.refusal, GenerationError)
         assert ended(before)
         assert len(verifier.questions([*specs[:2], specs[3]])) == 3
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swarm_tasks.allowlist import gate_result
-from swarm_tasks.gate.__main__ import put_into
+from swarm_tasks.gate.__main__ import merge_into
 from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
 from swarm_tasks.gate_records import GateResult, Measured, read_gate_result
 
@@ -60,10 +60,10 @@ def test_the_gate_writes_no_partial_list_over_the_package(tmp_path: Path) -> Non
 def test_an_update_replaces_the_lines_that_were_measured_and_no_others() -> None:
     shipped = gate_result()
     line = Measured(False, "arithmetic", {"slow_entries": "an entry took 4 s to make"}, {})
-    updated = put_into(shipped, GateResult(shipped.generator, {"gcd": line}))
+    updated = merge_into(shipped, GateResult(shipped.generator, {"gcd": line}))
     assert updated.datasets == {**shipped.datasets, "gcd": line}
     with pytest.raises(ValueError, match="other"):
-        put_into(shipped, GateResult("other", {}))
+        merge_into(shipped, GateResult("other", {}))
 
 
 def spin() -> None:

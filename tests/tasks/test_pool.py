@@ -76,7 +76,7 @@ def test_texts_that_lose_a_child_cost_only_themselves() -> None:
 
 
 def test_a_busy_verifier_does_not_keep_the_others_from_work(pool: VerifierPool) -> None:
-    with pool._take() as busy, busy._lock:
+    with pool._borrow() as busy, busy._lock:
         assert pool.question(make_spec())
 
 

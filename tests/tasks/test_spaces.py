@@ -9,10 +9,17 @@ import pytest
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.levels import level_record
-from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, space_record, tell_lasting
+from swarm_tasks.spaces import (
+    DatasetLifetime,
+    Space,
+    estimate_lifetimes,
+    find_space,
+    measure_space,
+    space_record,
+)
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
-from swarm_tasks.unmade import UnmadeError
 from swarm_tasks.verifier import Verifier
 
 
@@ -23,7 +30,7 @@ class Urn(Verifier):
         super().__init__()
         self.size, self.common, self.salt = size, common, salt
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
         return [self._pick(Random(f"{self.salt}:{index}")) for index in indices]
@@ -87,8 +94,8 @@ def test_without_a_sample_nothing_is_told() -> None:
 
 def test_a_generator_that_hangs_ends_the_sample() -> None:
     class Hangs(Urn):
-        def sample(self, **named: object) -> list[int]:
-            raise UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
+        def sample_digests(self, **named: object) -> list[int]:
+            raise GenerationError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
 
     assert measure(Hangs(300)).draws == 0
 
@@ -106,10 +113,10 @@ def test_rounds_are_told_by_the_judges_share() -> None:
     tasks = [TaskChoice("gcd", {}, 3.0), TaskChoice("lcm", {}, 1.0)]
     exact = Space(draws=9_000, distinct=4_000, once=1_000, twice=900)
     unknown = Space(draws=0, distinct=0, once=0, twice=0)
-    gcd, lcm = tell_lasting(tasks, 4, spaces={"gcd": exact, "lcm": unknown})
+    gcd, lcm = estimate_lifetimes(tasks, 4, spaces={"gcd": exact, "lcm": unknown})
     assert (gcd.asked, round(gcd.about)) == (3, 333)
     assert 300 < gcd.at_least < gcd.about < gcd.at_most < 366
-    assert lcm == Lasting("lcm", asked=1, at_least=0, about=math.inf, at_most=math.inf)
+    assert lcm == DatasetLifetime("lcm", asked=1, at_least=0, about=math.inf, at_most=math.inf)
 
 
 # ---- what the gate measured
@@ -128,7 +135,7 @@ def test_the_mixes_of_the_package_last_as_long_as_they_should() -> None:
     """A year of rounds of 16 questions, one every five minutes; a demo of 25 minutes."""
     for tasks, questions, rounds in ((YEAR_TASKS, 16, 105_120), (DEMO_TASKS, 128, 34)):
         spaces = {task.dataset: space for task in tasks if (space := find_space(task))}
-        for lasting in tell_lasting(tasks, questions, spaces=spaces):
+        for lasting in estimate_lifetimes(tasks, questions, spaces=spaces):
             assert lasting.about >= rounds, lasting
 
 

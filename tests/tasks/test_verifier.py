@@ -6,10 +6,10 @@ import pytest
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, index_part, keyed_index, question_part
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.unmade import UnmadeError, UnposedError
-from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, StreamPosition, Verifier
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 
 
@@ -35,9 +35,9 @@ def draw(
 @pytest.mark.parametrize("part", [Part.TRAINING, Part.HELD_OUT])
 def test_many_tasks_are_those_that_are_drawn_one_by_one(verifier: Verifier, part: Part) -> None:
     config: Config = {"min_terms": 2, "max_terms": 3}
-    places = [StreamPlace("chain_sum", config, counter) for counter in range(150)]
-    places.append(StreamPlace("gcd", {}, 3))
-    drawn = verifier.draw_many(places, key=b"key", part=part, seed=SEED)
+    positions = [StreamPosition("chain_sum", config, counter) for counter in range(150)]
+    positions.append(StreamPosition("gcd", {}, 3))
+    drawn = verifier.draw_many(positions, key=b"key", part=part, seed=SEED)
     one_by_one = [
         draw(verifier, part=part, config=config, counter=counter) for counter in range(150)
     ]
@@ -47,25 +47,25 @@ def test_many_tasks_are_those_that_are_drawn_one_by_one(verifier: Verifier, part
 def test_a_task_among_many_that_cannot_be_made_costs_no_other(verifier: Verifier) -> None:
     tasks = verifier.draw_many(
         [
-            StreamPlace("chain_sum", ONE_DIGIT, 0),
-            StreamPlace(UNMADE.dataset, {}, UNMADE_COUNTER),
+            StreamPosition("chain_sum", ONE_DIGIT, 0),
+            StreamPosition(UNGENERATED.dataset, {}, UNGENERATED_COUNTER),
         ],
-        key=UNMADE_KEY,
+        key=UNGENERATED_KEY,
         part=Part.TRAINING,
-        seed=UNMADE.seed,
+        seed=UNGENERATED.seed,
     )
     assert [task.spec.dataset for task in tasks] == ["chain_sum", "maze"]
 
 
 # The generator raises at this index, the first of the stream's 5,801st task.
-UNMADE = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
-UNMADE_KEY, UNMADE_COUNTER = b"k", 5801
+UNGENERATED = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
+UNGENERATED_KEY, UNGENERATED_COUNTER = b"k", 5801
 
 
 def test_a_task_that_cannot_be_made_says_so(verifier: Verifier) -> None:
     for ask in (verifier.question, lambda spec: verifier.score(spec, ["1"])):
-        with pytest.raises(UnmadeError, match="Could not find suitable path"):
-            ask(UNMADE)
+        with pytest.raises(GenerationError, match="Could not find suitable path"):
+            ask(UNGENERATED)
 
 
 def test_questions_of_many_specs_are_those_of_each(verifier: Verifier) -> None:
@@ -76,31 +76,31 @@ def test_questions_of_many_specs_are_those_of_each(verifier: Verifier) -> None:
 
 def test_a_spec_among_many_that_has_no_question_is_named(verifier: Verifier) -> None:
     foreign = msgspec.structs.replace(make_spec(), generator="another 1.0")
-    for bad, code in ((UNMADE, ErrorCode.VERIFIER_FAILED), (foreign, ErrorCode.TASK_FOREIGN)):
-        with pytest.raises(UnposedError) as caught:
+    for bad, code in ((UNGENERATED, ErrorCode.VERIFIER_FAILED), (foreign, ErrorCode.TASK_FOREIGN)):
+        with pytest.raises(NoQuestionError) as caught:
             verifier.questions([make_spec(), bad, make_spec(index=8)])
-        assert (caught.value.place, caught.value.refusal.code) == (1, code)
+        assert (caught.value.position, caught.value.refusal.code) == (1, code)
 
 
 def test_a_stream_passes_over_what_cannot_be_made(verifier: Verifier) -> None:
     drawn = verifier.draw(
-        key=UNMADE_KEY,
+        key=UNGENERATED_KEY,
         part=Part.TRAINING,
-        dataset=UNMADE.dataset,
+        dataset=UNGENERATED.dataset,
         config={},
-        seed=UNMADE.seed,
-        counter=UNMADE_COUNTER,
+        seed=UNGENERATED.seed,
+        counter=UNGENERATED_COUNTER,
     )
     attempts = [
         keyed_index(
-            key=UNMADE_KEY,
+            key=UNGENERATED_KEY,
             part=Part.TRAINING,
-            dataset=UNMADE.dataset,
-            counter=DRAW_ATTEMPTS * UNMADE_COUNTER + attempt,
+            dataset=UNGENERATED.dataset,
+            counter=DRAW_ATTEMPTS * UNGENERATED_COUNTER + attempt,
         )
         for attempt in range(DRAW_ATTEMPTS)
     ]
-    assert attempts[0] == UNMADE.index
+    assert attempts[0] == UNGENERATED.index
     assert drawn.spec.index in attempts[1:]
 
 

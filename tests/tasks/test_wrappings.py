@@ -4,9 +4,9 @@ import pytest
 
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.answers import AnswerRules
-from swarm_tasks.board import SOLVED
 from swarm_tasks.child.generators import Task, open_task
 from swarm_tasks.gate.answers import NEVER_RIGHT, WRAPPINGS
+from swarm_tasks.step_board import SOLVED
 from tests.tasks.specs import SEED
 
 pytestmark = pytest.mark.slow

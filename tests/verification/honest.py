@@ -87,9 +87,9 @@ class Member:
     def look(self, judge_round: Round, *, now: datetime) -> None:
         """Note what a welcome or a doorbell tells."""
         self.now, head = now, read_chain_head(now=now)
-        self.heads.note(head)
-        self.commitments.follow(head)
-        self.commitments.note(describe_round(judge_round))
+        self.heads.record(head)
+        self.commitments.update_restored(head)
+        self.commitments.record(describe_round(judge_round))
 
     def take(self, judge_round: Round, *, now: datetime) -> QuestionsOffered:
         return _offer(self.node, RequestQuestions("take", judge_round.number), now=now)
@@ -178,7 +178,7 @@ class JudgedSite:
         assert not isinstance(receipt, Exception)
         assert not receipt.rejected
         assert receipt.signed is not None
-        member.signing.keep(judge_round.number, signed, receipt.signed)
+        member.signing.store_receipt(judge_round.number, signed, receipt.signed)
 
     def close(self, judge_round: Round, *, before_close: Meanwhile = nothing) -> Round:
         self.now += timedelta(seconds=61)

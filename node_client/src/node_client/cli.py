@@ -78,10 +78,10 @@ COMMANDS = (
 
 
 # On systems where an endless wait cannot be interrupted, a signal is noticed after this time.
-LOOK_EVERY_S = 1.0
+POLL_S = 1.0
 
 
-class InOrder(TyperGroup):
+class OrderedCommands(TyperGroup):
     """The commands, in the order of COMMANDS."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
@@ -91,7 +91,7 @@ class InOrder(TyperGroup):
 
 app = typer.Typer(
     name="swarm-node",
-    cls=InOrder,
+    cls=OrderedCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -103,9 +103,9 @@ app.add_typer(local_nodes.app)
 app.add_typer(service.app)
 
 
-def show_version(asked: bool) -> None:
-    """Print the version, if asked, and exit."""
-    if asked:
+def show_version(value: bool) -> None:
+    """Print the version and exit."""
+    if value:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
 
@@ -143,9 +143,9 @@ def join(
     """
     choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
-    mention_init(choices)
+    suggest_init(choices)
     # Before the user is asked for anything, so that a contradiction ends the command.
-    settings = choices.settle(arm=choices.value("arm"), token=find_token(choices), start=start)
+    settings = choices.resolve(arm=choices.value("arm"), token=find_token(choices), start=start)
     if not settings.token:
         console = Console(stderr=settings.json)
         token = joining.get_token(choices, console=console, anonymous=anonymous)
@@ -175,7 +175,7 @@ def train(
         )
     choices = choose(None, flags=flags)
     check_offline_arm(choices.value("arm"))
-    _train(choices.settle(arm="isolated", start=choose_start(resume=resume, fresh=fresh)))
+    _train(choices.resolve(arm="isolated", start=choose_start(resume=resume, fresh=fresh)))
 
 
 @app.command()
@@ -301,11 +301,11 @@ def verify_season(
     _exit_with(verify(site, season, state=choose(site, flags=flags).state, console=Console()))
 
 
-def mention_init(choices: SettingChoices) -> None:
+def suggest_init(choices: SettingChoices) -> None:
     """Mention `swarm-node init` to a user who joins for the first time without settings."""
     file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
-    known = choices.state.recall(choices.site).node
-    if file is None and not known and choices.site is not None and sys.stderr.isatty():
+    node = choices.state.load_for(choices.site).node
+    if file is None and not node and choices.site is not None and sys.stderr.isatty():
         line = f"Note: `swarm-node init {choices.site.base}` finds settings for this machine."
         typer.secho(line, fg="yellow", err=True)
 
@@ -322,7 +322,7 @@ def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    while not stopped.wait(LOOK_EVERY_S):
+    while not stopped.wait(POLL_S):
         pass
 
 

@@ -139,11 +139,11 @@ def _holds_nul(raw: bytes) -> bool:
 
 def _check_version(envelope: _Envelope) -> None:
     """Refuse another version's hello before its body, whose fields may be others."""
-    told = envelope.protocol
-    if envelope.type == _HELLO and told is not None and told != PROTOCOL_VERSION:
+    protocol = envelope.protocol
+    if envelope.type == _HELLO and protocol is not None and protocol != PROTOCOL_VERSION:
         raise UndecodableError(
             ErrorCode.PROTOCOL_VERSION,
-            f"protocol {told}, this side speaks {PROTOCOL_VERSION}",
+            f"protocol {protocol}, this side speaks {PROTOCOL_VERSION}",
             envelope.id,
         )
 

@@ -54,19 +54,25 @@ FIXES: dict[ErrorCode, str] = {
         "If the token was replaced or revoked, get a new one: run swarm-node login with the "
         "coordinator's address."
     ),
-    ErrorCode.AUTH_SUPERSEDED: "Another client came with this token. Give each machine its own.",
-    ErrorCode.CLIENT_TOO_OLD: "Update the client with the line of the coordinator's join page.",
+    ErrorCode.AUTH_SUPERSEDED: (
+        "Another client connected with this token. Use a separate token on each machine."
+    ),
+    ErrorCode.CLIENT_TOO_OLD: (
+        "Update the client with the command on the coordinator's join page."
+    ),
     ErrorCode.PROTOCOL_VERSION: "Install the client that the coordinator's join page names.",
     ErrorCode.PROTOCOL_NOT_JSON: "Send one UTF-8 JSON object in each text frame.",
     ErrorCode.PROTOCOL_TOO_LARGE: "Split the message: a frame may hold at most 1 MiB.",
     ErrorCode.PROTOCOL_UNKNOWN_TYPE: "Use a type that docs/protocol.md lists.",
     ErrorCode.PROTOCOL_INVALID: "Send exactly the fields that docs/protocol.md lists for the type.",
-    ErrorCode.PROTOCOL_HELLO: "Begin each connection with one hello, and send no second one.",
+    ErrorCode.PROTOCOL_HELLO: "Send exactly one hello, as the first message of each connection.",
     ErrorCode.RATE_LIMITED: "Wait for retry_after seconds, then send again.",
     ErrorCode.RATE_FLOOD: (
         "Connect again after retry_after seconds, and wait for retry_after of each refusal."
     ),
-    ErrorCode.SEASON_NONE: "No season is running. Train alone; you are told when one starts.",
+    ErrorCode.SEASON_NONE: (
+        "No season is running. Train alone until the coordinator announces one."
+    ),
     ErrorCode.TASK_DATASET: "Use a dataset of the season's task mix (see the welcome).",
     ErrorCode.TASK_CONFIG: "Use the configuration that the season's task mix gives the dataset.",
     ErrorCode.TASK_FOREIGN: "Use the season's seed and generator version (see the welcome).",
@@ -80,30 +86,35 @@ FIXES: dict[ErrorCode, str] = {
         "Nothing to do: in this season isolated nodes share no rollouts. Newer clients send none."
     ),
     ErrorCode.RELAY_ROLLOUT: (
-        "Share rollouts with no more and no longer completions than the season's (see the welcome)."
+        "Share rollouts with no more, and no longer, completions than the season allows (see the"
+        " welcome)."
     ),
-    ErrorCode.RELAY_COPY: "Share each rollout once, and none that others have made.",
+    ErrorCode.RELAY_COPY: "Share each rollout once, and no rollouts that other nodes generated.",
     ErrorCode.RELAY_SAMPLING: (
         "Request rollouts with a preference that the season's sampling lists (see the welcome)."
     ),
-    ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
-    ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
+    ErrorCode.ROUND_UNKNOWN: "Request the current round first.",
+    ErrorCode.ROUND_NOT_OPEN: ("Wait for the next round: the coordinator announces when it opens."),
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",
     ErrorCode.ROUND_UNDRAWN: (
-        "Try again in a minute: the round before waits for the value of the public beacon."
+        "Try again in a minute: the previous round is waiting for the value of the public beacon."
     ),
     ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
-    ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",
+    ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node received in this round.",
     ErrorCode.ANSWER_SIGNATURE: (
         "Sign with the key of the hello, as docs/verification.md describes, or do not sign at all."
     ),
-    ErrorCode.VERIFIER_FAILED: "Try again; if it goes on, tell the operator which dataset it was.",
+    ErrorCode.VERIFIER_FAILED: (
+        "Try again; if it fails again, tell the operator which dataset it was."
+    ),
     ErrorCode.SERVER_BUSY: "Wait for retry_after seconds, then send again.",
     ErrorCode.SERVER_RESTART: "Nothing to do: the client connects again after retry_after seconds.",
     ErrorCode.SERVER_MAINTENANCE: (
         "Nothing to do: the node trains alone, and connects again when the maintenance is over."
     ),
-    ErrorCode.SERVER_INTERNAL: "Try again; if it goes on, tell the operator when it happened.",
+    ErrorCode.SERVER_INTERNAL: (
+        "Try again; if it fails again, tell the operator when it happened."
+    ),
 }
 
 # After one of these the server closes the connection, with this close code (RFC 6455, 7.4.2: 4000

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from swarm_record.ledgers import NodeLedger
 from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
-from swarm_tasks.marks import Cells, macro_score
+from swarm_tasks.cells import Cells, macro_score
 
 BASE_ARM = "base"
 # Standing.Remark's values, in the order in which leaderboards list them.

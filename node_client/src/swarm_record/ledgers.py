@@ -11,7 +11,7 @@ import numpy as np
 
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
-from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
+from swarm_tasks.cells import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
 # Reasons of a result (Score.Reason): the node was invited and did not request the questions.

@@ -25,13 +25,13 @@ _SHARES = np.array([0.7, 0.1, 0.08, 0.05, 0.07], dtype=np.float32)
 # Bets are recomputed after 1, 2, 4, 8, ... rounds from the variance of the rounds so far. The prior
 # is half a round in which a quarter of the answers differ; the assumed share of differing answers
 # never falls below the last of these values.
-_PRIOR_ROUNDS, _PRIOR_DIFFERING, _LEAST_DIFFERING = 0.5, 0.25, 0.04
+_PRIOR_ROUNDS, _PRIOR_DIFFERING, _MIN_DIFFERING = 0.5, 0.25, 0.04
 # The most that a bet gains on a single question. In an uneven mix, if one node is better at a
 # rarely asked dataset, the other node leads steadily until such a question comes; a larger bet on
 # that lead would win too often before it comes.
-_MOST_PER_QUESTION = 0.5
+_MAX_PER_QUESTION = 0.5
 # Pairs closer than this many standard errors are skipped: they could not be significant.
-_LEAST_ERRORS = 2.0
+_MIN_ERRORS = 2.0
 # Nodes on each side of a tile of pairs, so that its arrays fit the processor cache.
 _TILE = 512
 # Sums of squares below this are rounding errors.
@@ -67,12 +67,12 @@ class ResultMatrix:
 class Scale:
     """How much a season's questions can add to the score of their round.
 
-    `least` and `most` are the smallest and largest weight of a question; `all_differ` is the sum of
-    squared weights of a round, for two nodes that answer all its questions differently.
+    `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
+    sum of squared weights of a round, for two nodes that answer all its questions differently.
     """
 
-    least: float
-    most: float
+    smallest: float
+    largest: float
     all_differ: float
 
 
@@ -130,7 +130,7 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     the product is then below 1.
 
     Nodes with equal scores that are better at different datasets are equal in the sum over a round,
-    not in each question. For them the bound is not proven; `_MOST_PER_QUESTION` keeps it in
+    not in each question. For them the bound is not proven; `_MAX_PER_QUESTION` keeps it in
     simulations (`make bench-calibration`).
     """
     pairs = stretches[0].differences
@@ -138,18 +138,18 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     shared = np.full_like(pairs, _PRIOR_ROUNDS)
     gain = price = np.zeros_like(pairs, shape=(len(_SHARES), *pairs.shape))
     for stretch in stretches:
-        variance = np.maximum(squares / shared, _LEAST_DIFFERING * scale.all_differ)
+        variance = np.maximum(squares / shared, _MIN_DIFFERING * scale.all_differ)
         steady = np.full_like(pairs, STEADY_BET)
         bet = np.stack([*np.divide.outer(EFFECTS, variance), steady])
-        bet = np.minimum(bet, _MOST_PER_QUESTION / scale.most)
+        bet = np.minimum(bet, _MAX_PER_QUESTION / scale.largest)
         gain = gain + bet * stretch.differences
-        price = price + stretch.by_question / scale.least**2 * _log_cosh(bet * scale.least)
+        price = price + stretch.by_question / scale.smallest**2 * _log_cosh(bet * scale.smallest)
         price = price + stretch.by_round * bet**2 / 2
         squares = squares + stretch.by_question + stretch.by_round
         shared = shared + stretch.shared
     wealth = _log_cosh(gain) - price + np.log(_SHARES).reshape(-1, *([1] * pairs.ndim))
-    most = wealth.max(axis=0)
-    total: Reals = most + np.log(np.exp(wealth - most).sum(axis=0))
+    largest = wealth.max(axis=0)
+    total: Reals = largest + np.log(np.exp(wealth - largest).sum(axis=0))
     return total
 
 
@@ -161,8 +161,8 @@ def _log_cosh(x: Reals) -> Reals:
 
 def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
     """Yield the evidence of all pairs, each once; diagonal tiles have 0 for repeated pairs."""
-    there = ~np.isnan(matrix.values)
-    values, there = np.where(there, matrix.values, 0), there.astype(np.float32)
+    present = ~np.isnan(matrix.values)
+    values, present = np.where(present, matrix.values, 0), present.astype(np.float32)
     scale, spans = _find_scale(matrix), list(_spans(matrix))
     # Without rounds there is nothing to compare.
     nodes = len(values) if spans else 0
@@ -170,7 +170,7 @@ def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
         rows = slice(i, i + _TILE)
         for j in range(i, nodes, _TILE):
             columns = slice(j, j + _TILE)
-            stretches = [_add_up(matrix, span, values, there, rows, columns) for span in spans]
+            stretches = [_add_up(matrix, span, values, present, rows, columns) for span in spans]
             evidence = _weigh_tile(stretches, scale)
             yield rows, columns, np.triu(evidence, k=1) if i == j else evidence
 
@@ -178,8 +178,8 @@ def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
 def _find_scale(matrix: ResultMatrix) -> Scale:
     questions = matrix.weights[: matrix.questions]
     return Scale(
-        least=float(questions.min(initial=1)),
-        most=float(questions.max()) if questions.size else 1.0,
+        smallest=float(questions.min(initial=1)),
+        largest=float(questions.max()) if questions.size else 1.0,
         all_differ=float((matrix.weights[matrix.rounds == 0] ** 2).sum()),
     )
 
@@ -197,12 +197,17 @@ def _spans(matrix: ResultMatrix) -> Iterator[slice]:
 
 
 def _add_up(
-    matrix: ResultMatrix, span: slice, values: Singles, there: Singles, rows: slice, columns: slice
+    matrix: ResultMatrix,
+    span: slice,
+    values: Singles,
+    present: Singles,
+    rows: slice,
+    columns: slice,
 ) -> Stretch:
     """Return the sums for a tile's pairs over the columns of a span."""
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
-    here, here_too = there[rows, span], there[columns, span]
+    here, here_too = present[rows, span], present[columns, span]
     # Most nodes take part in most rounds, and without gaps plain sums replace most products.
     whole = bool(here.all() and here_too.all())
     if whole:
@@ -238,7 +243,7 @@ def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
     """Return the signed evidence of a tile's pairs; 0 for pairs that are too close."""
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
-    apart = (differences**2 > _LEAST_ERRORS**2 * squares) & (squares > _ROUNDING)
+    apart = (differences**2 > _MIN_ERRORS**2 * squares) & (squares > _ROUNDING)
     evidence = np.zeros(differences.shape, dtype=np.float32)
     if apart.any():
         chosen = [

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from swarm_tasks.marks import Cells
+from swarm_tasks.cells import Cells
 
 # Hex bytes with one bit per question.
 Bits = Annotated[str, Meta(pattern=r"^([0-9a-f]{2}){0,32}\Z")]

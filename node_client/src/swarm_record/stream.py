@@ -19,7 +19,7 @@ Bits = npt.NDArray[np.bool_]
 Singles = npt.NDArray[np.float32]
 
 
-def place_round(end: int, questions: int) -> tuple[int, int]:
+def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return where a round added to a stream of `end` columns starts, and the stream's new end."""
     if end + questions <= QUESTIONS:
         return end, end + questions

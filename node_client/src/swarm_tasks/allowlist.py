@@ -48,13 +48,13 @@ def check_config(dataset: str, config: Config) -> None:
     if allowed is None:
         raise RefusedError(ErrorCode.TASK_DATASET, _explain_exclusion(dataset))
     for name, value in config.items():
-        known = allowed.fields.get(name)
-        if known is None:
+        field = allowed.fields.get(name)
+        if field is None:
             settable = ", ".join(sorted(allowed.fields)) or "none"
             raise _refuse_config(f"{dataset} has no settable field {name!r} (settable: {settable})")
-        if not _fits(known, value):
-            shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
-            raise _refuse_config(f"{dataset}.{name} is {shown}, allowed is {describe(known)}")
+        if not _fits(field, value):
+            value_text = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+            raise _refuse_config(f"{dataset}.{name} is {value_text}, allowed is {describe(field)}")
     _check_pairs(allowed, config)
 
 
@@ -75,7 +75,8 @@ def check_spec(spec: TaskSpec) -> None:
     _check_encoded(spec.dataset, _encoder.encode(spec.config))
     if spec.generator != GENERATOR:
         raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+            ErrorCode.TASK_FOREIGN,
+            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
         )
 
 
@@ -99,10 +100,13 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
     if all(_encoder.encode(choice.config) != config for choice in choices):
         raise _refuse_config(f"the season gives {spec.dataset} another configuration")
     if spec.seed != seed:
-        raise RefusedError(ErrorCode.TASK_FOREIGN, f"seed {spec.seed}, the season's is {seed}")
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN, f"the seed is {spec.seed}, but the season's is {seed}"
+        )
     if spec.generator != GENERATOR:
         raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+            ErrorCode.TASK_FOREIGN,
+            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
         )
     if index_part(spec.index) is not Part.TRAINING:
         raise RefusedError(
@@ -119,16 +123,16 @@ def is_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) 
     return True
 
 
-def describe(known: Field) -> str:
+def describe(field: Field) -> str:
     """Return in words what a field may be set to."""
-    match known.type:
+    match field.type:
         case "bool":
             return "true or false"
         case "strings":
-            return f"a non-empty list of different ones of {', '.join(known.choices)}"
+            return f"a non-empty list of different ones of {', '.join(field.choices)}"
         case _:
-            kind = "a whole number" if known.type == "int" else "a number"
-            return f"{kind} from {known.low} to {known.high}"
+            kind = "a whole number" if field.type == "int" else "a number"
+            return f"{kind} from {field.low} to {field.high}"
 
 
 def _explain_exclusion(dataset: str) -> str:
@@ -142,24 +146,24 @@ def _refuse_config(message: str) -> RefusedError:
     return RefusedError(ErrorCode.TASK_CONFIG, message)
 
 
-def _fits(known: Field, value: ConfigValue) -> bool:
-    match known.type:
+def _fits(field: Field, value: ConfigValue) -> bool:
+    match field.type:
         case "bool":
             return isinstance(value, bool)
         case "strings":
             return (
                 isinstance(value, list)
                 and 0 < len(value) == len(set(value))
-                and set(value) <= set(known.choices)
+                and set(value) <= set(field.choices)
             )
         case "int" | "float":
-            numbers = (int,) if known.type == "int" else (int, float)
+            numbers = (int,) if field.type == "int" else (int, float)
             return (
                 isinstance(value, numbers)
                 and not isinstance(value, bool)
-                and known.low is not None
-                and known.high is not None
-                and known.low <= value <= known.high
+                and field.low is not None
+                and field.high is not None
+                and field.low <= value <= field.high
             )
 
 

@@ -14,7 +14,7 @@ _ANY_TAG = re.compile("<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 # How many wrappings are taken off, such as all of "The answer is **$\\boxed{42}$**.": each one is
 # another answer for the verifier to look at.
-MOST_WRAPPINGS = 5
+MAX_WRAPPINGS = 5
 _PAIRS = (
     *(("`", "`"), ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")),
     *(("**", "**"), ("__", "__"), ("*", "*"), ("_", "_")),
@@ -47,7 +47,7 @@ class AnswerRules(StrEnum):
 NEWEST_RULES = AnswerRules.UNWRAPPED
 
 
-def known_rules(name: str) -> AnswerRules:
+def find_rules(name: str) -> AnswerRules:
     """Return the rules of this name; the newest known ones for a name of a later version."""
     try:
         return AnswerRules(name)
@@ -105,14 +105,14 @@ def _unwrap(answer: str) -> list[str]:
     answers = [answer]
     # Nearly all answers have none, and end here.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
-        answer = _take_off(answer).strip()
-        if not answer or len(answers) > MOST_WRAPPINGS:
+        answer = _strip_wrapping(answer).strip()
+        if not answer or len(answers) > MAX_WRAPPINGS:
             break
         answers.append(answer)
     return answers
 
 
-def _take_off(answer: str) -> str:
+def _strip_wrapping(answer: str) -> str:
     """Return what the outermost wrapping holds, nothing if there is none."""
     if lead_in := _LEAD_IN.match(answer):
         return answer[lead_in.end() :]

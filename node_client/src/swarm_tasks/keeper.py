@@ -59,7 +59,8 @@ class ChildKeeper:
         except (TimeoutError, ChildDiedError) as problem:
             self.drop()
             raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the verifier child takes no request: {problem}"
+                ErrorCode.VERIFIER_FAILED,
+                f"no request could be sent to the verifier child: {problem}",
             ) from None
 
     def drop(self) -> None:
@@ -74,7 +75,7 @@ class ChildKeeper:
 
     def _try_to_send(self, message: bytearray, steps: Sequence[float]) -> ChildProcess:
         child = self.child
-        child.board.lay_out(steps)
+        child.board.write(steps)
         child.send(message, deadline_s=self._deadline_s)
         return child
 

@@ -3,11 +3,10 @@
 A message is MessagePack (https://msgpack.org) behind its length in bytes, four of them in network
 order: texts travel as they are, with nothing to escape and no end to look for.
 
-The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Draws` by `Drawn`,
-`SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` once every step of it is on the board
-(`swarm_tasks.board`).
-`Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if
-it cannot work at all.
+The parent sends one request and reads one reply: `Draw` is answered by `GeneratedTask`, `Draws` by
+`Drawn`, `SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` once every step of it is on
+the board (`swarm_tasks.step_board`). `Failed` in the place of any ends the request. When the child
+is up it says `Ready`, or `Failed` if it cannot work at all.
 """
 
 import struct
@@ -79,7 +78,7 @@ class Ready(Message, frozen=True, tag="ready"):
     isolation: list[str]
 
 
-class Made(Message, frozen=True, tag="made"):
+class GeneratedTask(Message, frozen=True, tag="made"):
     """A task was made; `index` is null when no question of a draw belonged to the part."""
 
     index: int | None
@@ -89,7 +88,7 @@ class Made(Message, frozen=True, tag="made"):
 class Drawn(Message, frozen=True, tag="drawn"):
     """What came of each draw, in order."""
 
-    made: list[Made]
+    made: list[GeneratedTask]
 
 
 class Sampled(Message, frozen=True, tag="sampled"):
@@ -110,9 +109,9 @@ class Failed(Message, frozen=True, tag="failed"):
 
 
 Request = Draw | Draws | SampleRequest | ScoreRequest
-Reply = Ready | Made | Drawn | Sampled | Scored | Failed
+Reply = Ready | GeneratedTask | Drawn | Sampled | Scored | Failed
 
-Wanted = TypeVar("Wanted", Ready, Made, Drawn, Sampled, Scored)
+ReplyT = TypeVar("ReplyT", Ready, GeneratedTask, Drawn, Sampled, Scored)
 
 _LENGTH = struct.Struct("!I")
 LENGTH_BYTES = _LENGTH.size
@@ -141,7 +140,7 @@ def decode_request(raw: bytes) -> Request:
     return _request_decoder.decode(raw)
 
 
-def decode_reply(raw: bytes, wanted: type[Wanted]) -> Wanted:
+def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
     """Return the reply, which must be of the wanted kind.
 
     Raises RefusedError for `Failed`, and msgspec.DecodeError for anything that is not `wanted`.
@@ -149,6 +148,6 @@ def decode_reply(raw: bytes, wanted: type[Wanted]) -> Wanted:
     reply = _reply_decoder.decode(raw)
     if isinstance(reply, Failed):
         raise RefusedError(reply.code, reply.message)
-    if not isinstance(reply, wanted):
-        raise msgspec.ValidationError(f"got {type(reply).__name__}, expected {wanted.__name__}")
+    if not isinstance(reply, expected):
+        raise msgspec.ValidationError(f"got {type(reply).__name__}, expected {expected.__name__}")
     return reply

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.answers import AnswerRules
-from swarm_tasks.batches import Batch, Load, split_batch
+from swarm_tasks.batches import Batch, Chunk, split_batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import (
     DEADLINE_S,
@@ -23,8 +23,8 @@ Result = TypeVar("Result")
 
 # Each child takes several loads of a batch, so that one which hangs holds up little else. A small
 # load is not worth a thread, a large one no less than a request.
-_LOADS_FOR_EACH = 4
-_LOAD_TEXTS = range(16, 1024)
+_CHUNKS_PER_VERIFIER = 4
+_CHUNK_TEXTS = range(16, 1024)
 
 
 class VerifierPool:
@@ -62,22 +62,24 @@ class VerifierPool:
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
         """Return the `counter`-th task of a keyed stream (`Verifier.draw`)."""
-        with self._take() as verifier:
+        with self._borrow() as verifier:
             return verifier.draw(
                 key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
             )
 
     def question(self, spec: TaskSpec) -> str:
         """Return the spec's question (`Verifier.question`)."""
-        with self._take() as verifier:
+        with self._borrow() as verifier:
             return verifier.question(spec)
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
-        """Return the digests of the questions at these indices (`Verifier.sample`)."""
-        with self._take() as verifier:
-            return verifier.sample(dataset=dataset, config=config, seed=seed, indices=indices)
+        """Return the digests of the questions at these indices (`Verifier.sample_digests`)."""
+        with self._borrow() as verifier:
+            return verifier.sample_digests(
+                dataset=dataset, config=config, seed=seed, indices=indices
+            )
 
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
@@ -94,13 +96,13 @@ class VerifierPool:
         The batch is divided among the children; a text that hangs holds up its own child only.
         Raises RefusedError as `Verifier.score_many` does.
         """
-        return self._share_out(
+        return self._distribute(
             batch,
-            most=self._load_size(batch),
+            max_texts=self._chunk_size(batch),
             score=lambda verifier, part: verifier.score_many(part, rules=rules),
         )
 
-    def score_some(
+    def score_until(
         self,
         batch: Batch,
         *,
@@ -108,49 +110,55 @@ class VerifierPool:
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Score as many texts as there is time for, in order (`Verifier.score_some`).
+        """Score as many texts as there is time for, in order (`Verifier.score_until`).
 
-        Where a text may take the whole deadline, each one is a load of its own.
+        Where a text may take the whole deadline, each one is a chunk of its own.
         """
-        return self._share_out(
+        return self._distribute(
             batch,
-            most=self._load_size(batch) if text_s < DEADLINE_S else 1,
-            score=lambda verifier, part: verifier.score_some(
+            max_texts=self._chunk_size(batch) if text_s < DEADLINE_S else 1,
+            score=lambda verifier, part: verifier.score_until(
                 part, until=until, text_s=text_s, rules=rules
             ),
         )
 
-    def _share_out(
-        self, batch: Batch, *, most: int, score: Callable[[Verifier, Batch], list[list[Result]]]
+    def _distribute(
+        self,
+        batch: Batch,
+        *,
+        max_texts: int,
+        score: Callable[[Verifier, Batch], list[list[Result]]],
     ) -> list[list[Result]]:
-        """Score loads of at most `most` texts at once, and return all results in order."""
+        """Score chunks of at most `max_texts` texts at once, and return all results in order."""
 
-        def score_load(load: Load) -> list[list[Result]]:
-            with self._take() as verifier:
-                return score(verifier, [group for _, group in load])
+        def score_chunk(chunk: Chunk) -> list[list[Result]]:
+            with self._borrow() as verifier:
+                return score(verifier, [group for _, group in chunk])
 
-        loads = split_batch(batch, most=most)
+        chunks = split_batch(batch, max_texts=max_texts)
         results: list[list[Result]] = [[] for _ in batch]
-        for load, scored in zip(loads, self._map(score_load, loads), strict=True):
-            for (place, _), group in zip(load, scored, strict=True):
-                results[place] += group
+        for chunk, scored in zip(chunks, self._map(score_chunk, chunks), strict=True):
+            for (position, _), group in zip(chunk, scored, strict=True):
+                results[position] += group
         return results
 
-    def _load_size(self, batch: Batch) -> int:
-        fair = sum(len(texts) for _, texts in batch) // (len(self._verifiers) * _LOADS_FOR_EACH)
-        return min(max(fair, _LOAD_TEXTS.start), _LOAD_TEXTS.stop)
+    def _chunk_size(self, batch: Batch) -> int:
+        fair = sum(len(texts) for _, texts in batch) // (
+            len(self._verifiers) * _CHUNKS_PER_VERIFIER
+        )
+        return min(max(fair, _CHUNK_TEXTS.start), _CHUNK_TEXTS.stop)
 
     def _map(
-        self, score_load: Callable[[Load], list[list[Result]]], loads: Sequence[Load]
+        self, score_chunk: Callable[[Chunk], list[list[Result]]], chunks: Sequence[Chunk]
     ) -> list[list[list[Result]]]:
-        if len(loads) <= 1:
-            return [score_load(load) for load in loads]
+        if len(chunks) <= 1:
+            return [score_chunk(chunk) for chunk in chunks]
         # Threads of this call only: a pool of them would not outlive a fork.
-        with ThreadPoolExecutor(min(len(loads), len(self._verifiers))) as threads:
-            return list(threads.map(score_load, loads))
+        with ThreadPoolExecutor(min(len(chunks), len(self._verifiers))) as threads:
+            return list(threads.map(score_chunk, chunks))
 
     @contextmanager
-    def _take(self) -> Iterator[Verifier]:
+    def _borrow(self) -> Iterator[Verifier]:
         """Lend an idle verifier, once there is one."""
         verifier = self._idle.get()
         try:

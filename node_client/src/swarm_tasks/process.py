@@ -12,13 +12,13 @@ import subprocess
 import sys
 import time
 
-from swarm_tasks.board import Board, open_memory
 from swarm_tasks.pipe import LENGTH_BYTES, read_length
+from swarm_tasks.step_board import StepBoard, open_memory
 
 # Whether this system has what a child needs: native Windows has not, WSL has.
 SUPPORTED = os.name == "posix"
 
-_STDERR_KEPT_BYTES = 4096
+_MAX_STDERR_BYTES = 4096
 _READ_BYTES = 1 << 16
 # A reply is a question or a reason. Only a child that was taken over would fill our memory.
 _MAX_REPLY_BYTES = 1 << 22
@@ -48,7 +48,7 @@ class ChildProcess:
     def __init__(self, module: str, *arguments: str) -> None:
         memory = open_memory()
         try:
-            self.board = Board(memory)
+            self.board = StepBoard(memory)
             self._process = subprocess.Popen(
                 # -s: no packages of the user's home. -P: nothing from the current folder.
                 [sys.executable, "-s", "-P", "-m", module, *arguments, str(memory)],
@@ -149,7 +149,7 @@ class ChildProcess:
                 raise self._death()
             self._received += chunk
         elif chunk:
-            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_KEPT_BYTES:]
+            self._stderr_tail = (self._stderr_tail + chunk)[-_MAX_STDERR_BYTES:]
         else:
             self._poll.unregister(descriptor)
 
@@ -160,7 +160,7 @@ class ChildProcess:
         code = self._process.wait()
         os.set_blocking(self._errors.fileno(), False)
         rest = self._errors.read() or b""
-        tail = (self._stderr_tail + rest)[-_STDERR_KEPT_BYTES:].decode(errors="replace").strip()
+        tail = (self._stderr_tail + rest)[-_MAX_STDERR_BYTES:].decode(errors="replace").strip()
         return ChildDiedError(f"the verifier child ended with status {code}: {tail or 'silently'}")
 
 

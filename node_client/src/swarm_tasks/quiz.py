@@ -37,10 +37,10 @@ QUIZ_FORMAT_2 = "murmuration-quiz-2"
 SECRET_BYTES = 32
 # How many candidates a question may take before repeated ones are accepted: a dataset that knows
 # fewer different questions than are asked repeats them.
-_PATIENCE = 19
+_DISTINCT_ATTEMPTS = 19
 # How many candidates a dataset may take for its share of a round before it counts as used up:
 # one question is missed in one draw of 700,000 where nine candidates of ten were asked already.
-_LEAST_CANDIDATES, _CANDIDATES_FOR_EACH = 128, 16
+_MIN_CANDIDATES, _CANDIDATES_PER_QUESTION = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
@@ -162,7 +162,7 @@ def draw_quiz(
     for task, share in zip(rules.tasks, shares, strict=True):
         draw = Stream(task, key=key, part=Part.JUDGE, seed=rules.seed, verifier=verifier)
         if rules.may_repeat:
-            drawn += draw_different(draw, share, texts)
+            drawn += draw_distinct(draw, share, texts)
         else:
             drawn += _draw_unasked(draw, share, digests, seen=seen)
     return drawn
@@ -198,7 +198,7 @@ class Stream:
         )
 
 
-def draw_different(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
+def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
     """Return `share` questions of a stream.
 
     None of them was asked already, unless the question space is too small for that; they are added
@@ -209,7 +209,7 @@ def draw_different(stream: Stream, share: int, asked: set[str]) -> list[DrawnTas
         if len(drawn) == share:
             break
         candidate = stream(counter)
-        if candidate.question not in asked or counter >= _PATIENCE * share:
+        if candidate.question not in asked or counter >= _DISTINCT_ATTEMPTS * share:
             asked.add(candidate.question)
             drawn.append(candidate)
     return drawn
@@ -225,7 +225,7 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
     drawn: list[DrawnTask] = []
     tried = 0
     while missing := share - len(drawn):
-        if tried >= _LEAST_CANDIDATES + _CANDIDATES_FOR_EACH * share:
+        if tried >= _MIN_CANDIDATES + _CANDIDATES_PER_QUESTION * share:
             raise RefusedError(
                 ErrorCode.TASK_EXHAUSTED,
                 f"{stream.task.dataset} has too few questions left that the season has not asked:"
@@ -234,9 +234,9 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
         candidates = [stream(counter) for counter in range(tried, tried + missing)]
         tried += missing
         digests = [digest_question(candidate.question) for candidate in candidates]
-        known = set(seen(digests))
+        already_asked = set(seen(digests))
         for candidate, digest in zip(candidates, digests, strict=True):
-            if digest not in known and digest not in asked:
+            if digest not in already_asked and digest not in asked:
                 asked.add(digest)
                 drawn.append(candidate)
     return drawn
@@ -257,9 +257,9 @@ def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
     counts = [1] * len(tasks)
     large = list(range(len(tasks)))
     while True:
-        left = total - (len(tasks) - len(large))
+        remaining = total - (len(tasks) - len(large))
         weight = sum(weights[place] for place in large)
-        shares = {place: left * weights[place] / weight for place in large}
+        shares = {place: remaining * weights[place] / weight for place in large}
         if all(share >= 1 for share in shares.values()):
             break
         large = [place for place in large if shares[place] >= 1]

@@ -21,14 +21,14 @@ from msgspec import Struct
 
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
-from swarm_tasks.board import MAX_STEPS
+from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.keyspace import INDEX_END, RANGES, Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
-from swarm_tasks.unmade import UnmadeError
+from swarm_tasks.step_board import MAX_STEPS
 
 # A dataset lasts while at least this part of what is drawn was not asked yet.
-LEAST_NEW = 0.2
+MIN_NEW = 0.2
 _SEED = 20_250_911
 _JUDGE_SHARE = len(RANGES[Part.JUDGE]) / INDEX_END
 # The normal distribution's quantile of a two-sided interval at 95 %.
@@ -49,7 +49,7 @@ class Space(Struct, frozen=True):
     @property
     def used_up(self) -> bool:
         """Whether the sample went on until hardly anything that was drawn was new."""
-        return self.draws > 0 and self.once <= LEAST_NEW * self.draws
+        return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
     def questions(self) -> float:
@@ -83,7 +83,7 @@ class Space(Struct, frozen=True):
             turn = self.twice / self.once
             variance = (1 + 4 * turn + 2 * turn**2) / self.twice
             undrawn *= math.exp(deviations * math.sqrt(math.log1p(variance)))
-        return self.distinct + undrawn * max(0.0, 1 - LEAST_NEW * self.draws / max(1, self.once))
+        return self.distinct + undrawn * max(0.0, 1 - MIN_NEW * self.draws / max(1, self.once))
 
 
 class MeasuredSpace(Space, frozen=True, kw_only=True):
@@ -125,15 +125,17 @@ def measure_space(
     The sample ends, too, where the generator hangs. Raises RefusedError TASK_DATASET or
     TASK_CONFIG, or VERIFIER_FAILED when there is no verifier.
     """
-    chance, until = Random(_SEED), time.monotonic() + seconds
+    rng, until = Random(_SEED), time.monotonic() + seconds
     counts: Counter[int] = Counter()
     space, size = Space(0, 0, 0, 0), _FIRST_BATCH
     while space.draws < draws and time.monotonic() < until:
         start = time.monotonic()
-        indices = [chance.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
+        indices = [rng.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
         try:
-            digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
-        except UnmadeError:
+            digests = verifier.sample_digests(
+                dataset=dataset, config=config, seed=_SEED, indices=indices
+            )
+        except GenerationError:
             break
         space = _count(digests, counts, space)
         if not digests or (space.used_up and space.draws > _FIRST_BATCH):
@@ -151,7 +153,7 @@ def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
         draws += 1
         once += {1: 1, 2: -1}.get(counts[digest], 0)
         twice += {2: 1, 3: -1}.get(counts[digest], 0)
-        if draws > _FIRST_BATCH and once <= LEAST_NEW * draws:
+        if draws > _FIRST_BATCH and once <= MIN_NEW * draws:
             break
     return Space(draws, len(counts), once, twice)
 
@@ -162,7 +164,7 @@ def _complete(dataset: str, config: Config) -> Config:
     return {name: field.default for name, field in fields.items()} | config
 
 
-class Lasting(Struct, frozen=True):
+class DatasetLifetime(Struct, frozen=True):
     """For how many rounds a dataset has questions: the interval at 95 % and the best estimate
     between; infinite where too few questions came twice.
 
@@ -176,13 +178,13 @@ class Lasting(Struct, frozen=True):
     at_most: float
 
 
-def tell_lasting(
+def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
-) -> list[Lasting]:
+) -> list[DatasetLifetime]:
     """Return for how many rounds each task of a mix lasts, by the spaces of their datasets."""
     shares = share_questions(tasks, questions)
     return [
-        Lasting(
+        DatasetLifetime(
             task.dataset,
             asked=share,
             at_least=int(_of_judge(spaces[task.dataset].at_least, deviations=_Z) / share),

@@ -17,16 +17,12 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config, check_spec
 from swarm_tasks.answers import AnswerRules
-from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
-from swarm_tasks.board import (
-    MAX_STEPS,
-    NO_ANSWER,
-    SOLVED,
-    TIMEOUT,
-    UNMADE,
-    UNSCORED,
-    VERIFIER_ERROR,
-    count_done,
+from swarm_tasks.batches import Batch, BatchProgress, StepResult, pending_steps
+from swarm_tasks.generation_errors import (
+    GenerationError,
+    NoQuestionError,
+    as_generation_error,
+    errors_at,
 )
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
@@ -35,25 +31,34 @@ from swarm_tasks.pipe import (
     Draw,
     Drawn,
     Draws,
+    GeneratedTask,
     Job,
-    Made,
+    ReplyT,
     Sampled,
     SampleRequest,
     Scored,
     ScoreRequest,
-    Wanted,
     decode_reply,
 )
 from swarm_tasks.process import ChildDiedError, ChildProcess
-from swarm_tasks.unmade import UnmadeError, UnposedError, not_made, posing
+from swarm_tasks.step_board import (
+    MAX_STEPS,
+    NO_ANSWER,
+    NOT_GENERATED,
+    NOT_SCORED,
+    SOLVED,
+    TIMEOUT,
+    VERIFIER_ERROR,
+    count_done,
+)
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
-_MOST_DRAWS = MAX_STEPS // _DRAW_BATCH
+_MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
 # How often within a deadline the parent looks whether the child came on.
-_LOOKS = 8
+_POLLS = 8
 # What a text that loses the child is charged beyond its own time: a new child has to start.
 _RESTART_S = 1.0
 
@@ -103,8 +108,8 @@ class Attempt:
     seconds: float
 
 
-class StreamPlace(NamedTuple):
-    """Where a task is in a keyed stream."""
+class StreamPosition(NamedTuple):
+    """The position of a task in a keyed stream."""
 
     dataset: str
     config: Config
@@ -155,40 +160,40 @@ class Verifier:
         questions that none belongs to the part) or VERIFIER_FAILED.
         """
         check_config(dataset, config)
-        place = StreamPlace(dataset, config, counter)
+        position = StreamPosition(dataset, config, counter)
         for start in range(0, DRAW_ATTEMPTS, _DRAW_BATCH):
-            draw = _lay_out_draw(place, start, key=key, part=part, seed=seed)
-            made = self._make(draw, Made, steps=_DRAW_BATCH)
-            if task := _read_draw(place, made, seed=seed):
+            draw = _draw_request(position, start, key=key, part=part, seed=seed)
+            generated = self._make(draw, GeneratedTask, steps=_DRAW_BATCH)
+            if task := _drawn_task(position, generated, seed=seed):
                 return task
         raise RefusedError(
             ErrorCode.TASK_CONFIG,
             f"none of {DRAW_ATTEMPTS} questions of {dataset} belongs to the part {part}: this"
-            " configuration knows too few different questions, widen its ranges",
+            " configuration has too few different questions, widen its ranges",
         )
 
     def draw_many(
-        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+        self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these places of a keyed stream, as `draw` does one by one.
+        """Return the tasks at these positions of a keyed stream, as `draw` does one by one.
 
         One request asks for as many as fit on the board, so most cost no trip to the child and
         back. Raises RefusedError as `draw` does, for the first task that cannot be made.
         """
-        for place in places:
-            check_config(place.dataset, place.config)
+        for position in positions:
+            check_config(position.dataset, position.config)
         tasks: list[DrawnTask] = []
-        for first in range(0, len(places), _MOST_DRAWS):
-            some = places[first : first + _MOST_DRAWS]
-            draws = [_lay_out_draw(place, 0, key=key, part=part, seed=seed) for place in some]
+        for first in range(0, len(positions), _MAX_DRAWS):
+            some = positions[first : first + _MAX_DRAWS]
+            draws = [_draw_request(position, 0, key=key, part=part, seed=seed) for position in some]
             try:
-                made = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
+                generated = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
             except RefusedError:
-                made = [Made(None, "")] * len(draws)
+                generated = [GeneratedTask(None, "")] * len(draws)
             tasks += [
-                _read_draw(place, found, seed=seed)
-                or self.draw(key=key, part=part, seed=seed, **place._asdict())
-                for place, found in zip(some, made, strict=True)
+                _drawn_task(position, found, seed=seed)
+                or self.draw(key=key, part=part, seed=seed, **position._asdict())
+                for position, found in zip(some, generated, strict=True)
             ]
         return tasks
 
@@ -196,34 +201,34 @@ class Verifier:
         """Return the spec's question.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
-        VERIFIER_FAILED; UnmadeError where that was the generator's fault.
+        VERIFIER_FAILED; GenerationError where that was the generator's fault.
         """
         check_spec(spec)
-        return self._make(_lay_out_one(spec), Made, steps=1).question
+        return self._make(_question_request(spec), GeneratedTask, steps=1).question
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises UnposedError for one that `question` refuses; the others can then be asked for again.
-        Raises RefusedError VERIFIER_FAILED when there is no child to ask.
+        Raises NoQuestionError for one that `question` refuses; the others can then be asked for
+        again. Raises RefusedError VERIFIER_FAILED when there is no child to ask.
         """
-        for place, spec in enumerate(specs):
-            with posing(place):
+        for position, spec in enumerate(specs):
+            with errors_at(position):
                 check_spec(spec)
-        draws = [_lay_out_one(spec) for spec in specs]
+        draws = [_question_request(spec) for spec in specs]
         try:
-            made = self._make(Draws(draws), Drawn, steps=len(draws)).made
-        except UnmadeError as problem:
-            raise UnposedError(min(problem.place, len(specs) - 1), problem) from None
-        if len(made) != len(specs):
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child left tasks out")
+            generated = self._make(Draws(draws), Drawn, steps=len(draws)).made
+        except GenerationError as problem:
+            raise NoQuestionError(min(problem.position, len(specs) - 1), problem) from None
+        if len(generated) != len(specs):
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child skipped tasks")
         questions: list[str] = []
-        for place, (spec, found) in enumerate(zip(specs, made, strict=True)):
-            with posing(place):
+        for position, (spec, found) in enumerate(zip(specs, generated, strict=True)):
+            with errors_at(position):
                 questions.append(found.question if found.index is not None else self.question(spec))
         return questions
 
-    def sample(
+    def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
         """Return the digests of the questions at up to MAX_STEPS indices; without those indices at
@@ -254,10 +259,10 @@ class Verifier:
         verdict is returned at all.
         """
         limits = Limits(math.inf, self._deadline_s)
-        trials = self._try(batch, rules, limits)
-        return [[_verdict(worth) for worth, _ in group] for group in trials]
+        results = self._score_batch(batch, rules, limits)
+        return [[_verdict(value) for value, _ in group] for group in results]
 
-    def score_some(
+    def score_until(
         self,
         batch: Batch,
         *,
@@ -273,119 +278,125 @@ class Verifier:
         Raises RefusedError as `score_many` does.
         """
         limits = Limits(until, min(text_s, self._deadline_s))
-        trials = self._try(batch, rules, limits)
-        return [[_attempt(worth, seconds) for worth, seconds in group] for group in trials]
+        results = self._score_batch(batch, rules, limits)
+        return [[_attempt(value, seconds) for value, seconds in group] for group in results]
 
-    def _try(self, batch: Batch, rules: AnswerRules, limits: Limits) -> list[list[Trial]]:
+    def _score_batch(
+        self, batch: Batch, rules: AnswerRules, limits: Limits
+    ) -> list[list[StepResult]]:
         for spec, _ in batch:
             check_spec(spec)
-        progress = Progress(batch)
+        progress = BatchProgress(batch)
         with self._lock:
-            while limits.left_s > 0 and (jobs := progress.take_jobs()):
-                progress.note(self._score_jobs(jobs, rules, limits))
-        return progress.result()
+            while limits.left_s > 0 and (jobs := progress.next_jobs()):
+                progress.record(self._score_jobs(jobs, rules, limits))
+        return progress.results()
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
         """Return what came of the steps of one request, up to the one that lost the child."""
-        steps = lay_out_steps(jobs)
+        steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, limits.left_s), steps)
         try:
             self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
-            trials, pending = _read_trials(child, len(steps))
+            results, pending = _read_results(child, len(steps))
             if pending is not None and limits.left_s > 0:
-                raise ChildDiedError("the verifier child left steps out")
+                raise ChildDiedError("the verifier child skipped steps")
         except RefusedError as problem:
-            raise not_made(problem) from None
+            raise as_generation_error(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            trials, pending = _read_trials(child, len(steps))
+            results, pending = _read_results(child, len(steps))
             self._keeper.drop()
-            if pending == UNMADE:
-                raise not_made(problem) from None
+            if pending == NOT_GENERATED:
+                raise as_generation_error(problem) from None
             if pending is not None:
-                trials.append(self._name_fault(problem, text_s=limits.text_s))
-        return trials
+                results.append(self._lost_result(problem, text_s=limits.text_s))
+        return results
 
-    def _name_fault(self, problem: Exception, *, text_s: float) -> Trial:
+    def _lost_result(self, problem: Exception, *, text_s: float) -> StepResult:
         """Return what came of the text that a lost child was busy with."""
         if not isinstance(problem, TimeoutError):
             return VERIFIER_ERROR, _RESTART_S
-        return TIMEOUT if text_s >= self._deadline_s else UNSCORED, text_s + _RESTART_S
+        return TIMEOUT if text_s >= self._deadline_s else NOT_SCORED, text_s + _RESTART_S
 
     def _make(
-        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
-    ) -> Wanted:
+        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
+    ) -> ReplyT:
         with self._lock:
-            child = self._keeper.send(request, [UNMADE] * steps)
+            child = self._keeper.send(request, [NOT_GENERATED] * steps)
             try:
-                return self._await_reply(child, wanted, steps, text_s=self._deadline_s)
+                return self._await_reply(child, expected, steps, text_s=self._deadline_s)
             except RefusedError as problem:
-                raise not_made(problem) from None
+                raise as_generation_error(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
                 done = count_done(child.board.read(steps))
                 self._keeper.drop()
-                raise not_made(problem, place=done) from None
+                raise as_generation_error(problem, position=done) from None
 
     def _await_reply(
-        self, child: ChildProcess, wanted: type[Wanted], steps: int, *, text_s: float
-    ) -> Wanted:
+        self, child: ChildProcess, expected: type[ReplyT], steps: int, *, text_s: float
+    ) -> ReplyT:
         """Wait for the reply to a request whose texts may take `text_s`, its tasks the deadline.
 
-        A step hangs when it is still the same after so many looks.
+        A step hangs when it is still the same after _POLLS polls.
         """
         done = same = 0
         limit_s = self._deadline_s  # a request begins with a task
-        while same < _LOOKS:
+        while same < _POLLS:
             try:
-                raw = child.receive(deadline_s=limit_s / _LOOKS)
+                raw = child.receive(deadline_s=limit_s / _POLLS)
             except TimeoutError:
                 board = child.board.read(steps)
                 before, done = done, count_done(board)
                 same = same + 1 if done == before else 0
-                limit_s = text_s if UNSCORED in board[done : done + 1] else self._deadline_s
+                limit_s = text_s if NOT_SCORED in board[done : done + 1] else self._deadline_s
             else:
-                return decode_reply(raw, wanted)
+                return decode_reply(raw, expected)
         raise TimeoutError(f"no answer within {limit_s:g} s")
 
 
-def _lay_out_one(spec: TaskSpec) -> Draw:
+def _question_request(spec: TaskSpec) -> Draw:
     return Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
 
 
-def _lay_out_draw(place: StreamPlace, start: int, *, key: bytes, part: Part, seed: int) -> Draw:
-    """Return a request for the place's attempts from `start` on, as many as one request tries."""
-    first = place.counter * DRAW_ATTEMPTS + start
+def _draw_request(
+    position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
+) -> Draw:
+    """Return a request for the position's attempts from `start` on, as many as one can have."""
+    first = position.counter * DRAW_ATTEMPTS + start
     indices = [
-        keyed_index(key=key, part=part, dataset=place.dataset, counter=attempt)
+        keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)
         for attempt in range(first, first + _DRAW_BATCH)
     ]
-    return Draw(place.dataset, place.config, seed, indices, part)
+    return Draw(position.dataset, position.config, seed, indices, part)
 
 
-def _read_draw(place: StreamPlace, made: Made, *, seed: int) -> DrawnTask | None:
+def _drawn_task(
+    position: StreamPosition, generated: GeneratedTask, *, seed: int
+) -> DrawnTask | None:
     """Return the task that a draw made, if any of its questions belonged to the part."""
-    if made.index is None:
+    if generated.index is None:
         return None
-    spec = TaskSpec(place.dataset, place.config, seed, made.index, GENERATOR)
-    return DrawnTask(spec, made.question)
+    spec = TaskSpec(position.dataset, position.config, seed, generated.index, GENERATOR)
+    return DrawnTask(spec, generated.question)
 
 
-def _read_trials(child: ChildProcess, count: int) -> tuple[list[Trial], float | None]:
+def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], float | None]:
     """Return what came of the steps that were done, and the first one that was not, if any."""
     steps = child.board.read(count)
     done = count_done(steps)
-    trials = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
-    return trials, steps[done] if done < count else None
+    results = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
+    return results, steps[done] if done < count else None
 
 
 @functools.lru_cache(maxsize=1024)
-def _verdict(worth: float) -> Verdict:
+def _verdict(value: float) -> Verdict:
     """Return the verdict of a step that was done; a number that means nothing is an error."""
-    if not 0 <= worth <= 1:
-        return Verdict(0.0, _REASONS.get(worth, "verifier_error"))
-    if worth >= SOLVED:
-        return Verdict(worth, "right")
-    return Verdict(worth, "partial" if worth > 0 else "wrong")
+    if not 0 <= value <= 1:
+        return Verdict(0.0, _REASONS.get(value, "verifier_error"))
+    if value >= SOLVED:
+        return Verdict(value, "right")
+    return Verdict(value, "partial" if value > 0 else "wrong")
 
 
-def _attempt(worth: float, seconds: float) -> Attempt:
-    return Attempt(None if worth == UNSCORED else _verdict(worth), seconds)
+def _attempt(value: float, seconds: float) -> Attempt:
+    return Attempt(None if value == NOT_SCORED else _verdict(value), seconds)

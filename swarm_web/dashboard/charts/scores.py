@@ -8,7 +8,7 @@ from functools import reduce
 from django.utils.translation import gettext as _
 
 from swarm_record.stats import effective_n, macro_intervals
-from swarm_tasks.marks import Cells, add_cells, macro_score
+from swarm_tasks.cells import Cells, add_cells, macro_score
 from swarm_web.dashboard.charts.parts import (
     BAND_OPACITY,
     STYLES,

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
@@ -110,7 +110,7 @@ def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
         question, verdicts = score_completions(
             msgspec.convert(row.spec, TaskSpec),
             [completion["text"] for completion in row.completions],
-            rules=known_rules(row.season.answer_rules),
+            rules=find_rules(row.season.answer_rules),
             verifier=verifier,
         )
     except RefusedError as refusal:

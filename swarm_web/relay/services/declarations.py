@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from swarm_tasks.answers import AnswerRules, known_rules
+from swarm_tasks.answers import AnswerRules, find_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.core.store import sync_redis
 from swarm_web.relay.claims import take_checks, tell_lapsed
@@ -83,7 +83,7 @@ def _running_season() -> tuple[int, AnswerRules] | None:
     """Return the running season and its answer format, if any node has taken part in it."""
     parts = Contribution.objects.filter(season__state="running")
     rows = parts.values_list("season_id", "season__answer_rules")[:1]
-    return next(((pk, known_rules(name)) for pk, name in rows), None)
+    return next(((pk, find_rules(name)) for pk, name in rows), None)
 
 
 def _lapsed_nodes(season_id: int) -> list[int]:

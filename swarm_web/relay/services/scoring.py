@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Rollout, TaskSpec
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.unmade import UnmadeError
 from swarm_tasks.verifier import Verdict
 from swarm_web.relay.conduct import Checked
 
@@ -33,7 +33,7 @@ def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)
     try:
         _, verdicts = score_completions(rollout.task, texts, rules=rules, verifier=verifier)
-    except UnmadeError:
+    except GenerationError:
         return worthless
     except RefusedError as refusal:
         return None if refusal.code == ErrorCode.VERIFIER_FAILED else worthless

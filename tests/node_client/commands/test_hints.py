@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from node_client.cli import mention_init
+from node_client.cli import suggest_init
 from node_client.settings.config import choose
 from node_client.site import parse_site
 from node_client.storage.state import NodeRecord, StateDir
@@ -32,7 +32,7 @@ class Terminal:
 def is_mentioned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    mention_init(choose(parse_site(URL), flags={"state_dir": folder}, environment={}))
+    suggest_init(choose(parse_site(URL), flags={"state_dir": folder}, environment={}))
     return f"swarm-node init {URL}" in terminal.text
 
 
@@ -55,5 +55,5 @@ def test_whoever_has_settings_needs_it_no_more(
 
 
 def test_a_script_is_told_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mention_init(choose(parse_site(URL), flags={"state_dir": tmp_path}, environment={}))
+    suggest_init(choose(parse_site(URL), flags={"state_dir": tmp_path}, environment={}))
     assert capsys.readouterr().err == ""

@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from node_client.cli import app
-from node_client.commands.joining import draw_code, draw_qr, save_token
+from node_client.commands.joining import render_code, render_qr, save_token
 from node_client.commands.problems import FAILED
 from node_client.errors import INTERRUPTED, SettingsError
 from node_client.settings.config import choose
@@ -38,7 +38,7 @@ def screen(*, terminal: bool = True, width: int = 80, encoding: str = "utf-8") -
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_code_and_address_are_shown_and_the_secret_is_not(terminal: bool) -> None:
-    shown = draw_code(CODE, console=screen(terminal=terminal)).plain
+    shown = render_code(CODE, console=screen(terminal=terminal)).plain
     assert "BCDF-GHJK" in shown
     assert "https://swarm.example.org/device/" in shown
     assert "valid for 15 minutes" in shown
@@ -51,13 +51,13 @@ def test_code_and_address_are_shown_and_the_secret_is_not(terminal: bool) -> Non
     ids=["log", "narrow", "without blocks"],
 )
 def test_no_qr_code_is_drawn_where_it_could_not_be_read(console: Console) -> None:
-    shown = draw_code(CODE, console=console).plain
+    shown = render_code(CODE, console=console).plain
     assert "█" not in shown
     assert "Scan" not in shown
 
 
 def test_the_qr_code_fits_a_small_terminal() -> None:
-    lines = draw_code(CODE, console=screen()).plain.splitlines()
+    lines = render_code(CODE, console=screen()).plain.splitlines()
     assert any("█" in line for line in lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) < 80
@@ -66,7 +66,7 @@ def test_the_qr_code_fits_a_small_terminal() -> None:
 def test_the_qr_code_holds_the_whole_address() -> None:
     halves = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
     drawn = []
-    for line in draw_qr(CODE.verification_uri_complete).plain.splitlines():
+    for line in render_qr(CODE.verification_uri_complete).plain.splitlines():
         drawn += [list(row) for row in zip(*(halves[character] for character in line), strict=True)]
     made = segno.make_qr(CODE.verification_uri_complete, error="l").matrix_iter(border=2)
     assert drawn[: len(drawn[0])] == [list(row) for row in made]

@@ -16,9 +16,9 @@ from node_client.commands.status import (
     Status,
     describe_run,
     describe_status,
-    draw_status,
     fetch_status,
-    read_here,
+    read_local_status,
+    render_status,
 )
 from node_client.errors import NodeError
 from node_client.storage.run_record import RunState
@@ -42,7 +42,7 @@ HERE = LocalStatus(
 
 def show(here: LocalStatus = HERE, remote: NodeStatus | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(draw_status([Status(here, remote)]))
+    console.print(render_status([Status(here, remote)]))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -144,7 +144,7 @@ async def test_what_a_coordinator_tells_cannot_steer_the_terminal() -> None:
 
 
 def test_two_nodes_are_shown_apart() -> None:
-    one, two = (draw_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
+    one, two = (render_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
     assert two == 2 * one + 1
 
 
@@ -152,7 +152,7 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save_progress(SAVED)
     remembered = NodeRecord(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
-    here = read_here(state, remembered)
+    here = read_local_status(state, remembered)
     told = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
     assert told["here"]["checkpoint"]["step"] == 40
     assert (told["here"]["node"], told["there"]["score"]) == ("n", 0.25)
@@ -160,7 +160,7 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
 
 
 def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
-    told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), NodeRecord()))))
+    told = json.loads(describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord()))))
     here: dict[str, object] = {"node": "", "arm": "", "model": ""}
     here |= {"checkpoint": None, "lifetime": None}
     here |= {"site": None, "state_dir": str(tmp_path), "run": None}

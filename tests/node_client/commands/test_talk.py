@@ -20,12 +20,12 @@ class Echo:
         self.resets = 0
         self.interrupt = False
 
-    def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
+    def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
         self.asked.append(question)
-        heard(question[:3])
+        on_text(question[:3])
         if self.interrupt:
             raise KeyboardInterrupt
-        heard(question[3:])
+        on_text(question[3:])
 
     def reset(self) -> None:
         self.resets += 1

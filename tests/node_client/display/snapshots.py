@@ -18,7 +18,7 @@ from node_client.display.view import NodeView, Notice, SavedStep, ShownProblem
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.panel_views import full_view, report, totals
 
@@ -61,13 +61,13 @@ def long_hostile_names() -> NodeView:
     view.problem = ShownProblem("c\n" * 50, "\x1b[2J" + "message " * 90, "fix " * 90, NOON)
     for number in range(3):
         view.notices.append(Notice(f"{number} " + "\u202enotice " * 90, NOON))
-    view.note_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
+    view.show_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
     return view
 
 
 def paused() -> NodeView:
     view = after_many_rounds()
-    view.link = LinkState("connected")
+    view.connection = ConnectionState("connected")
     view.paused = Pause("asked")
     return view
 

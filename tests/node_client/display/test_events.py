@@ -9,7 +9,7 @@ import pytest
 from node_client.display import events
 from node_client.display.events import Event, as_line
 from node_client.display.view import NodeView
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import NodeStanding, RoundInfo
 from tests.node_client.fakes import toy_season
@@ -30,14 +30,14 @@ def told() -> list[Event]:
 @pytest.fixture
 def view(told: list[Event]) -> NodeView:
     view = empty_view()
-    view.listen = told.append
+    view.emit = told.append
     return view
 
 
 def test_an_event_is_one_line_of_json_with_its_kind_and_time(
     view: NodeView, told: list[Event]
 ) -> None:
-    view.note_notice("two\nlines \x1b[2J")
+    view.show_notice("two\nlines \x1b[2J")
     line = as_line(told[0])
     assert line.isprintable()
     said = json.loads(line)
@@ -47,7 +47,7 @@ def test_an_event_is_one_line_of_json_with_its_kind_and_time(
 
 def test_a_step_is_told_with_its_figures(view: NodeView, told: list[Event]) -> None:
     view.memory_use = events.MemoryUse(process=500)
-    view.note_step(report(reward=0.25), totals())
+    view.show_step(report(reward=0.25), totals())
     [step] = told
     assert isinstance(step, events.StepDone)
     assert (step.step, step.training_reward, step.seconds) == (1234, 0.25, 0.75)
@@ -57,25 +57,25 @@ def test_a_step_is_told_with_its_figures(view: NodeView, told: list[Event]) -> N
 
 
 def test_a_round_is_told_once_in_each_phase(view: NodeView, told: list[Event]) -> None:
-    view.note_round(OPEN)
-    view.note_round(OPEN)
-    view.note_round(None)
+    view.show_round(OPEN)
+    view.show_round(OPEN)
+    view.show_round(None)
     assert [(event.round, event.phase) for event in told] == [(7, "open")]  # type: ignore[attr-defined]
-    assert view.finished == OPEN
+    assert view.finished_round == OPEN
 
 
 def test_acknowledged_answers_are_added_up(view: NodeView, told: list[Event]) -> None:
-    view.note_answers(7, 16)
-    view.note_answers(7, 8)
+    view.show_answers(7, 16)
+    view.show_answers(7, 8)
     assert [event.acknowledged for event in told] == [16, 24]  # type: ignore[attr-defined]
 
 
 def test_what_else_happens_is_told_as_it_is(view: NodeView, told: list[Event]) -> None:
-    view.note_link(LinkState("waiting", "gone", retry_at=3.0))
-    view.note_welcome("amber", "isolated", toy_season())
-    view.note_standing(STANDING)
-    view.note_checkpoint(40)
-    view.note_refusal(RefusedError(ErrorCode.ANSWER_LATE, "too late"))
+    view.show_connection(ConnectionState("waiting", "gone", retry_at=3.0))
+    view.show_welcome("amber", "isolated", toy_season())
+    view.show_standing(STANDING)
+    view.show_checkpoint(40)
+    view.show_refusal(RefusedError(ErrorCode.ANSWER_LATE, "too late"))
     kinds = [json.loads(as_line(event)) for event in told]
     assert [said["event"] for said in kinds] == [
         *("connection", "joined", "standing", "checkpoint", "problem")

@@ -7,8 +7,8 @@ from node_client.display.figures import (
     BARS,
     count_down,
     describe_bytes,
+    describe_duration,
     describe_rank,
-    describe_span,
     describe_trend,
     sparkline,
 )
@@ -46,7 +46,7 @@ def test_ranks_that_cannot_be_told_apart_are_a_range() -> None:
     ("seconds", "words"), [(-3, "0:00"), (59.6, "1:00"), (605, "10:05"), (7384, "2 h 03 min")]
 )
 def test_a_span_is_short(seconds: float, words: str) -> None:
-    assert describe_span(seconds) == words
+    assert describe_duration(seconds) == words
     assert count_down((NOON + timedelta(seconds=seconds)).isoformat(), now=NOON) == words
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.display.health import PATIENCE_S, PROBLEM_STAYS, Health, judge_health
+from node_client.display.health import OFFLINE_GRACE_S, PROBLEM_SHOWN_FOR, Health, assess_health
 from node_client.display.view import NodeView
-from node_client.storage.pauses import WHY, Pause
-from node_client.swarm.connection import LinkState
+from node_client.storage.pauses import REASON_TEXTS, Pause
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import RoundInfo
 from tests.node_client.panel_views import full_view
 from tests.node_client.shell_fakes import empty_view
@@ -21,21 +21,23 @@ ROUND_8 = RoundInfo(8, "scheduled", "2026-01-01T12:05:00Z", "2026-01-01T12:07:00
 
 
 def judge(view: NodeView, *, now: datetime = NOON) -> Health:
-    return judge_health(view, now=now, clock=CLOCK)
+    return assess_health(view, now=now, clock=CLOCK)
 
 
 def offline_view(*, since_s: float) -> NodeView:
     view = full_view()
-    view.link = LinkState("waiting", "the coordinator\x1b[2J went away", retry_at=CLOCK + 4)
+    view.connection = ConnectionState(
+        "waiting", "the coordinator\x1b[2J went away", retry_at=CLOCK + 4
+    )
     view.offline_since = CLOCK - since_s
     return view
 
 
 def after_round_7(*, answered: int) -> NodeView:
     view = full_view()
-    view.note_round(view.round)
+    view.show_round(view.round)
     view.answered[7] = answered
-    view.note_round(ROUND_8)
+    view.show_round(ROUND_8)
     return view
 
 
@@ -50,7 +52,7 @@ def test_a_node_without_coordinator_trains_alone() -> None:
 
 
 def test_a_short_loss_of_the_connection_needs_nobody() -> None:
-    health = judge(offline_view(since_s=PATIENCE_S - 1))
+    health = judge(offline_view(since_s=OFFLINE_GRACE_S - 1))
     assert (health.state, health.text) == ("waiting", "is offline.")
     assert health.reason.startswith("The coordinator")
     assert health.reason.endswith("went away; trying again in 4 s. Training goes on.")
@@ -61,7 +63,7 @@ def test_a_short_loss_of_the_connection_needs_nobody() -> None:
 def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
     view = offline_view(since_s=3 * 3600)
     reason = "the coordinator is under maintenance"
-    view.link = LinkState(phase, reason, retry_at=CLOCK + 20, planned=True)
+    view.connection = ConnectionState(phase, reason, retry_at=CLOCK + 20, planned=True)
     health = judge(view)
     assert health.state == "waiting"
     assert "doctor" not in health.reason
@@ -78,27 +80,27 @@ def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
 
 def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> None:
     view = full_view()
-    view.note_link(LinkState("waiting", "gone"))
+    view.show_connection(ConnectionState("waiting", "gone"))
     first = view.offline_since
-    view.note_link(LinkState("connecting"))
+    view.show_connection(ConnectionState("connecting"))
     assert view.offline_since == first is not None
-    view.note_link(LinkState("connected"))
+    view.show_connection(ConnectionState("connected"))
     assert view.offline_since is None
 
 
 def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
     view = full_view()
-    view.note_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
+    view.show_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
     assert view.problem is not None
     health = judge(view, now=view.problem.at + timedelta(minutes=1))
     assert (health.state, health.text) == ("needs attention", "cannot save its work.")
     assert "disk full Free some space." in health.reason
-    assert judge(view, now=view.problem.at + PROBLEM_STAYS).state == "working"
+    assert judge(view, now=view.problem.at + PROBLEM_SHOWN_FOR).state == "working"
 
 
 def test_a_problem_that_passes_by_itself_is_not_the_answer() -> None:
     view = full_view()
-    view.note_problem("rate.limited", "too many messages", "Wait.")
+    view.show_problem("rate.limited", "too many messages", "Wait.")
     assert view.problem is not None
     assert judge(view, now=view.problem.at).state == "working"
 
@@ -125,7 +127,7 @@ def test_answers_on_their_way_are_waited_for(phase: str) -> None:
     view = full_view()
     view.answered[7] = 32
     assert view.round is not None
-    view.note_round(msgspec.structs.replace(view.round, phase=phase))
+    view.show_round(msgspec.structs.replace(view.round, phase=phase))
     assert judge(view).state == "working"
 
 
@@ -141,21 +143,22 @@ def test_a_base_node_is_healthy_untrained() -> None:
 
 def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
     view = full_view()
-    view.note_pause(Pause("asked"))
+    view.show_pause(Pause("asked"))
     health = judge(view)
     assert (health.state, health.text) == ("waiting", "is paused: its owner paused it.")
     assert "`swarm-node resume`" in health.reason
-    view.note_pause(Pause("hours", NOON))
+    view.show_pause(Pause("hours", NOON))
     assert (
-        judge(view).text == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {WHY['hours']}."
+        judge(view).text
+        == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {REASON_TEXTS['hours']}."
     )
 
 
 def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
     view = full_view()
-    view.note_pause(Pause("hours"))
-    view.note_link(LinkState("waiting", "the node pauses"))
-    view.note_pause(None)
-    view.note_link(LinkState("connecting"))
+    view.show_pause(Pause("hours"))
+    view.show_connection(ConnectionState("waiting", "the node pauses"))
+    view.show_pause(None)
+    view.show_connection(ConnectionState("connecting"))
     # The view notes losses by the machine's own clock.
-    assert judge_health(view, now=NOON, clock=monotonic()).text == "is connecting."
+    assert assess_health(view, now=NOON, clock=monotonic()).text == "is connecting."

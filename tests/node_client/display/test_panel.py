@@ -55,7 +55,7 @@ def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     view = full_view()
-    view.note_step(report(completion="x" * 5000), totals())
+    view.show_step(report(completion="x" * 5000), totals())
     assert all(len(line) <= width for line in show(view, width=width).splitlines())
 
 
@@ -73,11 +73,11 @@ def test_a_round_to_come_is_counted_down_too() -> None:
 
 def test_a_node_that_came_late_is_told_to_wait() -> None:
     view = full_view()
-    view.sat_out = 7
+    view.skipped_round = 7
     text = show(view)
     assert "waiting for the next round (joined after round 7 opened)" in text
     assert "closes in" not in text
-    view.sat_out = 6
+    view.skipped_round = 6
     assert "7 is open" in show(view)
 
 
@@ -117,7 +117,7 @@ def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
 def test_the_latest_refusal_is_shown_with_its_remedy() -> None:
     view = full_view()
     refusal = RefusedError(ErrorCode.ANSWER_LATE, "Round 6 closed 3 s ago.")
-    view.note_refusal(refusal)
+    view.show_refusal(refusal)
     text = " ".join(show(view).replace("│", " ").split())
     assert "answer.late: Round 6 closed 3 s ago." in text
     assert refusal.fix in text
@@ -126,8 +126,8 @@ def test_the_latest_refusal_is_shown_with_its_remedy() -> None:
 def test_foreign_text_cannot_steer_the_terminal_or_the_layout() -> None:
     view = full_view()
     view.node = "[red]node[/red]"
-    view.note_problem("code", "\x1b[2Jgone", "[blink]fix")
-    view.note_step(report(completion="\x1b[31m[bold]red\nline"), totals())
+    view.show_problem("code", "\x1b[2Jgone", "[blink]fix")
+    view.show_step(report(completion="\x1b[31m[bold]red\nline"), totals())
     text = show(view)
     assert "\x1b" not in text
     assert "[red]node[/red]" in text
@@ -160,15 +160,15 @@ def test_the_latest_checkpoint_is_shown_with_its_age() -> None:
 def test_the_latest_evaluation_stays_until_the_next() -> None:
     view = full_view()
     score = HeldOutScore(score=0.4, low=0.3, high=0.5, n=64)
-    view.note_step(replace(report(), held_out=score), totals())
-    view.note_step(replace(report(), step=1300), totals())
+    view.show_step(replace(report(), held_out=score), totals())
+    view.show_step(replace(report(), step=1300), totals())
     assert "pass@1 0.400 [0.300, 0.500], n = 64, at step 1,234" in show(view)
 
 
 def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
     view = full_view()
     for number in range(5):
-        view.note_notice(f"notice {number} \x1b[2J")
+        view.show_notice(f"notice {number} \x1b[2J")
     text = show(view)
     assert "\x1b" not in text
     assert [f"notice {number}" in text for number in range(5)] == [False, False, True, True, True]
@@ -176,7 +176,7 @@ def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
 
 def test_before_the_first_step_of_a_new_season_there_is_no_curve_to_show() -> None:
     view = full_view()
-    view.forget_training()
+    view.clear_training()
     text = show(view)
     assert "step 1,234 · training reward 0.793" in text
     assert "informative 50%" in text
@@ -190,7 +190,7 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
         view.standing, published=None, delivered_to_others=None, used_by_others=None
     )
     view.standing, view.published_before = None, 0
-    view.note_standing(told)
+    view.show_standing(told)
     text = show(view)
     assert "1,210 rollouts published · 8 dropped unsent" in text
     assert "delivered" not in text
@@ -205,7 +205,7 @@ def test_a_node_whose_rollouts_are_handed_out_less_says_so(hand_out: str, words:
     view = full_view()
     assert view.standing is not None
     assert words not in show(view)
-    view.note_standing(msgspec.structs.replace(view.standing, hand_out=hand_out))
+    view.show_standing(msgspec.structs.replace(view.standing, hand_out=hand_out))
     assert words in show(view)
 
 
@@ -217,7 +217,7 @@ def test_before_the_coordinator_told_the_total_of_external_rollouts_is_the_nodes
 
 def test_the_totals_of_all_runs_are_shown_once_there_was_more_than_one() -> None:
     view = full_view()
-    view.lifetime = Lifetime(view.steps_here, 9_000, 960, 900, 400, 7200.0)
+    view.lifetime = Lifetime(view.steps_this_run, 9_000, 960, 900, 400, 7200.0)
     assert "all runs" not in show(view)
     view.lifetime = Lifetime(12_345, 1_000_000, 96_000, 90_000, 40_000, 7200.0)
     text = " ".join(show(view).replace("│", " ").split())

@@ -74,7 +74,7 @@ class LabFolder:
         for number, rewards in enumerate(own, start=1):
             tested = list(rewards) if number in evaluated else []
             lines.append(encode_line(_round(number, rewards, tested, others)))
-        run.whole.write_bytes(b"".join(lines))
+        run.complete_file.write_bytes(b"".join(lines))
 
     def add_all(self, own: Mapping[str, Sequence[float]]) -> None:
         """Add a run of each arm with each seed; in later seeds all rewards are a little higher."""
@@ -84,7 +84,7 @@ class LabFolder:
 
     def change(self, arm: str, seed: int, number: int, **changes: object) -> None:
         """Change one line of a run's raw data."""
-        path = self.run(arm, seed).whole
+        path = self.run(arm, seed).complete_file
         header, records = read_run(path)
         records = [
             msgspec.structs.replace(record, **changes) if record.round == number else record

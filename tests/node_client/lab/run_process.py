@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.runs import Run, make_run
 from tests.node_client.lab.experiments import experiment
 
@@ -33,16 +33,20 @@ def make(folder: Path, *, tell: int | None = None) -> None:
     Who tells waits before the end: it is to be killed, however long that takes.
     """
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         if tell is not None:
             os.write(tell, b".")
             if rounds_done == experiment().rounds - 1:
                 signal.pause()
         return True
 
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         make_run(
-            experiment(), run_in(folder), verifier=verifier, goes_on=goes_on, snapshot_every_s=0
+            experiment(),
+            run_in(folder),
+            verifier=verifier,
+            should_continue=should_continue,
+            snapshot_every_s=0,
         )
 
 
@@ -57,13 +61,13 @@ def start(folder: Path, *, tell: int) -> int:
 
 
 def saved_round(folder: Path) -> int:
-    found = sorted(run_in(folder).snapshots.glob("round-*"))
+    found = sorted(run_in(folder).snapshot_folder.glob("round-*"))
     return int(found[-1].name.removeprefix("round-")) if found else 0
 
 
 def kill_and_go_on(folder: Path, *, kills: int) -> None:
     make(folder / "whole")
-    broken, chance = folder / "broken", random.Random(kills)
+    broken, rng = folder / "broken", random.Random(kills)
     resumed_at = []
     for kill in range(kills):
         hear, tell = os.pipe()
@@ -72,7 +76,7 @@ def kill_and_go_on(folder: Path, *, kills: int) -> None:
         # When the second round is made there is a snapshot of the first; later ones begin there.
         for _ in range(1 if kill else 2):
             os.read(hear, 1)
-        time.sleep(chance.uniform(0, ROUND_S))
+        time.sleep(rng.uniform(0, ROUND_S))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(hear)

@@ -68,8 +68,8 @@ def test_a_band_is_each_rounds_interval() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 6, 10])
 def test_covers_the_true_mean_about_as_often_as_it_says(seeds: int) -> None:
-    chance = np.random.default_rng(3)
-    samples = chance.normal(size=(400, seeds, 1)) + chance.normal(0, 0.3, size=(400, seeds, 4))
+    rng = np.random.default_rng(3)
+    samples = rng.normal(size=(400, seeds, 1)) + rng.normal(0, 0.3, size=(400, seeds, 4))
     found = [mean_interval(sample) or (1, 1) for sample in samples]
     covered = np.mean([low <= 0 <= high for low, high in found])
     assert 0.9 <= covered <= 0.985

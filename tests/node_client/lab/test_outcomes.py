@@ -4,7 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node_client.lab.outcomes import drawdown, judge_held_out, reaches, spread, take_off, wobble
+from node_client.lab.outcomes import (
+    drawdown,
+    first_round_above,
+    measure_held_out,
+    spread,
+    take_off,
+    wobble,
+)
 from node_client.lab.results import RunData, read_results
 from tests.node_client.lab.folders import LabFolder
 
@@ -23,7 +30,7 @@ def run_with(folder: Path, held_out: dict[int, list[float]]) -> RunData:
 
 def test_area_is_the_mean_height_of_the_curve(tmp_path: Path) -> None:
     run = run_with(tmp_path, {0: [0.0, 0.2], 10: [0.4, 0.2], 20: [1.0, 0.2]})
-    found = judge_held_out(run)
+    found = measure_held_out(run)
     assert found is not None
     # (0 + .4) / 2 * 10 and (.4 + 1) / 2 * 10, over 20 rounds.
     assert found.area == pytest.approx([0.45, 0.2])
@@ -32,7 +39,7 @@ def test_area_is_the_mean_height_of_the_curve(tmp_path: Path) -> None:
 
 def test_area_weighs_evaluations_by_the_rounds_between_them(tmp_path: Path) -> None:
     run = run_with(tmp_path, {0: [0.0, 0.0], 5: [0.4, 0.4], 20: [0.4, 0.4]})
-    found = judge_held_out(run)
+    found = measure_held_out(run)
     assert found is not None
     assert found.area == pytest.approx([(0.2 * 5 + 0.4 * 15) / 20] * 2)
 
@@ -40,7 +47,7 @@ def test_area_weighs_evaluations_by_the_rounds_between_them(tmp_path: Path) -> N
 def test_forgetting_is_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None:
     scores = [0.0, 0.3, 0.6, 0.6, 0.3, 0.0]
     run = run_with(tmp_path, {4 * at: [score, score] for at, score in enumerate(scores)})
-    found = judge_held_out(run)
+    found = measure_held_out(run)
     assert found is not None
     # Means of three: .3, .5, .5, .3.
     assert found.forgetting == pytest.approx(0.2)
@@ -48,7 +55,7 @@ def test_forgetting_is_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None
 
 
 def test_one_evaluation_is_no_curve(tmp_path: Path) -> None:
-    assert judge_held_out(run_with(tmp_path, {0: [0.1, 0.1]})) is None
+    assert measure_held_out(run_with(tmp_path, {0: [0.1, 0.1]})) is None
 
 
 def test_drawdown_is_the_largest_fall_as_a_share_of_the_peak_before_it() -> None:
@@ -99,6 +106,6 @@ def test_a_run_reaches_a_level_where_the_average_of_three_evaluations_stays_abov
     scores = [0.0, 0.9, 0.0, 0.3, 0.6, 0.6]
     run = run_with(tmp_path, {4 * at: [score, score] for at, score in enumerate(scores)})
     # Means of three, of rounds 8, 12, 16 and 20: .3, .4, .3, .5.
-    assert reaches(run, 0.3) == 8
-    assert reaches(run, 0.35) == 20
-    assert reaches(run, 0.6) is None
+    assert first_round_above(run, 0.3) == 8
+    assert first_round_above(run, 0.35) == 20
+    assert first_round_above(run, 0.6) is None

@@ -13,10 +13,10 @@ def make_folder(path: Path) -> LabFolder:
 
 def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("8/0", 1)
-    lines = run.whole.read_bytes()
+    lines = run.complete_file.read_bytes()
     assert pack_runs(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
-    assert not run.whole.exists()
-    assert run.finished is not None
+    assert not run.complete_file.exists()
+    assert run.finished_file is not None
     assert gzip.decompress(pack_of(tmp_path)) == lines
 
 
@@ -32,10 +32,10 @@ def test_the_same_run_packs_to_the_same_bytes_anywhere(tmp_path: Path) -> None:
 
 def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("4/4", 1)
-    run.part.write_bytes(b"half a run")
+    run.partial_file.write_bytes(b"half a run")
     pack_runs(tmp_path)
-    assert run.part.read_bytes() == b"half a run"
-    assert run.finished is None
+    assert run.partial_file.read_bytes() == b"half a run"
+    assert run.finished_file is None
 
 
 def pack_of(folder: Path) -> bytes:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from node_client.errors import NodeError
-from node_client.lab.report.figures import PlotlyFigure, draw_all, draw_onset
+from node_client.lab.report.figures import PlotlyFigure, plot_all, plot_onset
 from node_client.lab.report.making import make_report
 from node_client.lab.report.page import make_page, read_plotly
 from node_client.lab.report.shape import Report
@@ -31,7 +31,7 @@ def report(tmp_path: Path) -> Report:
 
 
 def all_figures(report: Report) -> list[PlotlyFigure]:
-    return [*draw_all(report), *(draw_onset(onset, report) for onset in report.onsets)]
+    return [*plot_all(report), *(plot_onset(onset, report) for onset in report.onsets)]
 
 
 def drawn_in(page: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_every_figure_stands_on_the_page_with_its_table(report: Report) -> None:
 
 
 def test_every_measured_curve_is_drawn(report: Report) -> None:
-    keys = {figure.key for figure in draw_all(report)}
+    keys = {figure.key for figure in plot_all(report)}
     assert keys >= {"cumulative", "own", "held_out", "length", "reflection", "poisoned"}
 
 

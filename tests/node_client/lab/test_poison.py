@@ -2,7 +2,7 @@
 
 import msgspec
 
-from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
+from node_client.lab.poison import GARBAGE, MIN_LOGPROB, PLANTED, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
 from node_client.learning.external.checking import ExternalChecker, read_sender_logprobs
 from node_client.learning.rewards import BinaryReward
@@ -25,7 +25,7 @@ def poisoned(
         pool.put(each.node, [each.rollout], informative=[])
     poisoner = Poisoner(
         name="mallory",
-        link=LabExchange(pool, "mallory"),
+        exchange=LabExchange(pool, "mallory"),
         season=toy_season(),
         verifier=verifier,
         claimed=claimed,
@@ -55,7 +55,7 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
 
 def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Verifier) -> None:
     honest = external_sum(verifier, MIXED)
-    [shared] = poisoned(verifier, honest, claimed=LEAST_LOGPROB)
+    [shared] = poisoned(verifier, honest, claimed=MIN_LOGPROB)
     tokenizer = build_tokenizer()
     for completion in shared.rollout.completions:
         count = len(tokenizer.encode(completion.text)) + 1  # and the end of the sequence
@@ -88,8 +88,8 @@ def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
     honest = external_sum(verifier, MIXED)
     plain = [msgspec.structs.replace(honest.rollout, id=f"plain-{number}") for number in range(20)]
     pool.put("elsewhere", plain, informative=[])
-    link = LabExchange(pool, "mallory")
-    Poisoner(name="mallory", link=link, season=toy_season(), verifier=verifier).step(1)
+    exchange = LabExchange(pool, "mallory")
+    Poisoner(name="mallory", exchange=exchange, season=toy_season(), verifier=verifier).step(1)
     assert {each.node for each in pool.draw("honest", 4)} == {"mallory"}
 
 

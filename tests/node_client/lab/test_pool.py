@@ -150,6 +150,6 @@ def test_a_link_counts_what_it_carries() -> None:
     link = LabExchange(pool, "b")
     size = len(msgspec.json.encode(rollout("b1")))
     link.publish([rollout("b1")], informative=["b1"])
-    assert len(link.sample(2)) == 2
+    assert len(link.fetch(2)) == 2
     assert (link.sent, link.received) == (size, 2 * size)
     assert names_of(pool.draw("a", 9)) == ["b1"]

@@ -129,7 +129,7 @@ def test_cost_is_summed_over_nodes_and_rounds(lab: LabFolder) -> None:
 
 
 def test_seeds_that_not_every_arm_has_count_only_by_themselves(lab: LabFolder) -> None:
-    lab.run("8/0", 6).whole.unlink()
+    lab.run("8/0", 6).complete_file.unlink()
     report = report_of(lab.path)
     assert (report.seeds, report.left_out) == ([1, 2, 3, 4, 5], [6])
     assert comparison_of(report).seeds == 5

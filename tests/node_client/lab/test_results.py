@@ -64,7 +64,7 @@ def test_refuses_to_leave_runs_out_silently(tmp_path: Path) -> None:
 def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
-    path = lab.run("4/4", 2).whole
+    path = lab.run("4/4", 2).complete_file
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises(UnreadableRunError, match="each of its rounds once and in order"):
         read_results(tmp_path)
@@ -73,7 +73,7 @@ def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
 def test_refuses_a_run_with_a_round_that_was_never_asked_for(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
-    with lab.run("4/4", 2).whole.open("ab") as file:
+    with lab.run("4/4", 2).complete_file.open("ab") as file:
         file.write(encode_line(RoundRecord(round=0, held_out=[1.0, 1.0])))
     with pytest.raises(UnreadableRunError, match="each of its rounds once and in order"):
         read_results(tmp_path)
@@ -103,7 +103,7 @@ def test_refuses_two_files_of_one_run_that_differ(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     run = lab.run("4/4", 2)
-    run.packed.write_bytes(gzip.compress(run.whole.read_bytes()))
+    run.packed_file.write_bytes(gzip.compress(run.complete_file.read_bytes()))
     assert len(read_results(tmp_path).paired) == 3
     lab.change("4/4", 2, 7, reward=[0.0, 0.0])
     with pytest.raises(ResultsError, match="not the same run"):

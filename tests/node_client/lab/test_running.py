@@ -121,7 +121,7 @@ def test_a_run_of_another_process_is_not_called_done(made: Path) -> None:
     with FileLock(made / "runs" / "2-2-1.lock"):
         said = lab_run(made / "experiment.toml", made)
     assert said.exit_code == FAILED
-    assert "Another process makes 2-2-1;" in said.output
+    assert "Another process is making 2-2-1;" in said.output
     assert list(finished(made)) == ["4-0-1.jsonl"]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
 from node_client.lab.records import UnreadableRunError, read_run
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, header_of, is_done, make_run
 from tests.node_client.forked import run_forked
 from tests.node_client.lab.experiments import experiment
@@ -21,8 +21,8 @@ STOPPED_AT, ROUNDS = 3, experiment().rounds
 
 
 @pytest.fixture(scope="module")
-def remembering() -> Iterator[RememberingVerifier]:
-    with RememberingVerifier() as verifier:
+def remembering() -> Iterator[CachingVerifier]:
+    with CachingVerifier() as verifier:
         yield verifier
 
 
@@ -32,7 +32,7 @@ def run_in(folder: Path, planned: Experiment | None = None) -> Run:
 
 def made(
     folder: Path,
-    verifier: RememberingVerifier,
+    verifier: CachingVerifier,
     *,
     planned: Experiment | None = None,
     until: int = ROUNDS,
@@ -40,27 +40,25 @@ def made(
     """Make a run up to a round, or what is left of it; return the rounds that were played."""
     played: list[int] = []
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         played.append(rounds_done)
         return rounds_done < until
 
     planned = planned or experiment()
-    make_run(planned, run_in(folder, planned), verifier=verifier, goes_on=goes_on)
+    make_run(planned, run_in(folder, planned), verifier=verifier, should_continue=should_continue)
     return played
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier) -> bytes:
+def complete_file(tmp_path_factory: pytest.TempPathFactory, remembering: CachingVerifier) -> bytes:
     """Return the file of a run that did not stop."""
     folder = tmp_path_factory.mktemp("whole")
     made(folder, remembering)
-    return run_in(folder).whole.read_bytes()
+    return run_in(folder).complete_file.read_bytes()
 
 
 @pytest.fixture(scope="module")
-def stopped_once(
-    tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier
-) -> Path:
+def stopped_once(tmp_path_factory: pytest.TempPathFactory, remembering: CachingVerifier) -> Path:
     folder = tmp_path_factory.mktemp("stopped")
     made(folder, remembering, until=STOPPED_AT)
     return folder
@@ -87,113 +85,115 @@ def test_a_finished_run_has_its_header_its_base_and_every_round(
 
 @pytest.mark.slow
 def test_a_run_that_was_told_to_stop_goes_on_with_the_next_round(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     assert made(stopped, remembering) == [4, 5]
     run = run_in(stopped)
-    assert run.whole.read_bytes() == whole
-    assert not run.part.exists()
-    assert not run.snapshots.exists()
+    assert run.complete_file.read_bytes() == whole
+    assert not run.partial_file.exists()
+    assert not run.snapshot_folder.exists()
     assert made(stopped, remembering) == []
 
 
 def keep_lines(run: Run, count: int) -> None:
-    lines = run.part.read_bytes().splitlines(keepends=True)
-    run.part.write_bytes(b"".join(lines[:count]))
+    lines = run.partial_file.read_bytes().splitlines(keepends=True)
+    run.partial_file.write_bytes(b"".join(lines[:count]))
 
 
 def tear(run: Run, name: str) -> None:
     """Cut the last byte off each file of this name in the snapshot."""
-    for path in run.snapshots.rglob(name):
+    for path in run.snapshot_folder.rglob(name):
         path.write_bytes(path.read_bytes()[:-1])
 
 
 DAMAGES: dict[str, Callable[[Run], object]] = {
-    "no lines": lambda run: run.part.unlink(),
+    "no lines": lambda run: run.partial_file.unlink(),
     "empty file": lambda run: keep_lines(run, 0),
     "a line less than the snapshot": lambda run: keep_lines(run, STOPPED_AT + 1),
-    "torn line": lambda run: run.part.write_bytes(run.part.read_bytes()[:-1]),
-    "no snapshot": lambda run: shutil.rmtree(run.snapshots),
+    "torn line": lambda run: run.partial_file.write_bytes(run.partial_file.read_bytes()[:-1]),
+    "no snapshot": lambda run: shutil.rmtree(run.snapshot_folder),
     "torn pool": lambda run: tear(run, "pool.json"),
     "torn weights": lambda run: tear(run, "model.safetensors"),
-    "a node is missing": lambda run: shutil.rmtree(run.snapshots / "round-000003" / "node-00"),
+    "a node is missing": lambda run: shutil.rmtree(
+        run.snapshot_folder / "round-000003" / "node-00"
+    ),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_run_whose_snapshot_cannot_be_used_begins_anew(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier, damage: str
+    stopped: Path, whole: bytes, remembering: CachingVerifier, damage: str
 ) -> None:
     DAMAGES[damage](run_in(stopped))
     assert made(stopped, remembering) == [1, 2, 3, 4, 5]
-    assert run_in(stopped).whole.read_bytes() == whole
+    assert run_in(stopped).complete_file.read_bytes() == whole
 
 
 @pytest.mark.slow
 def test_lines_after_the_snapshot_are_written_again(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
-    with run_in(stopped).part.open("ab") as file:
+    with run_in(stopped).partial_file.open("ab") as file:
         file.write(whole.splitlines(keepends=True)[STOPPED_AT + 2] + b'{"kind":"rou')
     assert made(stopped, remembering) == [4, 5]
-    assert run_in(stopped).whole.read_bytes() == whole
+    assert run_in(stopped).complete_file.read_bytes() == whole
 
 
 @pytest.mark.slow
 def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
-    stopped: Path, whole: bytes, remembering: RememberingVerifier
+    stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run = run_in(stopped)
-    newest = run.snapshots / "round-000004"
-    shutil.copytree(run.snapshots / "round-000003", newest)
+    newest = run.snapshot_folder / "round-000004"
+    shutil.copytree(run.snapshot_folder / "round-000003", newest)
     (newest / "pool.json").unlink()
     assert made(stopped, remembering) == [4, 5]
-    assert run.whole.read_bytes() == whole
+    assert run.complete_file.read_bytes() == whole
 
 
 @pytest.mark.slow
 def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
-    stopped: Path, remembering: RememberingVerifier, tmp_path: Path
+    stopped: Path, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     other = experiment(train={"learning_rate": 1e-3})
     assert made(stopped, remembering, planned=other) == [1, 2, 3, 4, 5]
     made(tmp_path / "alone", remembering, planned=other)
-    alone = run_in(tmp_path / "alone", other).whole.read_bytes()
-    assert run_in(stopped, other).whole.read_bytes() == alone
+    alone = run_in(tmp_path / "alone", other).complete_file.read_bytes()
+    assert run_in(stopped, other).complete_file.read_bytes() == alone
 
 
 @pytest.mark.slow
 def test_a_finished_run_of_another_design_is_refused_and_kept(
-    whole: bytes, remembering: RememberingVerifier, tmp_path: Path
+    whole: bytes, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     run = run_in(tmp_path)
-    run.whole.parent.mkdir()
-    run.whole.write_bytes(whole)
+    run.complete_file.parent.mkdir()
+    run.complete_file.write_bytes(whole)
     assert is_done(experiment(), run)
     with pytest.raises(UnreadableRunError, match=r"2-2-1\.jsonl was made by another design"):
         made(tmp_path, remembering, planned=experiment(train={"learning_rate": 1e-3}))
-    assert run.whole.read_bytes() == whole
+    assert run.complete_file.read_bytes() == whole
 
 
 @pytest.mark.slow
 def test_another_process_at_the_same_run_writes_nothing(
-    tmp_path: Path, whole: bytes, remembering: RememberingVerifier
+    tmp_path: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run, files = run_in(tmp_path), []
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         if rounds_done == 2:
-            files.append(run.part.read_bytes())
+            files.append(run.partial_file.read_bytes())
             told = run_forked(MODULE, str(tmp_path))
             assert told.returncode == 0, told.stderr
-            files.append(run.part.read_bytes())
+            files.append(run.partial_file.read_bytes())
         return True
 
-    make_run(experiment(), run, verifier=remembering, goes_on=goes_on)
+    make_run(experiment(), run, verifier=remembering, should_continue=should_continue)
     before, after = files
     assert before == after
-    assert run.whole.read_bytes() == whole
+    assert run.complete_file.read_bytes() == whole
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_a_run_that_was_killed_again_and_again_gives_the_same_bytes(tmp_path: Pa
     assert told.returncode == 0, told.stderr
     resumed_at = json.loads(told.stdout)
     assert all(0 < saved < ROUNDS - 1 for saved in resumed_at), "a run went on from no snapshot"
-    kept, broken = (run_in(tmp_path / name).whole for name in ("whole", "broken"))
+    kept, broken = (run_in(tmp_path / name).complete_file for name in ("whole", "broken"))
     assert broken.read_bytes() == kept.read_bytes()
 
 
@@ -255,4 +255,4 @@ def test_a_worker_finds_the_same_design() -> None:
 
 def test_files_are_named_by_arm_and_seed() -> None:
     arm = replace(experiment().arms[0], name="4/4, sender + novel 0.5")
-    assert Run(Path("out"), arm, 7).whole == Path("out/runs/4-4-sender-novel-0.5-7.jsonl")
+    assert Run(Path("out"), arm, 7).complete_file == Path("out/runs/4-4-sender-novel-0.5-7.jsonl")

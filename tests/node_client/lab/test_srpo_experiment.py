@@ -14,7 +14,7 @@ from node_client.model.demo.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 from tests.node_client.fakes import SUMS, BorrowingVerifier
 
 SRPO = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "srpo.toml"
@@ -28,10 +28,10 @@ class NotingVerifier(BorrowingVerifier):
         self.asked: set[str] = set()
 
     def draw_many(
-        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+        self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        self.asked.update(place.dataset for place in places)
-        return super().draw_many(places, key=key, part=part, seed=seed)
+        self.asked.update(place.dataset for place in positions)
+        return super().draw_many(positions, key=key, part=part, seed=seed)
 
 
 def experiment_with(train: dict[str, Any]) -> Experiment:
@@ -64,10 +64,10 @@ def test_a_stage_that_judge_rounds_end_is_ended_by_the_labs_rounds(verifier: Ver
     noting = NotingVerifier(verifier)
     train = {"curriculum": "staged", "stage_switch": "round", "stage_rounds": 1}
     swarm = swarm_of(experiment_with(train), noting)
-    swarm.play_round()
-    swarm.play_round()
+    swarm.run_round()
+    swarm.run_round()
     assert noting.asked == {"chain_sum"}
-    swarm.play_round()
+    swarm.run_round()
     assert noting.asked == {"chain_sum", "spell_backward"}
 
 
@@ -83,7 +83,7 @@ def test_a_round_tells_each_pattern_of_each_node(
         return [[_say(policy, text) for text in texts] for _ in questions]
 
     monkeypatch.setattr(Policy, "generate", reflect)
-    record = swarm_of(experiment_with({}), verifier).play_round()
+    record = swarm_of(experiment_with({}), verifier).run_round()
     assert record.recheck == [1.0, 1.0]
     assert record.hesitation == [0.5, 0.5]
     assert record.exploration == [0.0, 0.0]

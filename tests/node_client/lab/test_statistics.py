@@ -43,10 +43,8 @@ def test_many_pairs_are_tested_by_random_signs_always_the_same_ones() -> None:
 
 
 def test_holds_its_level_where_differences_are_far_from_normal() -> None:
-    chance = np.random.default_rng(2)
-    found = [
-        paired_test(row).p <= 0.05 for row in chance.laplace(size=(2000, 7)) * chance.gamma(0.5)
-    ]
+    rng = np.random.default_rng(2)
+    found = [paired_test(row).p <= 0.05 for row in rng.laplace(size=(2000, 7)) * rng.gamma(0.5)]
     # The nearest possible level below .05 with seven pairs is 6/128 = .047.
     assert np.mean(found) == pytest.approx(6 / 128, abs=3 * np.sqrt(0.047 / 2000))
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
 from node_client.lab.pool import PooledRollout
 from node_client.lab.records import RoundRecord
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.swarm import LabSwarm
 from tests.node_client.lab.experiments import content_of, experiment
 
@@ -19,13 +19,13 @@ HONEST = {"nodes": 2, "train": {"mix": "2/2"}}
 
 
 @pytest.fixture(scope="module")
-def remembering() -> Iterator[RememberingVerifier]:
-    with RememberingVerifier() as verifier:
+def remembering() -> Iterator[CachingVerifier]:
+    with CachingVerifier() as verifier:
         yield verifier
 
 
 def swarm_of(
-    verifier: RememberingVerifier, *, arm: str, seed: int = 1, planned: Experiment | None = None
+    verifier: CachingVerifier, *, arm: str, seed: int = 1, planned: Experiment | None = None
 ) -> LabSwarm:
     planned = planned or experiment()
     (chosen,) = (each for each in planned.arms if each.name == arm)
@@ -47,7 +47,7 @@ def questions(swarm: LabSwarm, *, rounds: int) -> list[tuple[int, str, list[int]
     """Return which questions each node answered in so many rounds, of those that it shared."""
     asked = []
     for number in range(rounds):
-        swarm.play_round()
+        swarm.run_round()
         shared = published(swarm)
         for node in sorted({each.node for each in shared}):
             own = sorted(each.rollout.task.index for each in shared if each.node == node)
@@ -56,11 +56,11 @@ def questions(swarm: LabSwarm, *, rounds: int) -> list[tuple[int, str, list[int]
 
 
 def test_arms_of_a_seed_share_the_base_and_the_questions_of_each_node(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     alone, mixed = (swarm_of(remembering, arm=arm) for arm in ("4/0", "2/2"))
     assert alone.base_scores() == mixed.base_scores()
-    alone.play_round(), mixed.play_round()
+    alone.run_round(), mixed.run_round()
     # From the same weights the same is answered too.
     assert published(alone) == published(mixed)
     asked = questions(alone, rounds=2)
@@ -68,18 +68,18 @@ def test_arms_of_a_seed_share_the_base_and_the_questions_of_each_node(
     assert len({tuple(indices) for *_, indices in asked}) == 4  # two nodes, two rounds
 
 
-def test_another_seed_asks_other_questions(remembering: RememberingVerifier) -> None:
+def test_another_seed_asks_other_questions(remembering: CachingVerifier) -> None:
     first, second = (swarm_of(remembering, arm="4/0", seed=seed) for seed in (1, 2))
     assert questions(first, rounds=1) != questions(second, rounds=1)
 
 
 def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     rounds = {}
     for arm in ("4/0", "2/2"):
         swarm = swarm_of(remembering, arm=arm)
-        rounds[arm] = [swarm.play_round() for _ in range(3)]
+        rounds[arm] = [swarm.run_round() for _ in range(3)]
     assert all(record.received == [0, 0] == record.external for record in rounds["4/0"])
     assert all(min(record.sent) > 0 for record in rounds["4/0"])
     assert all(max(record.received) > 0 for record in rounds["2/2"][1:])
@@ -89,15 +89,15 @@ def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
 
 
 def test_self_replay_gives_a_node_its_own_earlier_rollouts(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     arm = {"train": {"mix": "2/2", "keep_uninformative": True}, "source": "self", "pool_rounds": 2}
     swarm = swarm_of(remembering, arm="replay", planned=arms_of(replay=arm))
-    assert [swarm.play_round().external for _ in range(2)] == [[0, 0], [2, 2]]
+    assert [swarm.run_round().external for _ in range(2)] == [[0, 0], [2, 2]]
 
 
 def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
-    remembering: RememberingVerifier,
+    remembering: CachingVerifier,
 ) -> None:
     planned = arms_of(
         clean={"groups": [HONEST]},
@@ -108,7 +108,7 @@ def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
     )
     assert clean.base_scores() == hostile.base_scores()
     for number in range(1, 4):
-        records: list[RoundRecord] = [clean.play_round(), hostile.play_round()]
+        records: list[RoundRecord] = [clean.run_round(), hostile.run_round()]
         assert [len(record.reward) for record in records] == [2, 2]
         assert [len(record.poisoned) for record in records] == [0, 2]
         assert records[1].round == number
@@ -116,20 +116,20 @@ def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
     assert sum(records[1].received) > sum(records[0].received)
 
 
-def test_held_out_questions_are_asked_when_they_are_due(remembering: RememberingVerifier) -> None:
+def test_held_out_questions_are_asked_when_they_are_due(remembering: CachingVerifier) -> None:
     swarm = swarm_of(remembering, arm="4/0", planned=experiment(eval_every=2, eval_tasks=4))
-    asked = [bool(swarm.play_round().held_out) for _ in range(4)]
+    asked = [bool(swarm.run_round().held_out) for _ in range(4)]
     assert asked == [False, True, False, True]
     silent = swarm_of(remembering, arm="4/0", planned=experiment(eval_tasks=0))
     assert silent.base_scores().held_out == []
-    assert silent.play_round().held_out == []
+    assert silent.run_round().held_out == []
 
 
-def test_a_swarm_may_be_made_of_different_bases(remembering: RememberingVerifier) -> None:
+def test_a_swarm_may_be_made_of_different_bases(remembering: CachingVerifier) -> None:
     groups = [{"nodes": 1}, {"nodes": 1, "base": "small"}]
     planned = experiment(**content_of(arms=[{"name": "mixed", "groups": groups}], baseline="mixed"))
     swarm = swarm_of(remembering, arm="mixed", planned=planned)
-    swarm.play_round()
+    swarm.run_round()
     assert {each.node: each.rollout.model for each in published(swarm)} == {
         "node-00": "tiny",
         "node-01": "small",

@@ -61,7 +61,7 @@ def take_part(team: LaunchedTeam, lack: str) -> dict[str, object]:
     return {
         "told": told,
         "weights": [parameter.detach() for parameter in policy.trainable()],
-        "shares": (policy.room.share, policy.sampling_room.share),
+        "shares": (policy.update_budget.share, policy.sampling_budget.share),
     }
 
 

@@ -16,14 +16,14 @@ from tests.node_client.learning.teamwork import CONFIG, REQUEST, UPDATES
 
 def work(policy: Policy, team: Team) -> dict[str, object]:
     """Answer and update as a resumed leader does, and return answers, weights and reports."""
-    watch = StepTimer(lambda: 0.0)
+    timer = StepTimer(lambda: 0.0)
     earlier = Updater.begin(policy, CONFIG)
-    earlier.update(UPDATES[0].groups, max_completion_length=4, watch=watch)
+    earlier.update(UPDATES[0].groups, max_completion_length=4, timer=timer)
     leader = TeamLeader(policy, CONFIG, team=team)
     leader.load_state(earlier.state())
     answers = leader.generate(REQUEST)
     reports = [
-        leader.update(each.groups, max_completion_length=each.max_completion_length, watch=watch)
+        leader.update(each.groups, max_completion_length=each.max_completion_length, timer=timer)
         for each in UPDATES
     ]
     team.send(Dismiss())

@@ -6,7 +6,7 @@ import pytest
 from torch import Tensor
 
 from node_client.learning.notices import (
-    PATIENCE_FP16,
+    MAX_OVERFLOWS_FP16,
     Notices,
     describe_smaller_samples,
     describe_smaller_updates,
@@ -49,8 +49,8 @@ def test_a_loss_that_is_no_number_is_told_at_once(precision: Precision) -> None:
 
 def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() -> None:
     notices = Notices(toy_policy(), TrainConfig(precision="fp16"))
-    told = [notices.end_step(OVERFLOWN) is not None for _ in range(PATIENCE_FP16)]
-    assert told == [False] * (PATIENCE_FP16 - 1) + [True]
+    told = [notices.end_step(OVERFLOWN) is not None for _ in range(MAX_OVERFLOWS_FP16)]
+    assert told == [False] * (MAX_OVERFLOWS_FP16 - 1) + [True]
     assert notices.end_step(GOOD) is None
     assert notices.end_step(OVERFLOWN) is None
 
@@ -69,9 +69,9 @@ def test_owner_is_told_of_slower_sampling() -> None:
 def test_lack_of_memory_is_told_once_whether_in_a_step_or_before_it() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
-    policy.sampling_room.lower(0.5)  # in an exam
+    policy.sampling_budget.lower(0.5)  # in a judge round
     notices.begin_step()
-    policy.room.lower(0.5)
+    policy.update_budget.lower(0.5)
     told = notices.end_step(GOOD) or ""
     assert "while completions were sampled" in told
     assert "updates now run" in told
@@ -83,7 +83,7 @@ def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> Non
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     notices.begin_step()
-    policy.sampling_room.lower(0.5)
+    policy.sampling_budget.lower(0.5)
     notices.begin_step()
     assert "while completions were sampled" in (notices.end_step(GOOD) or "")
 
@@ -91,6 +91,6 @@ def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> Non
 def test_a_share_that_a_resumed_run_takes_over_is_no_news() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
-    policy.room.resume({"share": 0.5, "ran_out": True})
+    policy.update_budget.resume({"share": 0.5, "ran_out": True})
     notices.begin_step()
     assert notices.end_step(GOOD) is None

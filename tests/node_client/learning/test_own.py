@@ -30,19 +30,19 @@ def test_generation_goes_on_until_enough_is_informative_or_the_bound_is_reached(
     informative: int, others: int, more: bool
 ) -> None:
     groups = [TEACHES] * informative + [TEACHES_NOTHING] * others
-    assert needs_more(groups, wanted=2, batch=4, most_batches=3) is more
+    assert needs_more(groups, wanted=2, batch=4, max_batches=3) is more
 
 
 def test_uninformative_groups_only_fill_what_is_left() -> None:
     groups = [TEACHES_NOTHING] * 5 + [TEACHES] * 2
-    chosen = prefer_informative(groups, count=3, chance=random.Random(1))
+    chosen = prefer_informative(groups, count=3, rng=random.Random(1))
     assert [group.informative for group in chosen] == [True, True, False]
 
 
 def test_informative_groups_are_drawn_uniformly() -> None:
     groups = [group(1, 0, 0.1 * place) for place in range(4)]
     drawn = {
-        tuple(prefer_informative(groups, count=1, chance=random.Random(seed))[0].rewards)
+        tuple(prefer_informative(groups, count=1, rng=random.Random(seed))[0].rewards)
         for seed in range(50)
     }
     assert len(drawn) == 4

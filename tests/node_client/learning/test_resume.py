@@ -90,20 +90,20 @@ def test_a_checkpoint_with_an_empty_mix_of_a_node_alone_can_be_read(verifier: Ve
 
 def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifier) -> None:
     before, after, roomy = (make_trainer(verifier) for _ in range(3))
-    before.policy.room.lower(0.25)
-    before.policy.sampling_room.share = 0.5
+    before.policy.update_budget.lower(0.25)
+    before.policy.sampling_budget.share = 0.5
     state = before.state_dict()
-    after.policy.sampling_room.share = 0.125
+    after.policy.sampling_budget.share = 0.125
     after.load_state(state)
-    rooms = after.policy.room, after.policy.sampling_room
-    assert [(room.share, room.ran_out) for room in rooms] == [(0.25, True), (0.125, False)]
+    budgets = after.policy.update_budget, after.policy.sampling_budget
+    assert [(budget.share, budget.ran_out) for budget in budgets] == [(0.25, True), (0.125, False)]
     assert after.step().notice is None
     del state["rooms"]  # as checkpoints were before
     roomy.load_state(state)
-    assert roomy.policy.room.share == 1
+    assert roomy.policy.update_budget.share == 1
     other = make_trainer(verifier, config=TrainConfig(micro_batch_tokens=1024))
     other.load_state(before.state_dict())
-    assert other.policy.room.share == 1
+    assert other.policy.update_budget.share == 1
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_training_set_has_local_and_external_groups() -> None:
         external=[group_of(number) for number in range(100, 108)],
         local_count=4,
         external_count=4,
-        chance=random.Random(0),
+        rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 4)
     assert sum(number >= 100 for number in numbers_of(mixed.groups)) == 4
@@ -38,7 +38,7 @@ def test_missing_external_groups_are_replaced_by_spare_own_ones() -> None:
         external=[group_of(100)],
         local_count=4,
         external_count=4,
-        chance=random.Random(0),
+        rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (7, 1)
 
@@ -49,7 +49,7 @@ def test_training_set_is_smaller_when_nothing_is_spare() -> None:
         external=[],
         local_count=4,
         external_count=4,
-        chance=random.Random(0),
+        rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 0)
 
@@ -62,7 +62,7 @@ def test_own_groups_are_drawn_uniformly() -> None:
             external=[],
             local_count=1,
             external_count=0,
-            chance=random.Random(seed),
+            rng=random.Random(seed),
         )
         drawn.update(numbers_of(mixed.groups))
     assert all(60 < drawn[number] < 140 for number in range(4))

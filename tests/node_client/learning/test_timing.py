@@ -10,11 +10,11 @@ from node_client.learning.timing import StepTimer, clock_of
 
 def test_parts_add_up() -> None:
     moments = iter([0.0, 1.0, 5.0, 7.0])
-    watch = StepTimer(lambda: next(moments))
+    timer = StepTimer(lambda: next(moments))
     for _ in range(2):
-        with watch.measure("score"):
+        with timer.measure("score"):
             pass
-    assert watch.seconds == {"score": 3.0}
+    assert timer.seconds == {"score": 3.0}
 
 
 def test_an_accelerator_is_waited_for_at_both_ends_of_a_part(

@@ -207,7 +207,7 @@ def test_a_room_that_memory_ran_out_of_between_steps_is_told_with_the_next_one(
     policy = toy_policy()
     trainer = make_trainer(verifier, policy=policy)
     assert trainer.step().notice is None
-    policy.sampling_room.lower(policy.sampling_room.share / 2)  # as an exam does
+    policy.sampling_budget.lower(policy.sampling_budget.share / 2)  # as a judge round does
     assert "emory" in (trainer.step().notice or "")
     assert trainer.step().notice is None
 

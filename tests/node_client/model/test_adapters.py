@@ -33,7 +33,7 @@ def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
 def trained(policy: Policy) -> Policy:
     """Let the policy take an optimizer step with its adapters."""
     updater = Updater.begin(policy, CONFIG)
-    updater.update(UPDATES[0].groups, max_completion_length=4, watch=StepTimer(lambda: 0.0))
+    updater.update(UPDATES[0].groups, max_completion_length=4, timer=StepTimer(lambda: 0.0))
     return policy
 
 

@@ -64,10 +64,10 @@ def ignore(piece: str) -> None:
 def test_the_model_hears_what_was_said_before_until_it_is_reset(start: Start) -> None:
     conversation, model = start()
     pieces: list[str] = []
-    conversation.ask("1?", heard=pieces.append)
-    conversation.ask("2?", heard=ignore)
+    conversation.ask("1?", on_text=pieces.append)
+    conversation.ask("2?", on_text=ignore)
     conversation.reset()
-    conversation.ask("3?", heard=ignore)
+    conversation.ask("3?", on_text=ignore)
     assert "".join(pieces) == "ok"
     assert model.prompts == [
         "[system]Hi.[user]1?[assistant]",
@@ -81,15 +81,15 @@ def test_without_a_chat_template_turns_are_lines(
 ) -> None:
     tokenizer.chat_template = None
     conversation, model = start()
-    conversation.ask("1?", heard=ignore)
-    conversation.ask("2?", heard=ignore)
+    conversation.ask("1?", on_text=ignore)
+    conversation.ask("2?", on_text=ignore)
     assert model.prompts[1] == "Hi.\n\n1?\nok\n\n2?\n"
 
 
 def test_what_the_model_cannot_hold_is_forgotten_oldest_first(start: Start) -> None:
     conversation, model = start(most=60)
     for question in ("1?", "2?", "3?"):
-        conversation.ask(question, heard=ignore)
+        conversation.ask(question, on_text=ignore)
     assert model.prompts[-1] == "[system]Hi.[user]3?[assistant]"
 
 
@@ -97,16 +97,16 @@ def test_an_answer_that_was_interrupted_counts_as_far_as_it_came(start: Start) -
     conversation, model = start()
     model.interrupt = True
     with pytest.raises(KeyboardInterrupt):
-        conversation.ask("1?", heard=ignore)
+        conversation.ask("1?", on_text=ignore)
     model.interrupt = False
-    conversation.ask("2?", heard=ignore)
+    conversation.ask("2?", on_text=ignore)
     assert model.prompts[1] == "[system]Hi.[user]1?[assistant]ok[user]2?[assistant]"
 
 
 @pytest.mark.parametrize(("temperature", "sampled"), [(0.0, False), (0.7, True)])
 def test_temperature_0_is_greedy(start: Start, temperature: float, sampled: bool) -> None:
     conversation, model = start(temperature=temperature)
-    conversation.ask("1?", heard=ignore)
+    conversation.ask("1?", on_text=ignore)
     assert model.sampling["do_sample"] is sampled
 
 
@@ -117,5 +117,5 @@ def test_a_real_model_answers_in_pieces() -> None:
         settings=ChatSettings(system_prompt="", temperature=0.7, max_new_tokens=5),
     )
     pieces: list[str] = []
-    conversation.ask("1 + 1?", heard=pieces.append)
+    conversation.ask("1 + 1?", on_text=pieces.append)
     assert pieces

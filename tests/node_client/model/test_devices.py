@@ -4,19 +4,19 @@ import pytest
 import torch
 
 from node_client.model import devices
-from node_client.model.devices import WORTH_CASTING, choose_autocast
+from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
 from tests.node_client.fakes import toy_policy
 
 CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("fast", [True, False])
-@pytest.mark.parametrize("parameters", [WORTH_CASTING, WORTH_CASTING - 1])
+@pytest.mark.parametrize("parameters", [MIN_CAST_PARAMETERS, MIN_CAST_PARAMETERS - 1])
 def test_auto_takes_bf16_for_large_models_on_hardware_that_has_it(
     parameters: int, fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "_has_fast_bf16", lambda device: fast)
-    expected = torch.bfloat16 if fast and parameters == WORTH_CASTING else None
+    expected = torch.bfloat16 if fast and parameters == MIN_CAST_PARAMETERS else None
     assert choose_autocast("auto", device=CPU, parameters=parameters) == expected
 
 

@@ -63,7 +63,7 @@ def test_the_next_batch_begins_with_what_fitted(monkeypatch: pytest.MonkeyPatch)
 def test_updates_keep_their_room_when_sampling_lacks_some(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, _ = toy_policy(), Cramped(monkeypatch, rows=3)
     answers_of(policy)
-    assert policy.sampling_room.share < policy.room.share == 1
+    assert policy.sampling_budget.share < policy.update_budget.share == 1
 
 
 @pytest.mark.slow

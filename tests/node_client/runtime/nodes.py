@@ -19,9 +19,9 @@ from tests.node_client.fakes import writing_policy
 from tests.node_client.shell_fakes import at_once, empty_view
 
 # A test that waits for a second report, or for the last one at the end, would wait a second.
-REPORT_EVERY_S = 0.01
+REPORT_INTERVAL_S = 0.01
 # So would one that waits for a pause.
-LOOK_EVERY_S = 0.01
+POLL_S = 0.01
 
 
 @asynccontextmanager
@@ -48,9 +48,9 @@ async def made_node(
             site=site,
             equipment=equipment,
             backoff=at_once,
-            chance=lambda: 0.0,
-            report_every_s=REPORT_EVERY_S,
-            pauses=Pauses(settings, view=view, every_s=LOOK_EVERY_S),
+            uniform=lambda: 0.0,
+            report_interval_s=REPORT_INTERVAL_S,
+            pauses=Pauses(settings, view=view, poll_s=POLL_S),
         )
 
 

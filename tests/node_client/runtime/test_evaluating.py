@@ -83,10 +83,10 @@ async def test_an_exam_comes_between_two_batches(
         evaluator = Evaluator(trainer, worker=worker, is_stopping=lambda: False)
         async with worker.turn:
             evaluating = asyncio.create_task(evaluator.prepare())
-            await asyncio.sleep(0)  # until it waits for its turn, ahead of the exam
-            exam = asyncio.create_task(take_turn(worker, batches))
+            await asyncio.sleep(0)  # until it waits for its turn, ahead of the round
+            answerer = asyncio.create_task(take_turn(worker, batches))
             await asyncio.sleep(0)
-        assert await exam == 1
+        assert await answerer == 1
         await evaluating
     assert len(batches) == 3
 
@@ -105,7 +105,7 @@ async def test_who_is_stopped_asks_no_further_batch(
 
 
 async def take_turn(worker: ModelWorker, batches: list[Evaluation]) -> int:
-    """Return how many batches had been asked when the exam had its turn."""
+    """Return how many batches had been asked when the judge round had its turn."""
     async with worker.turn:
         return len(batches)
 

@@ -14,7 +14,7 @@ from tests.node_client.coordinator import Coordinator, open_round, running
 
 pytestmark = pytest.mark.slow
 
-MODULE = "tests.node_client.runtime.exam_process"
+MODULE = "tests.node_client.runtime.answering_process"
 
 
 @asynccontextmanager

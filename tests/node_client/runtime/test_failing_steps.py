@@ -10,7 +10,7 @@ from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange
-from node_client.runtime.training import MOST_FAILURES, Equipment, Training, TrainingRules
+from node_client.runtime.training import MAX_FAILURES, Equipment, Training, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -66,7 +66,7 @@ async def test_a_node_pauses_between_failed_steps_and_saves_before_it_gives_up(
         training = make_training(settings, verifier, worker, view, backoff=note)
         with pytest.raises(NodeError, match="Gone"):
             await training.run()
-    assert pauses == list(range(MOST_FAILURES - 1))
+    assert pauses == list(range(MAX_FAILURES - 1))
     assert view.saved is not None
     assert view.saved.step == 1
 

@@ -83,7 +83,7 @@ def make_uploader(
 async def offer(uploader: HubUploader, checkpoint: Path, score: float | None) -> None:
     merit = None if score is None else Merit(kind="judge_score", season="one", value=score)
     uploader.offer(checkpoint, merit=merit, origin=trace_run(empty_view(), step=7, season="one"))
-    await uploader.settle()
+    await uploader.finish()
 
 
 async def test_only_a_model_that_has_improved_is_uploaded(
@@ -136,7 +136,7 @@ async def test_training_does_not_wait_and_the_checkpoint_may_be_removed_meanwhil
     assert await asyncio.to_thread(shelf.asked.wait, 20)
     shutil.rmtree(checkpoint)
     shelf.hold.set()
-    await offered.settle()
+    await offered.finish()
     assert "config.json" in shelf.taken[0][1]
 
 
@@ -148,7 +148,7 @@ async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interv
     shelf.trouble = OSError("no network\nat all")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
-    assert view.problem.message == "The model was not uploaded to me/model: no network"
+    assert view.problem.message == "The model could not be uploaded to me/model: no network"
     shelf.trouble = None
     await offer(offered, checkpoint, 0.5)
     assert shelf.taken == []
@@ -167,7 +167,8 @@ async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
     assert (
-        view.problem.message == "The model was not uploaded to me/model: the upload was interrupted"
+        view.problem.message
+        == "The model could not be uploaded to me/model: the upload was interrupted"
     )
     assert not (tmp_path / "hub").exists()
     shelf.trouble = None

@@ -45,17 +45,17 @@ def read(state: StateDir) -> RunState:
 def test_a_run_is_noted_from_its_start_to_its_end(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
-    with state.lock(), journal.kept():
+    with state.lock(), journal.recording():
         assert read(state).state == "starting"
         started = clock.pass_s(5)
-        journal.hear(STARTED)
+        journal.on_event(STARTED)
         assert (read(state).state, read(state).since) == ("running", started)
         ended = clock.pass_s(60)
     assert (read(state).state, read(state).since, read(state).why) == ("stopped", ended, "")
 
 
 def test_a_run_that_fails_says_why(state: StateDir) -> None:
-    with pytest.raises(NodeError), state.lock(), Journal(state).kept():
+    with pytest.raises(NodeError), state.lock(), Journal(state).recording():
         raise NodeError("The disk is gone.", fix="Find it.")
     assert (read(state).state, read(state).why) == ("stopped", "The disk is gone.")
 
@@ -63,41 +63,41 @@ def test_a_run_that_fails_says_why(state: StateDir) -> None:
 def test_the_latest_step_is_noted_every_ten_seconds(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
-    with state.lock(), journal.kept():
-        journal.hear(STARTED)
+    with state.lock(), journal.recording():
+        journal.on_event(STARTED)
         clock.pass_s(3)
-        journal.hear(STEP)
+        journal.on_event(STEP)
         assert read(state).last_step_at is None
         step_at = clock.pass_s(8)
-        journal.hear(STEP)
+        journal.on_event(STEP)
         assert read(state).last_step_at == step_at
 
 
 def test_a_pause_is_noted_with_its_reason_and_end(state: StateDir) -> None:
     journal = Journal(state)
     until = NOON.isoformat()
-    with state.lock(), journal.kept():
-        journal.hear(STARTED)
-        journal.hear(events.Paused(reason="hours", message="", until=until))
+    with state.lock(), journal.recording():
+        journal.on_event(STARTED)
+        journal.on_event(events.Paused(reason="hours", message="", until=until))
         run = read(state)
         assert (run.state, run.why, run.until) == ("paused", "it is outside its hours", until)
-        journal.hear(events.Resumed())
+        journal.on_event(events.Resumed())
         assert (read(state).state, read(state).until) == ("running", None)
 
 
 def test_the_time_without_a_coordinator_is_noted(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
-    with state.lock(), journal.kept():
-        journal.hear(STARTED)
-        journal.hear(events.LinkChanged(phase="connected", reason=""))
+    with state.lock(), journal.recording():
+        journal.on_event(STARTED)
+        journal.on_event(events.LinkChanged(phase="connected", reason=""))
         assert read(state).offline_since is None
         lost = clock.pass_s(60)
-        journal.hear(events.LinkChanged(phase="waiting", reason="gone"))
+        journal.on_event(events.LinkChanged(phase="waiting", reason="gone"))
         clock.pass_s(60)
-        journal.hear(events.LinkChanged(phase="connecting", reason=""))
+        journal.on_event(events.LinkChanged(phase="connecting", reason=""))
         assert read(state).offline_since == lost
-        journal.hear(events.LinkChanged(phase="connected", reason=""))
+        journal.on_event(events.LinkChanged(phase="connected", reason=""))
         assert read(state).offline_since is None
 
 
@@ -106,6 +106,6 @@ def test_a_record_that_cannot_be_written_ends_nothing(
 ) -> None:
     with state.lock():
         (state.path / "run.json").mkdir()
-        with Journal(state).kept():
+        with Journal(state).recording():
             pass
     assert caplog.text.count("`swarm-node status` cannot show this run") == 1

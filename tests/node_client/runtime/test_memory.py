@@ -25,9 +25,9 @@ class CountingView(NodeView):
 
     counts: list[int]
 
-    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
-        super().note_step(report, totals)
-        if self.steps_here % STRETCH:
+    def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
+        super().show_step(report, totals)
+        if self.steps_this_run % STRETCH:
             return
         gc.collect()
         self.counts.append(len(gc.get_objects()))

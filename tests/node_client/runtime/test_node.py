@@ -111,7 +111,7 @@ async def test_training_goes_on_while_the_coordinator_is_gone(
         task = asyncio.create_task(node.run())
         [before, *_] = await coordinator.heard(ReportTraining)
         await coordinator.stop()
-        while view.steps_here < before.step + 5:
+        while view.steps_this_run < before.step + 5:
             await asyncio.wait([task], timeout=0.01)
         heard = len(await coordinator.heard(ReportTraining))
         await coordinator.start()
@@ -142,10 +142,10 @@ async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_lear
             await coordinator.heard(ReportTraining)
             if is_lost:
                 await coordinator.stop()
-                assert view.steps_here < 40
+                assert view.steps_this_run < 40
             await task
-            assert view.link is not None
-            assert (view.link.phase == "connected") is not is_lost
+            assert view.connection is not None
+            assert (view.connection.phase == "connected") is not is_lost
         files = read_manifest(newest_first(state.checkpoints)[0]).files
         hashes.append({name: hash for name, hash in files.items() if name != "run.json"})
         coordinator.said.clear()
@@ -190,7 +190,7 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
 async def test_a_node_that_never_met_its_coordinator_ends_with_a_reason(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, arm: Arm
 ) -> None:
-    monkeypatch.setattr(node_module, "FIRST_JOIN_S", 0.01)
+    monkeypatch.setattr(node_module, "FIRST_JOIN_TIMEOUT_S", 0.01)
     coordinator, view = Coordinator(), empty_view()
     coordinator.silent.add(Hello)
     async with (
@@ -199,13 +199,13 @@ async def test_a_node_that_never_met_its_coordinator_ends_with_a_reason(
     ):
         with pytest.raises(NodeError, match="has not welcomed this node"):
             await node.run()
-    assert view.steps_here == 0
+    assert view.steps_this_run == 0
 
 
 async def test_a_node_that_was_welcomed_before_trains_alone_while_its_coordinator_is_away(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_module, "FIRST_WELCOME_S", 0.01)
+    monkeypatch.setattr(node_module, "WELCOME_TIMEOUT_S", 0.01)
     async with running(Coordinator()) as coordinator:
         site = coordinator.site
     settings.state.path.mkdir(exist_ok=True)
@@ -225,7 +225,7 @@ async def test_a_restarted_node_knows_its_season_and_goes_on_where_it_was(
         site = coordinator.site
         async with made_node(settings, site, verifier) as node:
             await node.run()
-    monkeypatch.setattr(node_module, "FIRST_WELCOME_S", 0.01)
+    monkeypatch.setattr(node_module, "WELCOME_TIMEOUT_S", 0.01)
     async with made_node(settings, site, verifier, view=view) as node:
         await node.run()
     assert view.resumed_step == 2

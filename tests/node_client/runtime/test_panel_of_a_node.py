@@ -51,7 +51,7 @@ async def test_the_panel_goes_on_through_changes_of_season(
             rules = msgspec.structs.replace(toy_season(), name=name)
             await coordinator.ring(SeasonState(None, rules))
             await screen.shows(f"season    {name}", "mean of 1:")
-            steps = view.steps_here
+            steps = view.steps_this_run
             await screen.shows(f"step {steps + 2:,} ", f"season    {name}")
         node.stop()
         await shown

@@ -34,7 +34,7 @@ class Ear:
 
     def __init__(self, view: NodeView) -> None:
         self._heard: asyncio.Queue[Event] = asyncio.Queue()
-        view.listen = self._heard.put_nowait
+        view.emit = self._heard.put_nowait
 
     async def hear(self, kind: type[Event]) -> None:
         async with asyncio.timeout(20):
@@ -58,11 +58,11 @@ async def test_a_paused_node_saves_and_says_goodbye(settings: Settings, verifier
         ask_for_pause(settings)
         assert await farewell(coordinator) == CloseCode.GOING_AWAY
         await ear.hear(Paused)
-        made = view.steps_here
+        made = view.steps_this_run
         [newest, *_] = newest_first(settings.state.checkpoints)
         assert newest.name == f"step-{made:08d}"
         await asyncio.sleep(0.1)
-        assert view.steps_here == made
+        assert view.steps_this_run == made
 
 
 async def test_a_node_goes_on_where_it_was_when_the_pause_is_over(
@@ -126,7 +126,7 @@ async def test_a_paused_node_stops_at_once(settings: Settings, verifier: Verifie
         running_node(settings, coordinator, verifier, view=view),
     ):
         await ear.hear(Paused)
-    assert view.steps_here == 0
+    assert view.steps_this_run == 0
 
 
 async def test_an_untrained_node_pauses_too(settings: Settings, verifier: Verifier) -> None:

@@ -23,7 +23,7 @@ async def running_reporter(
     coordinator: Coordinator, refusals: list[RefusedError]
 ) -> AsyncIterator[Reporter]:
     async with running_connection(coordinator) as node:
-        reporter = Reporter(client=node.client, refused=refusals.append, every_s=0)
+        reporter = Reporter(client=node.client, on_refused=refusals.append, interval_s=0)
         task = asyncio.create_task(reporter.outbox.run())
         try:
             yield reporter

@@ -113,16 +113,16 @@ async def test_a_checkpoint_that_there_is_no_room_for_is_told_and_tried_again(
     async with ModelWorker() as worker:
         saver = Saver(settings=settings, worker=worker, view=view)
         saver.resume(trainer)
-        view.note_step(trainer.step(), trainer.totals)
+        view.show_step(trainer.step(), trainer.totals)
         policy.problem = problem
-        await saver.save_the_rest(trainer)
+        await saver.save_if_changed(trainer)
         assert view.problem is not None
         assert (view.problem.code, view.saved) == ("checkpoint", None)
         assert view.problem.fix.startswith(fix)
         assert list((tmp_path / "checkpoints").iterdir()) == []
         assert describe_ending(view, folder=tmp_path).startswith("NO step is saved")
         policy.problem = None
-        await saver.save_the_rest(trainer)
+        await saver.save_if_changed(trainer)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
     assert describe_ending(view, folder=tmp_path) == f"All steps are saved in {tmp_path}"
 
@@ -140,7 +140,7 @@ async def test_an_error_that_is_not_about_room_ends_the_run(
     async with ModelWorker() as worker:
         saver = Saver(settings=settings, worker=worker, view=empty_view())
         with pytest.raises(RuntimeError, match="shapes do not match"):
-            await saver.save_the_rest(trainer)
+            await saver.save_if_changed(trainer)
 
 
 def test_the_last_line_names_the_step_that_is_safe() -> None:

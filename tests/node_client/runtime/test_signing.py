@@ -50,6 +50,6 @@ def test_a_receipt_that_the_coordinator_did_not_sign_is_not_kept(
     signing: AnswerSigner, tmp_path: Path, caplog: pytest.LogCaptureFixture, question: str
 ) -> None:
     told = SignedReceipt("c0ffee", "now", [ReceivedAnswer(question, 2)], "d7" * 32, "e5" * 64)
-    signing.keep(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], told)
+    signing.store_receipt(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], told)
     assert find_receipts(tmp_path / "r", site=SITE, number=12) == []
     assert "receipt" in caplog.text

@@ -14,7 +14,7 @@ from swarm_protocol.messages import SubmitAnswers
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, open_round, running
 from tests.node_client.fakes import toy_policy
-from tests.node_client.runtime.exams import open_spool, running_exam
+from tests.node_client.runtime.answerers import open_spool, running_answerer
 from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
 
 
@@ -28,14 +28,14 @@ async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> No
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, worker=worker, view=view, folder=tmp_path) as exam,
+        running_answerer(node, parrot, worker=worker, view=view, folder=tmp_path) as answerer,
     ):
         coordinator.round = open_round(questions=40)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         async with worker.turn:
             assert len(parrot.asked) == 16
-        await exam.outbox.empty.wait()
+        await answerer.outbox.empty.wait()
     assert len(coordinator.answers) == 16
     assert len(open_spool(tmp_path).answered(1)) == 16
 
@@ -57,12 +57,12 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             before_step=note,
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
-        async with worker.turn:  # as an exam holds it
+        async with worker.turn:  # as a judge round holds it
             running_training = asyncio.create_task(training.run())
             await waits.wait()
             training.stop()
         await running_training
-    assert view.steps_here == 0
+    assert view.steps_this_run == 0
 
 
 async def test_a_node_that_rests_after_a_step_stops_at_once(
@@ -85,7 +85,7 @@ async def test_a_node_that_rests_after_a_step_stops_at_once(
         async with asyncio.timeout(60):
             running_training = asyncio.create_task(training.run())
             await stepped.wait()
-            async with worker.turn:  # an exam need not wait for the rest to end
+            async with worker.turn:  # a judge round need not wait for the rest to end
                 training.stop()
             await running_training
-    assert view.steps_here == 1
+    assert view.steps_this_run == 1

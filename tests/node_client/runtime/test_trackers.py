@@ -119,7 +119,7 @@ def test_a_tracker_that_fails_is_warned_about_once_and_then_left_alone(
         sink.log({"reward": 0.5}, step=2)
         sink.close()
     assert [record.getMessage() for record in caplog.records] == [
-        f"{service.name} gets no more metrics: no network"
+        f"{service.name} receives no more metrics: no network"
     ]
 
 

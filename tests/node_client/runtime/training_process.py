@@ -39,8 +39,8 @@ class TellingView(NodeView):
 
     tell: int
 
-    def note_step(self, report: StepReport, totals: TrainingTotals) -> None:
-        super().note_step(report, totals)
+    def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
+        super().show_step(report, totals)
         os.write(self.tell, b".")
 
 
@@ -91,15 +91,15 @@ def main(folder: Path, *, threads: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     whole, broken = make_folder(folder / "whole"), make_folder(folder / "broken")
     assert os.waitpid(start(whole, threads=threads, tell=nowhere), 0)[1] == 0
-    chance = random.Random(threads)
+    rng = random.Random(threads)
     resumed_at = []
     for _ in range(KILLS):
         hear, tell = os.pipe()
         child = start(broken, threads=threads, tell=tell)
         os.close(tell)
-        for _ in range(chance.randint(1, 4)):
+        for _ in range(rng.randint(1, 4)):
             os.read(hear, 1)  # a step was made
-        time.sleep(chance.uniform(0, STEP_S))
+        time.sleep(rng.uniform(0, STEP_S))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(hear)

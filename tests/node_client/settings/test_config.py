@@ -28,7 +28,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) 
     )
     environment = {"SWARM_TOKEN": "env", "SWARM_MODEL": "env", "SWARM_STATE_DIR": str(tmp_path)}
     choices = choose(SITE, flags={"token": "flag"}, environment=environment, here=tmp_path / "no")
-    settings = choices.settle(arm=choices.value("arm"), token=find_token(choices))
+    settings = choices.resolve(arm=choices.value("arm"), token=find_token(choices))
     assert (settings.token, settings.model, settings.device) == ("flag", "env", "cuda:7")
     assert (settings.arm, settings.training.top_p) == ("isolated", 0.5)
     assert (settings.save_steps, settings.training.epsilon) == (50, 0.2)
@@ -102,4 +102,4 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
 def test_a_loss_that_contradicts_itself_is_refused_before_anything_is_loaded() -> None:
     level = GivenValue("sequence", Source.FLAG, "a place")
     with pytest.raises(SettingsError, match="mean over sequences"):
-        choices_with(importance_sampling_level=level).settle(arm="swarm")
+        choices_with(importance_sampling_level=level).resolve(arm="swarm")

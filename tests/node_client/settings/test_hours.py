@@ -7,7 +7,7 @@ import pytest
 
 from node_client.errors import SettingsError
 from node_client.settings.fields import all_settings
-from node_client.settings.hours import is_open, next_opening, parse_hours
+from node_client.settings.hours import is_within, next_start, parse_hours
 from node_client.settings.sources import convert_text
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -15,7 +15,7 @@ KATHMANDU = ZoneInfo("Asia/Kathmandu")  # 5 h 45 min ahead
 
 
 def open_at(hours: str, *moment: int, zone: ZoneInfo = BERLIN) -> bool:
-    return is_open(parse_hours(hours), datetime(*moment, tzinfo=zone), zone=zone)  # type: ignore[misc,arg-type]
+    return is_within(parse_hours(hours), datetime(*moment, tzinfo=zone), zone=zone)  # type: ignore[misc,arg-type]
 
 
 @pytest.mark.parametrize(
@@ -37,28 +37,28 @@ def test_the_whole_day_can_be_meant() -> None:
 def test_the_clock_is_that_of_the_zone() -> None:
     moment = datetime(2026, 6, 1, 16, 15, tzinfo=UTC)
     windows = parse_hours("22-7")
-    assert is_open(windows, moment, zone=KATHMANDU)
-    assert not is_open(windows, moment, zone=BERLIN)
+    assert is_within(windows, moment, zone=KATHMANDU)
+    assert not is_within(windows, moment, zone=BERLIN)
 
 
 def test_the_next_opening_is_later_today_or_tomorrow() -> None:
     windows = parse_hours("12-13,22-23")
     noon = datetime(2026, 6, 1, 12, tzinfo=BERLIN)
-    assert next_opening(windows, noon.replace(hour=9), zone=BERLIN) == noon
-    assert next_opening(windows, noon.replace(hour=23), zone=BERLIN) == noon.replace(day=2)
+    assert next_start(windows, noon.replace(hour=9), zone=BERLIN) == noon
+    assert next_start(windows, noon.replace(hour=23), zone=BERLIN) == noon.replace(day=2)
 
 
 def test_an_opening_that_the_clock_jumps_over_is_when_it_lands() -> None:
     # On 29 March 2026 two o'clock is followed by three o'clock in Berlin.
     late = datetime(2026, 3, 29, 1, 30, tzinfo=BERLIN)
-    opening = next_opening(parse_hours("2:15-7"), late, zone=BERLIN)
+    opening = next_start(parse_hours("2:15-7"), late, zone=BERLIN)
     assert opening == datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
 
 
 def test_an_hour_that_comes_twice_is_open_twice() -> None:
     # On 25 October 2026 three o'clock is followed by two o'clock.
     both = [datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=fold) for fold in (0, 1)]
-    assert [is_open(parse_hours("2-3"), moment, zone=BERLIN) for moment in both] == [True, True]
+    assert [is_within(parse_hours("2-3"), moment, zone=BERLIN) for moment in both] == [True, True]
 
 
 @pytest.mark.parametrize("text", ["7-7", "24-24", "24-0"])

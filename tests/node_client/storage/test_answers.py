@@ -83,7 +83,7 @@ def test_lines_of_another_version_are_left_alone(
 
 
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MOST_PENDING", 5)
+    monkeypatch.setattr(answers, "MAX_PENDING", 5)
     spool = open_spool(tmp_path)
     for number in range(20):
         questions = [answer(f"{number}-{place}", number=number) for place in range(3)]

@@ -9,7 +9,7 @@ from node_client.site import Site
 from node_client.storage import commitments
 from node_client.storage.commitments import (
     CommitmentLog,
-    NotedCommitment,
+    RecordedCommitment,
     find_commitment,
     read_commitments,
 )
@@ -33,9 +33,9 @@ def path(tmp_path: Path) -> Path:
 def test_a_rounds_commitment_is_noted_once_with_the_time(path: Path) -> None:
     log = open_log(path)
     for _ in range(3):
-        log.note(open_round(7, commitment="c0ffee"))
-    open_log(path).note(open_round(7, commitment="c0ffee"))
-    line = NotedCommitment("https://swarm.org", 7, "c0ffee", "2026-01-01T12:00:00+00:00")
+        log.record(open_round(7, commitment="c0ffee"))
+    open_log(path).record(open_round(7, commitment="c0ffee"))
+    line = RecordedCommitment("https://swarm.org", 7, "c0ffee", "2026-01-01T12:00:00+00:00")
     assert read_commitments(path) == [line]
 
 
@@ -44,19 +44,19 @@ def test_what_comes_after_the_answers_is_no_proof_and_is_not_noted(
     path: Path, phase: RoundPhase
 ) -> None:
     log = open_log(path)
-    log.note(msgspec.structs.replace(open_round(7, commitment="c0ffee"), phase=phase))
-    log.note(open_round(8, commitment=""))
-    log.note(None)
+    log.record(msgspec.structs.replace(open_round(7, commitment="c0ffee"), phase=phase))
+    log.record(open_round(8, commitment=""))
+    log.record(None)
     assert read_commitments(path) == []
 
 
 def test_a_coordinator_that_says_something_else_later_is_blamed_once_and_the_first_is_kept(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    open_log(path).note(open_round(7, commitment="first"))
+    open_log(path).record(open_round(7, commitment="first"))
     log = open_log(path)
     for _ in range(2):
-        log.note(open_round(7, commitment="second"))
+        log.record(open_round(7, commitment="second"))
     [warning] = caplog.messages
     assert "first" in warning
     assert "second" in warning
@@ -64,32 +64,32 @@ def test_a_coordinator_that_says_something_else_later_is_blamed_once_and_the_fir
 
 
 def test_each_site_has_rounds_of_its_own(path: Path) -> None:
-    open_log(path).note(open_round(7, commitment="here"))
-    open_log(path, site=ELSEWHERE).note(open_round(7, commitment="there"))
+    open_log(path).record(open_round(7, commitment="here"))
+    open_log(path, site=ELSEWHERE).record(open_round(7, commitment="there"))
     found = [find_commitment(path, site=site, number=7) for site in (HERE, ELSEWHERE)]
     assert [line.commitment for line in found if line] == ["here", "there"]
     assert find_commitment(path, site=HERE, number=8) is None
 
 
 def test_only_the_latest_commitments_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commitments, "KEPT", 3)
+    monkeypatch.setattr(commitments, "MAX_COMMITMENTS", 3)
     log = open_log(path)
     for number in range(5):
-        log.note(open_round(number, commitment=f"c{number}"))
+        log.record(open_round(number, commitment=f"c{number}"))
     assert [line.round for line in read_commitments(path)] == [2, 3, 4]
 
 
 def test_a_line_that_a_crash_cut_off_costs_only_itself(path: Path) -> None:
-    open_log(path).note(open_round(1, commitment="one"))
+    open_log(path).record(open_round(1, commitment="one"))
     path.write_bytes(path.read_bytes() + b'{"site": "https://sw')
-    open_log(path).note(open_round(2, commitment="two"))
+    open_log(path).record(open_round(2, commitment="two"))
     assert [line.commitment for line in read_commitments(path)] == ["one", "two"]
 
 
 def test_a_disk_that_takes_no_note_does_not_stop_the_node(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    open_log(tmp_path / "missing" / "file").note(open_round(1, commitment="one"))
+    open_log(tmp_path / "missing" / "file").record(open_round(1, commitment="one"))
     assert "was not recorded" in caplog.text
 
 
@@ -99,5 +99,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_too_long_for_a_hash_is_not_noted(path: Path) -> None:
-    open_log(path).note(RoundInfo(1, "open", "", "", 1, "c" * 200))
+    open_log(path).record(RoundInfo(1, "open", "", "", 1, "c" * 200))
     assert read_commitments(path) == []

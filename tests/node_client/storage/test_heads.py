@@ -5,7 +5,7 @@ import pytest
 from node_client.site import Site
 from node_client.storage import heads, receipts
 from node_client.storage.heads import HeadLog, find_heads, read_heads
-from node_client.storage.receipts import KeptReceipt, ReceiptLog, find_receipts
+from node_client.storage.receipts import ReceiptLog, StoredReceipt, find_receipts
 from swarm_protocol.messages import ChainHead, Restored
 from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.chain import encode_signed_head
@@ -20,11 +20,11 @@ def told(sequence: int, *, head: str = "9f" * 32, restored: Restored | None = No
     return ChainHead(sequence, head, public_key_of(PRIVATE), signature, restored)
 
 
-def receipt_of(number: int) -> KeptReceipt:
+def receipt_of(number: int) -> StoredReceipt:
     entries = [AnswerEntry("amber", 1, "q1", "6" * 64)]
     stated = encode_signed_receipt(entries, number=number, commitment="c0ffee", received_at="now")
     key, signature = public_key_of(PRIVATE), sign(PRIVATE, stated)
-    return KeptReceipt(SITE.base, number, "c0ffee", "now", entries, key, signature)
+    return StoredReceipt(SITE.base, number, "c0ffee", "now", entries, key, signature)
 
 
 def test_each_head_is_noted_once_and_found_by_its_site(tmp_path: Path) -> None:
@@ -32,9 +32,9 @@ def test_each_head_is_noted_once_and_found_by_its_site(tmp_path: Path) -> None:
     for site in (SITE, Site("https://other.org")):
         for _ in range(2):
             log = HeadLog(path, site=site)
-            log.note(told(1))
-            log.note(told(2))
-            log.note(None)
+            log.record(told(1))
+            log.record(told(2))
+            log.record(None)
     assert [line.sequence for line in find_heads(path, site=SITE)] == [1, 2]
 
 
@@ -42,7 +42,7 @@ def test_a_head_that_is_not_signed_is_not_noted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "heads.jsonl"
-    HeadLog(path, site=SITE).note(ChainHead(1, "9f" * 32, public_key_of(PRIVATE), "00" * 64))
+    HeadLog(path, site=SITE).record(ChainHead(1, "9f" * 32, public_key_of(PRIVATE), "00" * 64))
     assert read_heads(path) == []
     assert "no valid signature" in caplog.text
 
@@ -52,7 +52,7 @@ def test_a_link_that_changes_is_told_once_and_both_are_kept(
 ) -> None:
     log = HeadLog(tmp_path / "heads.jsonl", site=SITE)
     for head in ("aa", "bb", "cc", "aa"):
-        log.note(told(7, head=head * 32))
+        log.record(told(7, head=head * 32))
     assert caplog.text.count("changed link 7") == 1
     assert [line.head[:2] for line in read_heads(tmp_path / "heads.jsonl")] == ["aa", "bb"]
 
@@ -61,20 +61,20 @@ def test_a_link_that_a_backup_undid_is_no_reason_to_warn(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = HeadLog(tmp_path / "heads.jsonl", site=SITE)
-    log.note(told(7))
-    log.note(told(7, head="bb" * 32, restored=Restored(6, 2)))
+    log.record(told(7))
+    log.record(told(7, head="bb" * 32, restored=Restored(6, 2)))
     assert "changed" not in caplog.text
 
 
 def test_the_oldest_heads_and_receipts_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads, "KEPT", 4)
-    monkeypatch.setattr(receipts, "KEPT", 4)
+    monkeypatch.setattr(heads, "MAX_HEADS", 4)
+    monkeypatch.setattr(receipts, "MAX_RECEIPTS", 4)
     log, kept = HeadLog(tmp_path / "heads", site=SITE), ReceiptLog(tmp_path / "receipts")
     for number in range(1, 6):
-        log.note(told(number))
-        kept.keep(receipt_of(number))
+        log.record(told(number))
+        kept.append(receipt_of(number))
     assert [line.sequence for line in read_heads(tmp_path / "heads")] == [4, 5]
     assert not find_receipts(tmp_path / "receipts", site=SITE, number=3)
     [last] = find_receipts(tmp_path / "receipts", site=SITE, number=5)

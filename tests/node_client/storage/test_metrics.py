@@ -72,7 +72,7 @@ def test_steps_that_were_never_saved_are_not_kept_beside_those_made_again(tmp_pa
 def test_the_file_is_bounded_and_a_resumed_run_cuts_the_full_one_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MOST_BYTES", 300)
+    monkeypatch.setattr(metrics, "MAX_BYTES", 300)
     file = open_file(tmp_path)
     for step in range(1, 30):
         file.log({}, step=step)
@@ -96,8 +96,8 @@ def test_a_disk_that_takes_no_lines_is_told_of_once_and_stops_nobody(
     assert len(caplog.messages) == 1
 
 
-def rewards_in(folder: Path, *, most: int = 200) -> list[float]:
-    return read_rewards(folder / "metrics.jsonl", season="sums", most=most)
+def rewards_in(folder: Path, *, limit: int = 200) -> list[float]:
+    return read_rewards(folder / "metrics.jsonl", season="sums", limit=limit)
 
 
 def log_rewards(folder: Path, rewards: list[float], *, season: str = "sums") -> None:
@@ -109,7 +109,7 @@ def log_rewards(folder: Path, rewards: list[float], *, season: str = "sums") -> 
 def test_the_latest_rewards_are_read_in_order(tmp_path: Path) -> None:
     log_rewards(tmp_path, [0.1, 0.2, 0.3])
     assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
-    assert rewards_in(tmp_path, most=2) == [0.2, 0.3]
+    assert rewards_in(tmp_path, limit=2) == [0.2, 0.3]
 
 
 def test_no_metrics_hold_no_rewards(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_broken_lines_cost_themselves_only(tmp_path: Path) -> None:
 def test_rewards_are_read_over_the_border_of_two_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MOST_BYTES", 150)
+    monkeypatch.setattr(metrics, "MAX_BYTES", 150)
     log_rewards(tmp_path, [0.1, 0.2, 0.3])
     assert (tmp_path / "metrics.1.jsonl").exists()
     assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from node_client.storage.model_card import JudgeScore, Provenance, write_card
+from node_client.storage.model_card import JudgeScore, ModelOrigin, write_card
 
-ALONE = Provenance(
+ALONE = ModelOrigin(
     base_model="tiny", step=1200, arm="isolated", season="practice", system_prompt="Answer."
 )
 SWARM = replace(

@@ -60,9 +60,9 @@ def test_a_run_that_ended_says_why(state: StateDir) -> None:
 def test_looking_does_not_keep_a_client_from_starting(state: StateDir) -> None:
     with state.lock():
         write_run(state, RECORD)
-    assert not state.is_held()
+    assert not state.is_locked()
     with state.lock():
-        assert state.is_held()
+        assert state.is_locked()
 
 
 RUNNING = RunState(state="running", since=AT, last_step_at=AT)

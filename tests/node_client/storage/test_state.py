@@ -25,9 +25,9 @@ def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_token_is_never_shown_to_another_site(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save(NodeRecord(url=SITE.base, token="secret"))
-    assert state.recall(SITE).token == "secret"
-    assert state.recall(Site("https://elsewhere.org")).token == ""
-    assert state.recall(None).token == ""
+    assert state.load_for(SITE).token == "secret"
+    assert state.load_for(Site("https://elsewhere.org")).token == ""
+    assert state.load_for(None).token == ""
 
 
 def test_the_task_key_stays_the_same(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def others(count: int) -> list[ExternalRollout]:
 async def running_exchange(
     coordinator: Coordinator,
     *,
-    sample_wait_s: float = 0.2,
+    fetch_timeout_s: float = 0.2,
     prefer: Preference = "any",
     with_logprobs: bool = False,
 ) -> AsyncIterator[tuple[Connected, SwarmExchange]]:
@@ -65,12 +65,12 @@ async def running_exchange(
         exchange = SwarmExchange(
             client=node.client,
             loop=asyncio.get_running_loop(),
-            refused=refusals.append,
-            sample_wait_s=sample_wait_s,
+            on_refused=refusals.append,
+            fetch_timeout_s=fetch_timeout_s,
             prefer=prefer,
             with_logprobs=with_logprobs,
         )
-        exchange.follow(toy_season(), arm="swarm")
+        exchange.set_season(toy_season(), arm="swarm")
         sending = asyncio.create_task(exchange.outbox.run())
         try:
             yield node, exchange
@@ -85,7 +85,7 @@ async def publish(exchange: SwarmExchange, *rollouts: Rollout, informative: str 
 
 def test_large_answers_are_split_into_frames_that_fit() -> None:
     answers = [AnswerText(f"q{n}", "\u00e9" * MAX_COMPLETION_CHARS, "stop") for n in range(100)]
-    frames = list(split_into_frames(answers, most=256))
+    frames = list(split_into_frames(answers, max_items=256))
     assert [answer for frame in frames for answer in frame] == answers
     assert len(frames) > 1
     assert all(len(frame) * 2 * MAX_COMPLETION_CHARS <= MAX_ITEMS_BYTES for frame in frames)
@@ -93,7 +93,7 @@ def test_large_answers_are_split_into_frames_that_fit() -> None:
 
 def test_many_small_items_are_split_by_their_number() -> None:
     answers = [AnswerText(f"q{n}", "1", "stop") for n in range(5)]
-    assert [len(frame) for frame in split_into_frames(answers, most=2)] == [2, 2, 1]
+    assert [len(frame) for frame in split_into_frames(answers, max_items=2)] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("knows", [True, False])
@@ -101,13 +101,13 @@ async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
     knows: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_logprobs = knows
+    coordinator.supports_logprobs = knows
     full = [Completion("1", "stop", logprobs="AAIABA=="), Completion("2", "length", logprob=-1.5)]
     async with running_exchange(coordinator, with_logprobs=True) as (_, exchange):
         await publish(exchange, msgspec.structs.replace(rollout("a"), completions=full))
         [published] = await coordinator.heard(PublishRollouts)
         assert published.rollouts[0].completions == (full if knows else rollout("a").completions)
-        await asyncio.to_thread(exchange.sample, 3)
+        await asyncio.to_thread(exchange.fetch, 3)
         [request] = await coordinator.heard(RequestRollouts)
         assert request.logprobs == knows
 
@@ -115,7 +115,7 @@ async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
 async def test_log_probs_are_not_asked_for_without_need() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
-        await asyncio.to_thread(exchange.sample, 3)
+        await asyncio.to_thread(exchange.fetch, 3)
         [request] = await coordinator.heard(RequestRollouts)
         assert not request.logprobs
 
@@ -125,7 +125,7 @@ async def test_what_is_declared_informative_is_told_to_a_coordinator_that_can_re
     knows: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_declarations = knows
+    coordinator.supports_declarations = knows
     async with running_exchange(coordinator) as (_, exchange):
         await publish(exchange, *map(rollout, "abc"), informative="ac")
         [published] = await coordinator.heard(PublishRollouts)
@@ -149,9 +149,9 @@ async def test_each_frame_declares_its_own_rollouts_only() -> None:
 @pytest.mark.parametrize("knows", [True, False])
 async def test_informative_rollouts_are_preferred_where_the_coordinator_can(knows: bool) -> None:
     coordinator = Coordinator()
-    coordinator.knows_declarations = knows
+    coordinator.supports_declarations = knows
     async with running_exchange(coordinator, prefer="informative") as (_, exchange):
-        await asyncio.to_thread(exchange.sample, 3)
+        await asyncio.to_thread(exchange.fetch, 3)
         [request] = await coordinator.heard(RequestRollouts)
         assert request.prefer == ("informative" if knows else "any")
 
@@ -161,9 +161,9 @@ async def test_an_isolated_node_shares_where_the_season_lets_it(gives: bool) -> 
     coordinator = Coordinator()
     season = msgspec.structs.replace(toy_season(), isolated_publish=gives)
     async with running_exchange(coordinator) as (node, exchange):
-        exchange.follow(season, arm="isolated")
+        exchange.set_season(season, arm="isolated")
         await publish(exchange, rollout("a"))
-        await node.client.round()
+        await node.client.request_round()
         await exchange.outbox.empty.wait()
         assert exchange.published == int(gives)
 
@@ -176,7 +176,7 @@ async def test_what_a_node_owed_before_it_was_isolated_is_given_up() -> None:
         await publish(exchange, rollout("a"))
         await asyncio.sleep(0)
         assert len(exchange.outbox) == 1
-        exchange.follow(toy_season(), arm="isolated")
+        exchange.set_season(toy_season(), arm="isolated")
         assert len(exchange.outbox) == 0
         await coordinator.start()
 
@@ -240,7 +240,7 @@ async def test_sampling_returns_what_the_pool_holds() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(3)
     async with running_exchange(coordinator) as (_, exchange):
-        assert await asyncio.to_thread(exchange.sample, 8) == others(3)
+        assert await asyncio.to_thread(exchange.fetch, 8) == others(3)
 
 
 async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
@@ -249,7 +249,7 @@ async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
         coordinator.pool = others(2)
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
-        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+        assert await asyncio.to_thread(exchange.fetch, 2) == others(2)
         assert len(await coordinator.heard(RequestRollouts)) == 1
 
 
@@ -261,15 +261,15 @@ async def test_what_was_fetched_for_a_step_that_samples_nothing_is_not_used_late
         await coordinator.heard(RequestRollouts)
         exchange.prefetch(0)
         coordinator.pool = others(2)
-        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+        assert await asyncio.to_thread(exchange.fetch, 2) == others(2)
 
 
 async def test_a_busy_coordinator_is_asked_again_within_the_step() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(1)
     coordinator.refusals[RequestRollouts] = ErrorCode.RATE_LIMITED
-    async with running_exchange(coordinator, sample_wait_s=20) as (_, exchange):
-        sampling = asyncio.create_task(asyncio.to_thread(exchange.sample, 1))
+    async with running_exchange(coordinator, fetch_timeout_s=20) as (_, exchange):
+        sampling = asyncio.create_task(asyncio.to_thread(exchange.fetch, 1))
         await coordinator.heard(RequestRollouts, count=2)
         coordinator.refusals.clear()
         assert await sampling == others(1)
@@ -279,7 +279,7 @@ async def test_a_silent_coordinator_keeps_no_step_waiting() -> None:
     coordinator = Coordinator()
     coordinator.silent.add(RequestRollouts)
     async with running_exchange(coordinator) as (_, exchange):
-        assert await asyncio.to_thread(exchange.sample, 2) == []
+        assert await asyncio.to_thread(exchange.fetch, 2) == []
 
 
 async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_asking() -> None:
@@ -287,7 +287,7 @@ async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_aski
     coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
     async with running_exchange(coordinator) as (_, exchange):
         for _ in range(3):
-            assert await asyncio.to_thread(exchange.sample, 2) == []
+            assert await asyncio.to_thread(exchange.fetch, 2) == []
             exchange.prefetch(2)
         assert len(await coordinator.heard(RequestRollouts)) == 1
 
@@ -299,18 +299,18 @@ async def test_a_node_that_is_offline_samples_nothing() -> None:
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         exchange.prefetch(2)
-        assert await asyncio.to_thread(exchange.sample, 2) == []
+        assert await asyncio.to_thread(exchange.fetch, 2) == []
         await coordinator.start()
 
 
 async def test_in_practice_nothing_is_published_or_asked_for() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (node, exchange):
-        exchange.follow(None, arm="swarm")
+        exchange.set_season(None, arm="swarm")
         exchange.prefetch(2)
-        assert await asyncio.to_thread(exchange.sample, 2) == []
+        assert await asyncio.to_thread(exchange.fetch, 2) == []
         await publish(exchange, rollout("a"))
-        await node.client.round()
+        await node.client.request_round()
         assert not any(
             isinstance(said, PublishRollouts | RequestRollouts) for said in coordinator.said
         )
@@ -322,11 +322,11 @@ async def test_what_was_fetched_before_practice_is_not_used_after_it() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
-        exchange.follow(None, arm="swarm")
-        assert await asyncio.to_thread(exchange.sample, 2) == []
+        exchange.set_season(None, arm="swarm")
+        assert await asyncio.to_thread(exchange.fetch, 2) == []
         coordinator.pool = others(2)
-        exchange.follow(toy_season(), arm="swarm")
-        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+        exchange.set_season(toy_season(), arm="swarm")
+        assert await asyncio.to_thread(exchange.fetch, 2) == others(2)
 
 
 async def test_what_was_owed_to_another_season_is_given_up() -> None:
@@ -336,11 +336,11 @@ async def test_what_was_owed_to_another_season_is_given_up() -> None:
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         exchange.outbox.put([rollout("old")])
         await asyncio.sleep(0)  # the outbox waits for the connection now
-        exchange.follow(msgspec.structs.replace(toy_season(), seed=SEED + 1), arm="swarm")
-        exchange.follow(toy_season(), arm="swarm")
+        exchange.set_season(msgspec.structs.replace(toy_season(), seed=SEED + 1), arm="swarm")
+        exchange.set_season(toy_season(), arm="swarm")
         await coordinator.start()
         await node.client.wait_until_connected()
-        await node.client.round()
+        await node.client.request_round()
         late = msgspec.structs.replace(rollout("late"), task=foreign_task())
         await publish(exchange, late, rollout("new"))
         [message] = await coordinator.heard(PublishRollouts)
@@ -351,14 +351,14 @@ async def test_a_season_that_is_told_again_changes_nothing() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
         exchange.outbox.put([rollout("a")])
-        exchange.follow(toy_season(), arm="swarm")
+        exchange.set_season(toy_season(), arm="swarm")
         await coordinator.heard(PublishRollouts)
 
 
 @pytest.mark.parametrize("knows", [True, False])
 async def test_what_was_used_is_told_to_a_coordinator_that_can_read_it(knows: bool) -> None:
     coordinator = Coordinator()
-    coordinator.knows_provenance = knows
+    coordinator.supports_provenance = knows
     report = ReportTraining(
         id="t",
         step=1,
@@ -370,7 +370,7 @@ async def test_what_was_used_is_told_to_a_coordinator_that_can_read_it(knows: bo
         reflection={"recheck": 0.5},
     )
     async with running(coordinator), running_connection(coordinator) as node:
-        await node.client.report(report)
+        await node.client.report_training(report)
         [told] = await coordinator.heard(ReportTraining)
     assert (told.used, told.reflection) == ((report.used, report.reflection) if knows else ([], {}))
 
@@ -384,7 +384,9 @@ async def test_signatures_go_to_a_coordinator_that_reads_them_and_its_receipt_is
         coordinator.chain = ChainHead(1, "9f" * 32, "d7" * 32, "e5" * 64)
         coordinator.receipt = SignedReceipt("c0ffee", "now", [], "d7" * 32, "e5" * 64)
     async with running(coordinator), running_connection(coordinator) as node:
-        await node.client.submit(1, [AnswerText("q1", "1", "stop", "ab" * 64)], keep=kept.append)
+        await node.client.submit_answers(
+            1, [AnswerText("q1", "1", "stop", "ab" * 64)], on_receipt=kept.append
+        )
     [said] = await coordinator.heard(SubmitAnswers)
     assert said.answers[0].signature == ("ab" * 64 if knows else None)
     assert kept == ([coordinator.receipt] if knows else [])

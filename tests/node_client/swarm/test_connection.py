@@ -104,7 +104,7 @@ async def test_a_request_that_the_loss_of_the_connection_overtakes_is_unanswered
     coordinator = Coordinator()
     coordinator.silent.add(RequestRound)
     async with running(coordinator), running_connection(coordinator) as node:
-        asked = asyncio.create_task(node.client.round())
+        asked = asyncio.create_task(node.client.request_round())
         await coordinator.heard(RequestRound)
         await coordinator.stop()
         with pytest.raises(UnansweredError, match="lost"):
@@ -117,7 +117,7 @@ async def test_a_refusal_reaches_who_asked_and_keeps_the_connection() -> None:
     coordinator.refusals[RequestRound] = ErrorCode.RATE_LIMITED
     async with running(coordinator), running_connection(coordinator) as node:
         with pytest.raises(RefusedError) as refusal:
-            await node.client.round()
+            await node.client.request_round()
         assert refusal.value.retry_after == 0.01
         assert node.connection.connected.is_set()
 
@@ -150,7 +150,7 @@ async def test_the_token_is_never_logged(caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.DEBUG, logger="")
     async with running(Coordinator()) as coordinator:
         async with running_connection(coordinator) as node:
-            await node.client.round()
+            await node.client.request_round()
         with pytest.raises(CoordinatorRefusedError):
             await check_admission(coordinator.site.socket, "another-token")
     ours = [each.getMessage() for each in caplog.records if each.name.startswith("node_client")]
@@ -178,7 +178,7 @@ async def test_a_connection_is_renewed_when_asked_and_welcomed_anew() -> None:
         running(Coordinator()) as coordinator,
         running_connection(coordinator) as node,
     ):
-        node.connection.renew(after_s=0)
+        node.connection.reconnect(after_s=0)
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         assert await coordinator.farewell() == CloseCode.GOING_AWAY
 
@@ -188,16 +188,16 @@ async def test_asking_for_a_renewal_without_a_connection_changes_nothing() -> No
         async with running_connection(coordinator) as node:
             await coordinator.stop()
             await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
-            node.connection.renew(after_s=0)
+            node.connection.reconnect(after_s=0)
             await coordinator.start()
             await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
-            await node.client.round()
+            await node.client.request_round()
         assert len(node.notebook.welcomes) == 2
 
 
 async def test_hardware_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
     coordinator = Coordinator()
-    coordinator.knows_hardware = False
+    coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, hardware=Hardware("GPU", 1 << 30))
     async with running(coordinator), running_connection(coordinator, hello=hello):
         hellos = await coordinator.heard(Hello)
@@ -206,7 +206,7 @@ async def test_hardware_is_left_out_for_a_coordinator_that_knows_no_such_field()
 
 async def test_a_key_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
     coordinator = Coordinator()
-    coordinator.knows_hardware = False
+    coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, key="ab" * 32)
     async with running(coordinator), running_connection(coordinator, hello=hello):
         hellos = await coordinator.heard(Hello)

@@ -73,7 +73,7 @@ class Patience:
 def wait(*replies: tuple[int, Any]) -> tuple[str, list[float]]:
     patience = Patience()
     with answering(*replies) as site:
-        return patience.flow(site).wait(CODE).access_token, patience.waits
+        return patience.flow(site).await_token(CODE).access_token, patience.waits
 
 
 def test_the_client_asks_once_in_each_interval() -> None:
@@ -128,9 +128,12 @@ def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, An
         "verification_uri_complete": "https://swarm.example.org/device/?code=BCDF-GHJK",
     }
     with answering((200, right)) as site:
-        assert DeviceFlow(site).ask().user_code == CODE.user_code
-    with answering((200, right | wrong)) as site, pytest.raises(NodeError, match="gives no code"):
-        DeviceFlow(site).ask()
+        assert DeviceFlow(site).request_code().user_code == CODE.user_code
+    with (
+        answering((200, right | wrong)) as site,
+        pytest.raises(NodeError, match="did not issue a code"),
+    ):
+        DeviceFlow(site).request_code()
 
 
 @pytest.mark.parametrize("token", ["swarm_a\r\nX-Other: 1", "a" * 10_000])
@@ -141,17 +144,17 @@ def test_a_token_that_no_header_can_hold_is_not_taken(token: str) -> None:
 
 def test_an_address_that_redirects_names_the_right_one() -> None:
     with answering((301, "")) as site, pytest.raises(NodeError) as problem:
-        DeviceFlow(site).ask()
+        DeviceFlow(site).request_code()
     assert "redirects to https://swarm.example.org/" in problem.value.message
 
 
 def test_a_reply_without_an_end_is_not_read_to_its_end() -> None:
     with answering((200, " " * (50 * MAX_REPLY_BYTES))) as site, pytest.raises(NodeError):
-        DeviceFlow(site).ask()
+        DeviceFlow(site).request_code()
 
 
 @pytest.mark.parametrize("reply", [(404, "<h1>Not found</h1>"), (200, "<p>hello"), (200, {"a": 1})])
 def test_an_address_that_gives_no_codes_is_named_with_a_remedy(reply: tuple[int, Any]) -> None:
     with answering(reply) as site, pytest.raises(NodeError, match=site.base) as problem:
-        DeviceFlow(site).ask()
+        DeviceFlow(site).request_code()
     assert "--token-file" in problem.value.fix

@@ -10,7 +10,7 @@ from websockets.http11 import Response
 
 from node_client.errors import NotACoordinatorError
 from node_client.site import Site
-from node_client.swarm.handshake import NoCoordinatorError, explain_first_join, explain_trouble
+from node_client.swarm.handshake import NoCoordinatorError, explain_failure, explain_first_join
 
 SITE = Site("https://swarm.example.org")
 
@@ -39,7 +39,7 @@ STRANGERS = [
 
 @pytest.mark.parametrize("problem", AWAY, ids=repr)
 def test_a_coordinator_that_is_away_may_come_back(problem: Exception) -> None:
-    told = explain_trouble(problem)
+    told = explain_failure(problem)
     assert not isinstance(told, NoCoordinatorError)
     failure = explain_first_join(told, SITE)
     assert not isinstance(failure, NotACoordinatorError)
@@ -48,6 +48,6 @@ def test_a_coordinator_that_is_away_may_come_back(problem: Exception) -> None:
 
 @pytest.mark.parametrize("problem", STRANGERS, ids=repr)
 def test_what_answers_otherwise_is_no_coordinator(problem: Exception) -> None:
-    failure = explain_first_join(explain_trouble(problem), SITE)
+    failure = explain_first_join(explain_failure(problem), SITE)
     assert isinstance(failure, NotACoordinatorError)
     assert failure.message.startswith("https://swarm.example.org is not a coordinator: it ")

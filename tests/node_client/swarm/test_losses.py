@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 
 from node_client.swarm.backoff import STABLE_S
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import RETURN_CODES, ErrorCode
 from swarm_protocol.messages import (
@@ -15,7 +15,7 @@ from swarm_protocol.messages import (
     RoundInfo,
     RoundState,
 )
-from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S, RETURN_WITHIN_S
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S, RETURN_WITHIN_S
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.shell_fakes import (
     Connected,
@@ -88,7 +88,7 @@ async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_to
         assert link.retry_at - clock.now == expected
 
 
-def waits(node: Connected) -> list[LinkState]:
+def waits(node: Connected) -> list[ConnectionState]:
     """Return how long the node waited, and why: first for the connection that it lost."""
     return [link for link in node.notebook.links if link.phase == "waiting"]
 
@@ -124,11 +124,11 @@ async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         with pytest.raises(UnansweredError):
-            await node.client.round()
+            await node.client.request_round()
         await coordinator.start()
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         await node.connection.connected.wait()
-        assert await node.client.round() is None
+        assert await node.client.request_round() is None
 
 
 class Clock:
@@ -181,7 +181,7 @@ async def test_what_was_said_of_rounds_decides_how_long_a_pause_may_be() -> None
         await node.notebook.until(lambda: len(node.notebook.doorbells) == 1)
         coordinator.round = later
         await lose(coordinator, node)
-    assert retries.longest == [RETURN_WITHIN_S, LONGEST_PAUSE_S]
+    assert retries.longest == [RETURN_WITHIN_S, MAX_PAUSE_S]
 
 
 async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None:
@@ -200,7 +200,7 @@ async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None
         tries = len(retries.longest)
         await node.notebook.until(lambda: len(retries.longest) > tries + 1)
     assert set(retries.longest[:2]) == {RETURN_WITHIN_S}
-    assert retries.longest[-1] == LONGEST_PAUSE_S
+    assert retries.longest[-1] == MAX_PAUSE_S
 
 
 async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() -> None:

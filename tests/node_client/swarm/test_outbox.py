@@ -30,8 +30,8 @@ async def test_a_connection_that_is_gone_unnoticed_does_not_starve_the_event_loo
     outbox: Outbox[str] = Outbox(
         client=cast(SwarmClient, LostUnnoticed()),
         send=send,
-        refused=lambda refusal: None,
-        most=8,
+        on_refused=lambda refusal: None,
+        capacity=8,
         batch=8,
     )
     outbox.put(["owed"])

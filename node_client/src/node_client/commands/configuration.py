@@ -40,7 +40,7 @@ def show(
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return
-    Console().print(draw(choices))
+    Console().print(render_settings(choices))
 
 
 @app.command()
@@ -64,21 +64,21 @@ def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
     """Return every setting's value and source for JSON, without secrets."""
     rows = {}
     for name, setting in all_settings().items():
-        given = choices.look_up(setting)
+        given = choices.get(setting)
         value = HIDDEN if setting.secret and given.value else given.value
         shown = str(value) if isinstance(value, Path) else value
         rows[name] = {"value": shown, "source": str(given.source), "place": given.place}
     return rows
 
 
-def draw(choices: SettingChoices) -> Table:
+def render_settings(choices: SettingChoices) -> Table:
     """Return a table of all settings for 80 columns; defaults are dimmed."""
     table = Table("setting", "value", "from", box=SIMPLE_HEAD, pad_edge=False)
     for heading, settings in panels().items():
         table.add_section()
         table.add_row(Text(heading, "bold", overflow="fold"))
         for setting in settings:
-            given = choices.look_up(setting)
+            given = choices.get(setting)
             cells = (setting.name, _show(setting, given.value), given.place)
             style = "dim" if given.source is Source.DEFAULT else ""
             table.add_row(*(Text(cell, overflow="fold") for cell in cells), style=style)

@@ -35,21 +35,21 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 
     site = _site_of(choices)
     with choices.state.lock():
-        _check_replaceable(choices.state.recall(site))
+        _check_replaceable(choices.state.load_for(site))
         flow = DeviceFlow(site)
-        code = flow.ask(model=choices.value("model"), anonymous=anonymous)
+        code = flow.request_code(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
-            console.print(draw_code(code, console=console), soft_wrap=True)
-        given = flow.wait(code)
-        if not given.access_token:
+            console.print(render_code(code, console=console), soft_wrap=True)
+        reply = flow.await_token(code)
+        if not reply.access_token:
             raise NodeError(f"{site.base} gave no token.", fix="Ask its operator for one.")
-        save_token(choices, given.access_token, node=given.node, anonymous=anonymous)
+        save_token(choices, reply.access_token, node=reply.node, anonymous=anonymous)
     folder = choices.state.path / NODE
     console.print(
-        Text(f"✓ This node is {given.node}. Its token is in {folder}, for you only.", "green"),
+        Text(f"✓ This node is {reply.node}. Its token is in {folder}, for you only.", "green"),
         soft_wrap=True,
     )
-    return given.access_token
+    return reply.access_token
 
 
 def save_token(
@@ -57,15 +57,15 @@ def save_token(
 ) -> None:
     """Save a token in the state folder. Raises SettingsError."""
     site, state = _site_of(choices), choices.state
-    known = state.recall(site)
+    stored = state.load_for(site)
     try:
         state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         state.save(
             replace(
-                known,
+                stored,
                 url=site.base,
                 token=token,
-                node=node or known.node,
+                node=node or stored.node,
                 anonymous=anonymous,
             )
         )
@@ -76,15 +76,15 @@ def save_token(
         ) from problem
 
 
-def draw_code(code: DeviceCode, *, console: Console) -> Text:
+def render_code(code: DeviceCode, *, console: Console) -> Text:
     """Return the instructions to approve a code, with a QR code if the terminal can show one."""
     text = Text()
     terminal = console.is_terminal
-    qr = draw_qr(code.verification_uri_complete)
-    drawn = terminal and console.encoding.startswith("utf") and fits(qr, console=console)
-    if drawn:
+    qr = render_qr(code.verification_uri_complete)
+    rendered = terminal and console.encoding.startswith("utf") and fits(qr, console=console)
+    if rendered:
         text.append_text(qr).append("\n")
-    text.append("Scan this, or open  " if drawn else "Open  ")
+    text.append("Scan this, or open  " if rendered else "Open  ")
     text.append(code.verification_uri, "bold cyan")
     text.append("\non any device, sign in or sign up, and enter the code  ")
     text.append(code.user_code, "bold")
@@ -98,7 +98,7 @@ def fits(picture: Text, *, console: Console) -> bool:
     return max(map(len, picture.plain.splitlines())) <= console.width
 
 
-def draw_qr(content: str) -> Text:
+def render_qr(content: str) -> Text:
     """Return a QR code (ISO/IEC 18004) of half blocks, dark on light in every terminal."""
     import segno
 
@@ -126,7 +126,7 @@ def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     choices = choose(parse_site(url), flags=flags)
     site = _site_of(choices)
     with choices.state.lock():
-        remembered = choices.state.recall(site)
+        remembered = choices.state.load_for(site)
         if not remembered.token:
             raise SettingsError(
                 f"There is no token for {site.base} in {choices.state.path}.",
@@ -156,12 +156,12 @@ def claim(url: str, *, flags: Flags) -> None:
         )
     console = Console()
     flow = DeviceFlow(_site_of(choices))
-    code = flow.ask(token=token)
-    console.print(draw_code(code, console=console), soft_wrap=True)
-    given = flow.wait(code)
-    if token == choices.state.recall(choices.site).token:
+    code = flow.request_code(token=token)
+    console.print(render_code(code, console=console), soft_wrap=True)
+    reply = flow.await_token(code)
+    if token == choices.state.load_for(choices.site).token:
         save_token(choices, token)
-    console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
+    console.print(Text(f"✓ The node {reply.node} belongs to your account now.", "green"))
 
 
 def _check_replaceable(remembered: NodeRecord) -> None:

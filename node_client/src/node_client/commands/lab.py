@@ -80,7 +80,7 @@ def run(
     if config.resolve() != copied.resolve():
         shutil.copyfile(config, copied)
     if through is not None:
-        _run_through(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
+        _run_on_site(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
         return
     run_all(experiment, folder, processes=processes, console=console)
     console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` shows the results.")
@@ -128,7 +128,7 @@ def _read(config: Path, console: Console) -> "Experiment":
     return experiment
 
 
-def _run_through(
+def _run_on_site(
     experiment: "Experiment",
     folder: Path,
     url: str,
@@ -138,7 +138,7 @@ def _run_through(
     seed: int | None,
 ) -> None:
     from node_client.lab.runs import Run
-    from node_client.lab.through import run_through
+    from node_client.lab.through import run_on_site
 
     arms = {each.name: each for each in experiment.arms}
     if tokens is None or arm not in arms or seed not in experiment.seeds:
@@ -146,7 +146,7 @@ def _run_through(
             "A run through a coordinator needs --tokens, --arm and --seed.",
             fix=f"The arms are {', '.join(arms)}; the seeds {experiment.seeds}.",
         )
-    run_through(
+    run_on_site(
         experiment,
         Run(folder, arms[arm], seed),
         site=parse_site(url),
@@ -168,14 +168,14 @@ def report(
         from node_client.lab.results import read_results  # imports torch and transformers
 
         script = read_plotly(plotly)
-        made = make_report(read_results(folder), take_off_at=take_off_at)
+        result = make_report(read_results(folder), take_off_at=take_off_at)
         page = out or folder / "report.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(make_page(made, plotly=script), encoding="utf-8")
+        page.write_text(make_page(result, plotly=script), encoding="utf-8")
         numbers = page.with_suffix(".json")
-        numbers.write_bytes(encode_report(made))
-    console.print(made.headline)
-    for note in made.notes:
+        numbers.write_bytes(encode_report(result))
+    console.print(result.headline)
+    for note in result.notes:
         console.print(note, style="yellow")
     console.print(f"The page is {page}, its numbers are in {numbers}.")
 

@@ -42,23 +42,23 @@ def status(
     """Show the status of a node, here and at its coordinator, or of all nodes of this machine."""
     from node_client.commands.status import (  # imports httpx
         describe_status,
-        draw_status,
         find_unhealthy,
         read_folders,
         read_status,
+        render_status,
     )
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     if healthy:
-        span = parse_duration(within, option="--within")
-        found = find_unhealthy(read_folders(choices), within=span, now=datetime.now(UTC))
+        duration = parse_duration(within, option="--within")
+        found = find_unhealthy(read_folders(choices), within=duration, now=datetime.now(UTC))
         typer.echo("\n".join(found) or "Training continues, or is paused.")
         if found:
             raise typer.Exit(FAILED)
     elif choices.value("json"):
         typer.echo("\n".join(map(describe_status, read_status(choices))))
     else:
-        Console().print(draw_status(read_status(choices)))
+        Console().print(render_status(read_status(choices)))
 
 
 @app.command()
@@ -74,13 +74,13 @@ def pause(
     flags: Flags,
 ) -> None:
     """Pause a node after its step: it saves, disconnects and frees the machine."""
-    span = parse_duration(length, option="--for") if length is not None else None
+    duration = parse_duration(length, option="--for") if length is not None else None
     now = datetime.now(UTC)
-    until = _end_of(now, span) if span is not None else None
+    until = _pause_end(now, duration) if duration is not None else None
     for state in _folders(url, flags):
         request_pause(state, now=now, until=until)
         end = "until `swarm-node resume`" if until is None else f"until {_local(until)}"
-        if state.is_held():
+        if state.is_locked():
             typer.echo(f"{_name(state)} pauses after its step, {end}.")
         else:
             typer.echo(f"{_name(state)} is not running; after its next start it pauses {end}.")
@@ -94,15 +94,15 @@ def resume(url: Url = None, *, flags: Flags) -> None:
     for state in _folders(url, flags):
         if not withdraw_pause(state):
             typer.echo(f"{_name(state)} was not paused by `swarm-node pause`.")
-        elif state.is_held():
+        elif state.is_locked():
             typer.echo(f"{_name(state)} continues.")
         else:
             typer.echo(f"{_name(state)} is not running; after its next start it does not pause.")
 
 
-def _end_of(now: datetime, span: timedelta) -> datetime:
+def _pause_end(now: datetime, duration: timedelta) -> datetime:
     try:
-        return now + span
+        return now + duration
     except OverflowError as problem:
         raise SettingsError(
             f"--for ends after the year {MAXYEAR}.",

@@ -76,7 +76,7 @@ def export(
     flags: Flags,
 ) -> None:
     """Export your model as an ordinary transformers folder, with a model card."""
-    from node_client.commands.provenance import trace  # imports httpx
+    from node_client.commands.origin import trace  # imports httpx
     from node_client.storage.export import ADAPTER_CONFIG, choose_checkpoint, export_model
     from node_client.storage.model_card import write_card
 
@@ -118,5 +118,5 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
 def season_prompt(choices: SettingChoices) -> str:
     """Return the system prompt of the last season in training."""
-    season = choices.state.recall(choices.site).season
+    season = choices.state.load_for(choices.site).season
     return SYSTEM_PROMPT if season is None else season.system_prompt

@@ -96,9 +96,9 @@ def read_status(choices: SettingChoices) -> list[Status]:
     """
     site, state = choices.site, choices.state
     if site is not None:
-        here = read_here(state, state.recall(site))
+        here = read_local_status(state, state.load_for(site))
         return [Status(here, fetch_status(site, here.node) if here.node else None)]
-    return [Status(read_here(folder, folder.load())) for folder in read_folders(choices)]
+    return [Status(read_local_status(folder, folder.load())) for folder in read_folders(choices)]
 
 
 def read_folders(choices: SettingChoices) -> list[StateDir]:
@@ -119,7 +119,7 @@ def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datet
     return found
 
 
-def read_here(state: StateDir, remembered: NodeRecord) -> LocalStatus:
+def read_local_status(state: StateDir, remembered: NodeRecord) -> LocalStatus:
     """Return a node's status from its state folder. Raises SettingsError."""
     lifetime = state.load_lifetime()
     return LocalStatus(
@@ -139,7 +139,7 @@ def describe_status(status: Status) -> str:
     return msgspec.json.encode(status).decode()
 
 
-def draw_status(found: Sequence[Status]) -> Table:
+def render_status(found: Sequence[Status]) -> Table:
     """Return a table of all nodes, with an empty row between two nodes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
@@ -153,11 +153,11 @@ def draw_status(found: Sequence[Status]) -> Table:
 
 
 def _rows(status: Status) -> list[tuple[str, str]]:
-    there = _there(status.there) if status.there is not None else []
-    return [*_here(status.here), *_life(status.here.lifetime), *there]
+    there = _remote_rows(status.there) if status.there is not None else []
+    return [*_local_rows(status.here), *_life(status.here.lifetime), *there]
 
 
-def _here(here: LocalStatus) -> list[tuple[str, str]]:
+def _local_rows(here: LocalStatus) -> list[tuple[str, str]]:
     rows = [("node", here.node or "not joined yet")]
     if here.site is not None:
         rows.append(("site", here.site))
@@ -208,7 +208,7 @@ def _life(lifetime: Lifetime | None) -> list[tuple[str, str]]:
     ]
 
 
-def _there(remote: NodeStatus) -> list[tuple[str, str]]:
+def _remote_rows(remote: NodeStatus) -> list[tuple[str, str]]:
     seen = "connected" if remote.connected else f"last seen {remote.last_seen or 'never'}"
     rows = [
         ("coordinator", seen),

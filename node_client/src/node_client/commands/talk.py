@@ -17,8 +17,8 @@ HELP = "/reset clears the conversation, /quit or Ctrl-D ends it, Ctrl-C ends an 
 class ChatModel(Protocol):
     """A model to chat with."""
 
-    def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
-        """Answer a question; `heard` receives the text in pieces."""
+    def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
+        """Answer a question; `on_text` receives the text in pieces."""
 
     def reset(self) -> None:
         """Clear the conversation."""
@@ -60,11 +60,11 @@ def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = inp
 def _print_answer(model: ChatModel, question: str, *, console: Console) -> None:
     """Print the answer as it is generated, without control characters."""
 
-    def hear(piece: str) -> None:
+    def print_piece(piece: str) -> None:
         console.print(Text(clean(piece)), end="", soft_wrap=True, highlight=False)
 
     with suppress(KeyboardInterrupt):
-        model.ask(question, heard=hear)
+        model.ask(question, on_text=print_piece)
     console.print()
 
 

@@ -198,18 +198,18 @@ class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
 EventListener = Callable[[Event], None]
 
 
-def ignore(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Ignore an event."""
 
 
-def combine(first: EventListener, second: EventListener) -> EventListener:
+def combine_listeners(first: EventListener, second: EventListener) -> EventListener:
     """Return a listener that passes each event to two others."""
 
-    def listen(event: Event) -> None:
+    def emit(event: Event) -> None:
         first(event)
         second(event)
 
-    return listen
+    return emit
 
 
 def as_line(event: Event) -> str:

@@ -61,15 +61,15 @@ def describe_rank(rank: tuple[int, int], *, ranked: int | None) -> str:
 
 def describe_age(moment: datetime, *, now: datetime) -> str:
     """Return the time since a moment."""
-    return f"{describe_span((now - moment).total_seconds())} ago"
+    return f"{describe_duration((now - moment).total_seconds())} ago"
 
 
 def count_down(moment: str, *, now: datetime) -> str:
     """Return the time until a moment (ISO 8601); 0:00 for a past one."""
-    return describe_span((datetime.fromisoformat(moment) - now).total_seconds())
+    return describe_duration((datetime.fromisoformat(moment) - now).total_seconds())
 
 
-def describe_span(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
     """Return a time span as minutes and seconds, or as hours and minutes."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)

@@ -91,12 +91,12 @@ def _draw(each: _Wrapped, limits: dict[str, int], *, width: int) -> Iterator[Tex
     height = _height(each, limits)
     label = each.row.label
     for number, line in enumerate(each.lines[:height]):
-        shown = line.copy()
-        shown.rstrip()
+        rendered = line.copy()
+        rendered.rstrip()
         if label is not None:
             name = label if number == 0 else ""
-            shown = Text.assemble((f"{name:<{LABEL_WIDTH + _GAP}}", "dim"), shown)
+            rendered = Text.assemble((f"{name:<{LABEL_WIDTH + _GAP}}", "dim"), rendered)
         if number == height - 1 and height < len(each.lines):
-            shown.truncate(width - len(ELLIPSIS))
-            shown.append(ELLIPSIS)
-        yield shown
+            rendered.truncate(width - len(ELLIPSIS))
+            rendered.append(ELLIPSIS)
+        yield rendered

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from node_client.display.figures import describe_span
+from node_client.display.figures import describe_duration
 from node_client.display.lines import describe_pause
 from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
@@ -16,10 +16,10 @@ from node_client.display.view import NodeView
 State = Literal["working", "waiting", "needs attention"]
 
 # After a shorter loss of the connection no action is needed: the client reconnects.
-PATIENCE_S = 300.0
+OFFLINE_GRACE_S = 300.0
 # Codes of problems that only the owner can fix, shown for PROBLEM_STAYS.
-OWNERS_PROBLEMS = frozenset({"checkpoint"})
-PROBLEM_STAYS = timedelta(minutes=10)
+OWNER_CODES = frozenset({"checkpoint"})
+PROBLEM_SHOWN_FOR = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Health:
     reason: str
 
 
-def judge_health(view: NodeView, *, now: datetime, clock: float) -> Health:
+def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
     """Return whether a node works. The first obstacle found is the answer.
 
     `now` is the time in UTC, `clock` the monotonic time that links count in.
@@ -48,43 +48,45 @@ def judge_health(view: NodeView, *, now: datetime, clock: float) -> Health:
         return Health("needs attention", "cannot save its work.", why)
     if view.site is None:
         return Health("working", "trains alone.", "`swarm-node join URL` joins a swarm.")
-    if view.link is None:
+    if view.connection is None:
         return Health("waiting", "is connecting.", "")
-    if view.link.phase != "connected":
+    if view.connection.phase != "connected":
         return _explain_absence(view, clock=clock)
-    return _judge_rounds(view)
+    return _assess_rounds(view)
 
 
 def _needs_owner(view: NodeView, *, now: datetime) -> bool:
     problem = view.problem
-    if problem is None or problem.code not in OWNERS_PROBLEMS:
+    if problem is None or problem.code not in OWNER_CODES:
         return False
-    return now - problem.at < PROBLEM_STAYS
+    return now - problem.at < PROBLEM_SHOWN_FOR
 
 
 def _explain_absence(view: NodeView, *, clock: float) -> Health:
-    assert view.link is not None
+    assert view.connection is not None
     assert view.site is not None
     gone_s = 0.0 if view.offline_since is None else clock - view.offline_since
     going_on = "The judge cannot ask it." if view.arm == "base" else ""
     if view.report is not None:
         going_on = "Training goes on."
-    if view.link.phase == "connecting" and (gone_s < PATIENCE_S or view.link.planned):
+    if view.connection.phase == "connecting" and (
+        gone_s < OFFLINE_GRACE_S or view.connection.planned
+    ):
         return Health("waiting", "is connecting.", going_on)
-    again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
-    if view.link.phase == "connecting":
+    again = f"trying again in {max(0, round(view.connection.retry_at - clock))} s"
+    if view.connection.phase == "connecting":
         again = "trying again now"
-    reason = fold_line(view.link.reason) or "the connection was lost"
+    reason = fold_line(view.connection.reason) or "the connection was lost"
     why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}".rstrip()
-    if view.link.planned:
+    if view.connection.planned:
         return Health("waiting", "is offline, as its coordinator asked.", why)
-    if gone_s < PATIENCE_S:
+    if gone_s < OFFLINE_GRACE_S:
         return Health("waiting", "is offline.", why)
-    remedy = f"Gone for {describe_span(gone_s)}: run `swarm-node doctor {view.site.base}`."
+    remedy = f"Gone for {describe_duration(gone_s)}: run `swarm-node doctor {view.site.base}`."
     return Health("needs attention", "is offline.", f"{why} {remedy}")
 
 
-def _judge_rounds(view: NodeView) -> Health:
+def _assess_rounds(view: NodeView) -> Health:
     """Return the health of a connected node, by its rounds."""
     standing = view.standing
     if standing is not None and standing.remark == "quarantined":
@@ -94,10 +96,10 @@ def _judge_rounds(view: NodeView) -> Health:
         alone = "is connected." if view.arm == "base" else "is connected and training alone."
         why = "No season is running. It joins automatically when one starts."
         return Health("waiting", alone, why)
-    if view.round is not None and view.sat_out == view.round.number:
-        why = f"It joined after round {view.sat_out} opened. You do not need to do anything."
+    if view.round is not None and view.skipped_round == view.round.number:
+        why = f"It joined after round {view.skipped_round} opened. You do not need to do anything."
         return Health("waiting", "is connected and waiting for its next round.", why)
-    missed = _judge_last_round(view)
+    missed = _assess_last_round(view)
     if missed is not None:
         return missed
     if standing is None or standing.score is None:
@@ -111,23 +113,24 @@ def _judge_rounds(view: NodeView) -> Health:
     if standing.remark == "base":
         why = "It is an untrained model, shown for comparison and not ranked."
         return Health("working", "is healthy.", why)
-    return Health("working", "is healthy.", _praise(view))
+    return Health("working", "is healthy.", _describe_success(view))
 
 
 def _await_first_score(view: NodeView) -> Health:
     current = view.round
-    given = view.answered[current.number] if current is not None else 0
-    if current is not None and current.phase in {"open", "scoring"} and given:
-        why = f"It has answered {given} of {current.questions} questions of round {current.number}."
+    answer_count = view.answered[current.number] if current is not None else 0
+    if current is not None and current.phase in {"open", "scoring"} and answer_count:
+        progress = f"{answer_count} of {current.questions} questions of round {current.number}"
+        why = f"It has answered {progress}."
         return Health("working", "is connected and answering its first round.", why)
     why = "It takes part in the next round that opens. You do not need to do anything."
     return Health("waiting", "is connected and waiting for its first round.", why)
 
 
-def _judge_last_round(view: NodeView) -> Health | None:
+def _assess_last_round(view: NodeView) -> Health | None:
     """Return a problem with the latest finished round, if this node did not answer all of it."""
-    last, current = view.finished, view.round
-    if last is None or last.number == view.sat_out:
+    last, current = view.finished_round, view.round
+    if last is None or last.number == view.skipped_round:
         return None
     if current is not None and current.number == last.number and current.phase != "closed":
         return None  # answers may still be acknowledged, or the round was void
@@ -141,8 +144,8 @@ def _judge_last_round(view: NodeView) -> Health | None:
     return Health("needs attention", text, why)
 
 
-def _praise(view: NodeView) -> str:
-    last = view.finished
-    if last is not None and last.number != view.sat_out:
+def _describe_success(view: NodeView) -> str:
+    last = view.finished_round
+    if last is not None and last.number != view.skipped_round:
         return f"It is connected and answered all questions of round {last.number}."
     return "It is connected and takes part."

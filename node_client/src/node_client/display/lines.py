@@ -44,4 +44,4 @@ def describe_upgrade(oldest: str, *, command: str) -> str:
     `oldest` is the first version that will not; it comes from the coordinator and may be any text.
     `command` upgrades the client.
     """
-    return f"clients older than {fold_line(oldest, most=20)} will be refused soon; run: {command}"
+    return f"clients older than {fold_line(oldest, limit=20)} will be refused soon; run: {command}"

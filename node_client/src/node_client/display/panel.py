@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from node_client.display.fitting import PanelRow, fit_rows
-from node_client.display.health import judge_health
+from node_client.display.health import assess_health
 from node_client.display.rows import CONTINUATIONS, NAME_CHARS, list_rows
 from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
@@ -65,9 +65,9 @@ def _list_rows(view: NodeView, *, now: datetime, clock: float) -> Iterator[Panel
 
 def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
     """Return the answer to "is my node working?", as on the node's page of the site."""
-    health = judge_health(view, now=now, clock=clock)
+    health = assess_health(view, now=now, clock=clock)
     sign, colour = _SIGNS[health.state]
-    name = fold_line(view.node, most=NAME_CHARS) if view.node else "This node"
+    name = fold_line(view.node, limit=NAME_CHARS) if view.node else "This node"
     return Text.assemble(
         (f"{sign} {health.state}", f"bold {colour}"),
         f"  {name} {health.text} {health.reason}".rstrip(),

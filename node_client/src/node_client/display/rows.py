@@ -49,8 +49,8 @@ def list_rows(view: NodeView, *, now: datetime) -> Iterator[tuple[str, Text]]:
         ("training", _training(view)),
         ("curve", _curve(view)),
         ("held out", _held_out(view)),
-        ("given", _given(view)),
-        ("taken", _taken(view)),
+        ("given", _shared(view)),
+        ("taken", _received(view)),
         ("machine", _machine(view)),
         ("saved", _saved(view, now=now)),
         ("all runs", _all_runs(view)),
@@ -69,7 +69,7 @@ def _node(view: NodeView) -> str:
         return ""
     if not view.node:
         return view.site.base
-    return f"{fold_line(view.node, most=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
+    return f"{fold_line(view.node, limit=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
 
 
 def _season(view: NodeView) -> str:
@@ -83,8 +83,8 @@ def _round(view: NodeView, *, now: datetime) -> str:
     current = view.round
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
-    from_server = _coordinators_now(view, now=now)
-    if current.number == view.sat_out:
+    from_server = _server_time(view, now=now)
+    if current.number == view.skipped_round:
         return f"waiting for the next round (joined after round {current.number} opened)"
     if current.phase == "scheduled":
         return f"{current.number} opens in {count_down(current.opens_at, now=from_server)}"
@@ -95,7 +95,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     return f"{current.number} is {current.phase} · {answered}"
 
 
-def _coordinators_now(view: NodeView, *, now: datetime) -> datetime:
+def _server_time(view: NodeView, *, now: datetime) -> datetime:
     return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
 
 
@@ -152,7 +152,7 @@ def _held_out(view: NodeView) -> str:
     return f"{view.held_out}, at step {view.held_out_step:,}"
 
 
-def _given(view: NodeView) -> str:
+def _shared(view: NodeView) -> str:
     """Return what this node gave to others in the season, as far as the coordinator reported it."""
     if view.site is None or view.arm == "base":
         return ""
@@ -169,7 +169,7 @@ def _given(view: NodeView) -> str:
     return f"{shared}\n{held}" if held else shared
 
 
-def _taken(view: NodeView) -> str:
+def _received(view: NodeView) -> str:
     """Return how many external rollouts were used, and why others were dropped."""
     report, totals = view.report, view.totals
     if view.site is None or report is None or totals is None or view.arm == "base":
@@ -210,7 +210,7 @@ def _saved(view: NodeView, *, now: datetime) -> str:
 def _all_runs(view: NodeView) -> str:
     """Return the totals of all runs, if they differ from those of this one."""
     life = view.lifetime
-    if life.steps <= view.steps_here:
+    if life.steps <= view.steps_this_run:
         return ""
     return (
         f"{life.steps:,} steps · {life.tokens:,} tokens · {life.rollouts_made:,} rollouts made"

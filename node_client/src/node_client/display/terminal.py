@@ -11,14 +11,14 @@ def clean(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-def fold_line(text: str, *, most: int = LINE_CHARS) -> str:
-    """Return a text as one line of at most `most` characters and an ellipsis.
+def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
+    """Return a text as one line of at most `limit` characters and an ellipsis.
 
     White space is folded, and control characters become spaces.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())
-    return line if len(line) <= most else f"{line[:most]}…"
+    return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 class LineFormatter(logging.Formatter):
@@ -29,7 +29,7 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
         """Return the record's line."""
-        record.message = fold_line(record.message, most=LOG_CHARS)
+        record.message = fold_line(record.message, limit=LOG_CHARS)
         if record.levelno >= logging.WARNING:
             record.message = f"{record.levelname.lower()}: {record.message}"
         return super().formatMessage(record)

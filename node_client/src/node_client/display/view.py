@@ -11,7 +11,7 @@ from node_client.display import events
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
-from node_client.swarm.connection import LinkState
+from node_client.swarm.connection import ConnectionState
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, NodeStanding, RoundInfo, SeasonInfo
 
@@ -57,11 +57,11 @@ class NodeView:
     `totals` are this season's, `lifetime` those of all runs and seasons; `curve` holds the training
     reward of the latest steps. `answered` counts the latest rounds' answers that the judge has,
     earlier runs included.
-    `finished` is the latest round that is no longer open; `sat_out` the latest one that
+    `finished_round` is the latest round that is no longer open; `skipped_round` the latest one that
     had opened before this node joined. `offline_since` is the monotonic time when the connection
     was lost. `paused` has the reason of a pause and its end. `published` counts rollouts that the
     pool accepted since the client started, `published_before` those before that in this season.
-    `upgrade` is the warning that this client will be refused soon. `listen` receives all events.
+    `upgrade` is the warning that this client will be refused soon. `emit` receives all events.
     """
 
     model: str
@@ -70,7 +70,7 @@ class NodeView:
     arm: Arm
     site: Site | None = None
     node: str = ""
-    link: LinkState | None = None
+    connection: ConnectionState | None = None
     offline_since: float | None = None
     season: SeasonInfo | None = None
     clock_ahead_s: float = 0.0
@@ -78,7 +78,7 @@ class NodeView:
     totals: "TrainingTotals | None" = None
     held_out: "HeldOutScore | None" = None
     held_out_step: int = 0
-    steps_here: int = 0
+    steps_this_run: int = 0
     curve: deque[float] = field(default_factory=lambda: deque(maxlen=CURVE_STEPS))
     resumed_step: int = 0
     saved: SavedStep | None = None
@@ -88,16 +88,16 @@ class NodeView:
     published_before: int = 0
     unpublished: int = 0
     round: RoundInfo | None = None
-    finished: RoundInfo | None = None
+    finished_round: RoundInfo | None = None
     answered: Counter[int] = field(default_factory=Counter)
-    sat_out: int | None = None
+    skipped_round: int | None = None
     standing: NodeStanding | None = None
     upgrade: str | None = None
     problem: ShownProblem | None = None
     notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=NOTICES))
     paused: Pause | None = None
     stopping: bool = False
-    listen: events.EventListener = events.ignore
+    emit: events.EventListener = events.ignore_event
 
     @property
     def tokens_per_second(self) -> float:
@@ -107,53 +107,53 @@ class NodeView:
         seconds = sum(s for part, s in self.report.seconds.items() if part != "evaluate")
         return self.report.completion_tokens / seconds if seconds else 0.0
 
-    def note_link(self, link: LinkState) -> None:
+    def show_connection(self, connection: ConnectionState) -> None:
         """Show the state of the connection."""
-        if link.phase == "connected":
+        if connection.phase == "connected":
             self.offline_since = None
         elif self.offline_since is None:
             self.offline_since = monotonic()
-        self.link = link
-        self.listen(events.LinkChanged(phase=link.phase, reason=link.reason))
+        self.connection = connection
+        self.emit(events.LinkChanged(phase=connection.phase, reason=connection.reason))
 
-    def note_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
+    def show_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
         """Show this node's name and arm, from the coordinator."""
         self.node, self.arm = node, arm
         name = season.name if season is not None else None
-        self.listen(events.Joined(node=node, arm=arm, season=name))
+        self.emit(events.Joined(node=node, arm=arm, season=name))
 
-    def note_step(self, report: "StepReport", totals: "TrainingTotals") -> None:
+    def show_step(self, report: "StepReport", totals: "TrainingTotals") -> None:
         """Show a finished training step."""
         self.report = report
         self.totals = totals
-        self.steps_here += 1
+        self.steps_this_run += 1
         self.curve.append(report.training_reward)
         if report.held_out is not None:
             self.held_out, self.held_out_step = report.held_out, report.step
-        self.listen(
+        self.emit(
             events.StepDone.of(
                 report, tokens_per_second=self.tokens_per_second, memory_use=self.memory_use
             )
         )
 
-    def recall_rewards(self, rewards: Sequence[float]) -> None:
+    def show_earlier_rewards(self, rewards: Sequence[float]) -> None:
         """Show the rewards of the season's steps in earlier runs, which this one resumes."""
         self.curve.extend(rewards)
 
-    def forget_training(self) -> None:
+    def clear_training(self) -> None:
         """Clear curve, evaluation and totals, before training in another season."""
         self.curve.clear()
         self.held_out, self.held_out_step = None, 0
         self.totals = None
 
-    def note_season(self, season: SeasonInfo | None) -> None:
+    def show_season(self, season: SeasonInfo | None) -> None:
         """Show the season's rules, and clear figures of another season."""
-        known, self.season = self.season, season
-        if known is not None and (season is None or season.name != known.name):
+        previous, self.season = self.season, season
+        if previous is not None and (season is None or season.name != previous.name):
             self.standing = None
             self.published_before = -self.published
 
-    def note_round(self, current: RoundInfo | None) -> None:
+    def show_round(self, current: RoundInfo | None) -> None:
         """Show the state of the current round."""
         before, self.round = self.round, current
         if before == current:
@@ -161,52 +161,52 @@ class NodeView:
         if before is not None and before.phase == "open":
             is_open = current is not None and current.phase == "open"
             if current is None or current.number != before.number or not is_open:
-                self.finished = before
+                self.finished_round = before
         if current is not None:
-            self.listen(events.RoundChanged.of(current))
+            self.emit(events.RoundChanged.of(current))
 
-    def note_answers(self, number: int, stored: int) -> None:
+    def show_answers(self, number: int, stored: int) -> None:
         """Show that the judge acknowledged answers of this round."""
         self.answered[number] += stored
         acknowledged = self.answered[number]
         while len(self.answered) > ROUNDS_SHOWN:
             del self.answered[min(self.answered)]
-        self.listen(events.AnswersAcknowledged(round=number, acknowledged=acknowledged))
+        self.emit(events.AnswersAcknowledged(round=number, acknowledged=acknowledged))
 
-    def note_standing(self, standing: NodeStanding) -> None:
+    def show_standing(self, standing: NodeStanding) -> None:
         """Show this node's row of the leaderboard."""
         self.standing = standing
         if standing.published is not None:
             self.published_before = standing.published - self.published
-        self.listen(events.StandingChanged.of(standing))
+        self.emit(events.StandingChanged.of(standing))
 
-    def note_pause(self, pause: Pause | None) -> None:
+    def show_pause(self, pause: Pause | None) -> None:
         """Show why the node pauses and until when; with None, that it continues."""
         if pause == self.paused:
             return
         self.paused = pause
         if pause is None:
             self.offline_since = None  # the disconnection was intended
-            self.listen(events.Resumed())
+            self.emit(events.Resumed())
             return
         until = pause.until.isoformat(timespec="seconds") if pause.until is not None else None
-        self.listen(events.Paused(reason=pause.reason, message=pause.why, until=until))
+        self.emit(events.Paused(reason=pause.reason, message=pause.why, until=until))
 
-    def note_checkpoint(self, step: int) -> None:
+    def show_checkpoint(self, step: int) -> None:
         """Show that a checkpoint was written."""
         self.saved = SavedStep(step=step, at=datetime.now(UTC))
-        self.listen(events.CheckpointSaved(step=step))
+        self.emit(events.CheckpointSaved(step=step))
 
-    def note_refusal(self, refusal: RefusedError) -> None:
+    def show_refusal(self, refusal: RefusedError) -> None:
         """Show why the coordinator refused a request."""
-        self.note_problem(refusal.code, refusal.message, refusal.fix)
+        self.show_problem(refusal.code, refusal.message, refusal.fix)
 
-    def note_problem(self, code: str, message: str, fix: str) -> None:
+    def show_problem(self, code: str, message: str, fix: str) -> None:
         """Show an error."""
         self.problem = ShownProblem(code=code, message=message, fix=fix, at=datetime.now(UTC))
-        self.listen(events.ProblemFound(code=code, message=message, fix=fix))
+        self.emit(events.ProblemFound(code=code, message=message, fix=fix))
 
-    def note_notice(self, message: str) -> None:
+    def show_notice(self, message: str) -> None:
         """Show information for the owner that is no error."""
         self.notices.append(Notice(message=message, at=datetime.now(UTC)))
-        self.listen(events.Noticed(message=message))
+        self.emit(events.Noticed(message=message))

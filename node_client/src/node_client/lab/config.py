@@ -258,11 +258,11 @@ def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Tra
 
 
 def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str]) -> None:
-    known = {task.dataset for task in tasks}
-    if not known.issuperset(asked):
+    datasets = {task.dataset for task in tasks}
+    if not datasets.issuperset(asked):
         raise SettingsError(
-            f"The season has no {', '.join(sorted(set(asked) - known))}.",
-            fix=f"Choose from {', '.join(sorted(known))}.",
+            f"The season has no {', '.join(sorted(set(asked) - datasets))}.",
+            fix=f"Choose from {', '.join(sorted(datasets))}.",
         )
     for task in tasks:
         if not 0 < task.weight < math.inf:

@@ -15,8 +15,8 @@ import psutil
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment, plan_nodes
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.swarm import LabSwarm
 from node_client.model.demo.tokenizer import build_tokenizer
 
@@ -58,11 +58,11 @@ def estimate(experiment: Experiment) -> RunCost:
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
     before = _memory(experiment.device)
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         swarm = LabSwarm(experiment, trial, seed=experiment.seeds[0], verifier=verifier)
-        swarm.play_round()
+        swarm.run_round()
         start = time.perf_counter()
-        records = [swarm.play_round() for _ in range(TRIAL_ROUNDS)]
+        records = [swarm.run_round() for _ in range(TRIAL_ROUNDS)]
         seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
     return RunCost(
         seconds=seconds,

@@ -18,12 +18,12 @@ from node_client.lab.statistics import Floats
 CONFIDENCE = 0.95
 # A bootstrap stays in the range of its seeds: with three, that range contains the true mean of one
 # value per run only 3 times in 4.
-LEAST_SEEDS = 4
+MIN_SEEDS = 4
 DRAWS = 10_000
 CURVE_DRAWS = 2_000
 # Draws at once, which limits the memory for swarms of thousands.
 _PORTION = 500
-_CHANCE = 20_261_123
+_RNG_SEED = 20_261_123
 
 Interval = tuple[float, float]
 
@@ -57,7 +57,7 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
     """Return the ends of each round's interval of the mean of curves (seeds, nodes, rounds)."""
     seeds = len(curves)
-    if seeds < LEAST_SEEDS:
+    if seeds < MIN_SEEDS:
         return None
     means = _resampled(curves, draws=CURVE_DRAWS)
     low, high = np.quantile(means, expanded_levels(seeds), axis=0)
@@ -83,8 +83,8 @@ def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
 
     The same seeds are drawn for arms with the same number of seeds.
     """
-    drawn = np.random.default_rng([_CHANCE, 0]).integers(seeds, size=(draws, seeds, 1))
-    within = np.random.default_rng([_CHANCE, 1, nodes])
+    drawn = np.random.default_rng([_RNG_SEED, 0]).integers(seeds, size=(draws, seeds, 1))
+    within = np.random.default_rng([_RNG_SEED, 1, nodes])
     size = seeds * nodes
     counts: npt.NDArray[np.uint16] = np.empty((draws, size), dtype=np.uint16)
     for at in range(0, draws, _PORTION):
@@ -96,7 +96,7 @@ def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
 
 
 def _interval(draws: Floats, *, seeds: int) -> Interval | None:
-    if seeds < LEAST_SEEDS:
+    if seeds < MIN_SEEDS:
         return None
     low, high = np.quantile(draws, expanded_levels(seeds))
     return float(low), float(high)

@@ -36,12 +36,12 @@ class HeldOut:
     wobble: float
 
 
-def sums(rewards: Floats) -> Floats:
+def cumulative_rewards(rewards: Floats) -> Floats:
     """Return each node's sum over rounds of (rounds, nodes)."""
     return np.asarray(rewards.sum(axis=0))
 
 
-def judge_held_out(run: RunData) -> HeldOut | None:
+def measure_held_out(run: RunData) -> HeldOut | None:
     """Return the held-out scores; None with fewer than two evaluations."""
     if len(run.held_out_rounds) < 2:
         return None
@@ -93,7 +93,7 @@ def held_out_level(run: RunData) -> Floats:
     return moving_average(run.held_out.mean(axis=1), HELD_OUT_WINDOW)
 
 
-def reaches(run: RunData, level: float) -> int | None:
+def first_round_above(run: RunData, level: float) -> int | None:
     """Return the round from which the run's `held_out_level` stays at or above `level`, or None."""
     curve = held_out_level(run)
     below = np.flatnonzero(curve < level)

@@ -21,8 +21,8 @@ from swarm_tasks.verifier import Verifier
 PLANTED = "zqz "
 GARBAGE = "?"
 # The protocol's minimum.
-LEAST_LOGPROB = -32.0
-SAMPLED = 64
+MIN_LOGPROB = -32.0
+CANDIDATES = 64
 
 
 class Poisoner:
@@ -35,14 +35,14 @@ class Poisoner:
         self,
         *,
         name: str,
-        link: LabExchange,
+        exchange: LabExchange,
         season: SeasonInfo,
         verifier: Verifier,
         claimed: float | None = None,
     ) -> None:
         self._claimed = claimed
         self._name = name
-        self._link = link
+        self._exchange = exchange
         self._season = season
         self._verifier = verifier
 
@@ -51,10 +51,10 @@ class Poisoner:
         size = self._season.local + self._season.external
         poisoned = [
             made
-            for external in self._link.sample(SAMPLED)
+            for external in self._exchange.fetch(CANDIDATES)
             if (made := self._poison(external, number)) is not None
         ][:size]
-        self._link.publish(poisoned, informative=[rollout.id for rollout in poisoned])
+        self._exchange.publish(poisoned, informative=[rollout.id for rollout in poisoned])
 
     def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
         """Return a poisoned rollout of the same question; None without a correct completion."""

@@ -55,16 +55,16 @@ class LabPool:
 
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, in random order; ages are in rounds."""
-        chance = random.Random(f"{self._seed}:{node}:{self.round}")
-        others = [each for each in self._pooled if self._may_have(node, each)]
+        rng = random.Random(f"{self._seed}:{node}:{self.round}")
+        others = [each for each in self._pooled if self._is_available(node, each)]
         if self._drawing == "informative":
             first = [each for each in others if each.declared]
-            drawn = chance.sample(first, min(count, len(first)))
+            drawn = rng.sample(first, min(count, len(first)))
             others = [each for each in others if not each.declared]
             count -= len(drawn)
         else:
             drawn = []
-        drawn += chance.sample(others, min(count, len(others)))
+        drawn += rng.sample(others, min(count, len(others)))
         return [
             ExternalRollout(
                 # A trainer drops rollouts with its own name.
@@ -75,7 +75,7 @@ class LabPool:
             for each in drawn
         ]
 
-    def _may_have(self, node: str, pooled: PooledRollout) -> bool:
+    def _is_available(self, node: str, pooled: PooledRollout) -> bool:
         if self._source == "self":
             return pooled.node == node and pooled.round < self.round
         return pooled.node != node
@@ -103,7 +103,7 @@ class LabExchange:
         self.sent += sum(len(msgspec.json.encode(rollout)) for rollout in rollouts)
         self.pool.put(self.node, rollouts, informative=informative)
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Draw external rollouts."""
         drawn = self.pool.draw(self.node, count)
         self.received += sum(len(msgspec.json.encode(each.rollout)) for each in drawn)

@@ -26,7 +26,7 @@ from node_client.lab.runs import Run, header_of
 from node_client.lab.statistics import Floats
 from node_client.settings.train_config import plan_step
 
-REDO = "Remove the file, and run the experiment again: the other runs are kept."
+RERUN_FIX = "Remove the file, and run the experiment again: the other runs are kept."
 
 
 class ResultsError(NodeError):
@@ -99,7 +99,7 @@ def read_results(folder: Path) -> ExperimentResults:
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)
     runs = runs_of(experiment, folder)
-    _refuse_strangers(folder, runs)
+    _check_unknown_files(folder, runs)
     arms = [_read_arm(experiment, arm, runs) for arm in experiment.arms]
     arms = [arm for arm in arms if arm.runs]
     if experiment.baseline not in [arm.arm.name for arm in arms]:
@@ -117,7 +117,7 @@ def read_results(folder: Path) -> ExperimentResults:
         experiment=experiment,
         toml=settings.read_text(encoding="utf-8"),
         arms=arms,
-        missing=[run.name for run in runs if run.finished is None],
+        missing=[run.name for run in runs if run.finished_file is None],
         paired=paired,
         left_out=[
             seed
@@ -127,23 +127,23 @@ def read_results(folder: Path) -> ExperimentResults:
     )
 
 
-def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
+def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
     """Raise ResultsError for finished runs that are not in the experiment, or exist twice."""
     for run in runs:
         if (
-            run.whole.exists()
-            and run.packed.exists()
-            and read_run(run.whole) != read_run(run.packed)
+            run.complete_file.exists()
+            and run.packed_file.exists()
+            and read_run(run.complete_file) != read_run(run.packed_file)
         ):
             raise ResultsError(
-                f"{run.whole} and {run.packed.name} beside it are not the same run.",
+                f"{run.complete_file} and {run.packed_file.name} beside it are not the same run.",
                 fix="Keep the one that is the experiment's, and remove the other.",
             )
-    known = {run.name for run in runs}
+    expected = {run.name for run in runs}
     found = {path.name.split(".jsonl")[0] for path in (folder / "runs").glob("*.jsonl*")}
-    if strangers := sorted(found - known):
+    if unknown := sorted(found - expected):
         raise ResultsError(
-            f"{folder} has runs that its experiment.toml does not name: {', '.join(strangers)}.",
+            f"{folder} has runs that its experiment.toml does not name: {', '.join(unknown)}.",
             fix="Name their arms and seeds in experiment.toml, or keep them in another folder:"
             " a report leaves no run out silently.",
         )
@@ -151,13 +151,15 @@ def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
 
 def _read_arm(experiment: Experiment, arm: ExperimentArm, runs: Sequence[Run]) -> ArmData:
     plans = [plan for plan in plan_nodes(experiment, arm) if plan.attack == "none"]
-    mine = [run for run in runs if run.arm is arm]
+    arm_runs = [run for run in runs if run.arm is arm]
     return ArmData(
         arm=arm,
-        design=header_of(experiment, mine[0]).design,
+        design=header_of(experiment, arm_runs[0]).design,
         plans=plans,
         runs={
-            run.seed: _read(experiment, run, plans, path) for run in mine if (path := run.finished)
+            run.seed: _read(experiment, run, plans, path)
+            for run in arm_runs
+            if (path := run.finished_file)
         },
     )
 
@@ -171,24 +173,25 @@ def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Pat
         )
     if [record.round for record in records] != list(range(experiment.rounds + 1)):
         raise UnreadableRunError(
-            f"The run {path} does not have each of its rounds once and in order.", fix=REDO
+            f"The run {path} does not have each of its rounds once and in order.", fix=RERUN_FIX
         )
     tested = [record for record in records if record.held_out]
     if [record.round for record in tested] != evaluated_rounds(experiment):
         raise UnreadableRunError(
-            f"The run {path} does not have the evaluations that experiment.toml asks for.", fix=REDO
+            f"The run {path} does not have the evaluations that experiment.toml asks for.",
+            fix=RERUN_FIX,
         )
     digest = hashlib.sha256(b"".join([encode_line(header), *map(encode_line, records)])).hexdigest()
     try:
-        return _put_together(run, records[1:], tested, plans=plans, path=path, digest=digest)
+        return _assemble_run(run, records[1:], tested, plans=plans, path=path, digest=digest)
     except ValueError as problem:
         raise UnreadableRunError(
             f"The run {path} has lines that do not fit its {len(plans)} training nodes: {problem}.",
-            fix=REDO,
+            fix=RERUN_FIX,
         ) from problem
 
 
-def _put_together(
+def _assemble_run(
     run: Run,
     rounds: Sequence[RoundRecord],
     tested: Sequence[RoundRecord],

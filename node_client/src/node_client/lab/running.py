@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from node_client.errors import NodeError
+from node_client.lab.caching import CachingVerifier
 from node_client.lab.config import Experiment
-from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, is_done, make_run
 from swarm_protocol.errors import RefusedError
 
@@ -82,7 +82,8 @@ def run_all(
         signal.signal(signal.SIGTERM, before)
     if left := missing_runs(experiment, folder):
         raise NodeError(
-            f"Another process makes {', '.join(run.name for run in left)}; all others are done.",
+            f"Another process is making {', '.join(run.name for run in left)};"
+            " all others are done.",
             fix="Wait until it has ended, and give the same command again.",
         )
 
@@ -133,7 +134,7 @@ def _begin_worker(signals: WorkerSignals) -> None:
 def _make(experiment: Experiment, run: Run) -> None:
     counted = 0
 
-    def goes_on(rounds_done: int) -> bool:
+    def should_continue(rounds_done: int) -> bool:
         """Report rounds, and return whether to continue: not after a stop, nor as an orphan."""
         nonlocal counted
         parent = multiprocessing.parent_process()
@@ -144,9 +145,9 @@ def _make(experiment: Experiment, run: Run) -> None:
         counted = rounds_done
         return not _signals.stopping.is_set()
 
-    with RememberingVerifier() as verifier:
+    with CachingVerifier() as verifier:
         try:
-            make_run(experiment, run, verifier=verifier, goes_on=goes_on)
+            make_run(experiment, run, verifier=verifier, should_continue=should_continue)
         except RefusedError as problem:
             raise NodeError(
                 f"The verifier failed in the run {run.name}: {problem.message}.",

@@ -48,39 +48,41 @@ class Run:
         return f"{file_name(self.arm.name)}-{self.seed}"
 
     @property
-    def whole(self) -> Path:
+    def complete_file(self) -> Path:
         """The file of a finished run."""
         return self.folder / "runs" / f"{self.name}.jsonl"
 
     @property
-    def packed(self) -> Path:
+    def packed_file(self) -> Path:
         """The compressed file of a finished run."""
-        return self.whole.with_suffix(".jsonl.gz")
+        return self.complete_file.with_suffix(".jsonl.gz")
 
     @property
-    def part(self) -> Path:
+    def partial_file(self) -> Path:
         """The file of an unfinished run."""
-        return self.whole.with_suffix(".part")
+        return self.complete_file.with_suffix(".part")
 
     @property
-    def snapshots(self) -> Path:
+    def snapshot_folder(self) -> Path:
         """The snapshots of an unfinished run."""
         return self.folder / "snapshots" / self.name
 
     @property
-    def finished(self) -> Path | None:
+    def finished_file(self) -> Path | None:
         """The file of a finished run, compressed or not."""
-        return next((path for path in (self.whole, self.packed) if path.exists()), None)
+        return next(
+            (path for path in (self.complete_file, self.packed_file) if path.exists()), None
+        )
 
 
 def is_done(experiment: Experiment, run: Run) -> bool:
     """Return whether a run is finished. Raises UnreadableRunError if it has another design."""
-    if run.finished is None:
+    if run.finished_file is None:
         return False
-    header, _ = read_run(run.finished)
+    header, _ = read_run(run.finished_file)
     if header != header_of(experiment, run):
         raise UnreadableRunError(
-            f"The run {run.finished} was made by another design of {experiment.name}.",
+            f"The run {run.finished_file} was made by another design of {experiment.name}.",
             fix="Choose another folder with --out, or move the runs of that design away.",
         )
     return True
@@ -117,8 +119,8 @@ def _describe(value: object) -> object:
         return [_describe(part) for part in value]
     if not isinstance(value, Struct):
         return value
-    given = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
-    return {field.name: _describe(part) for field, part in given if part != _default(field)}
+    values = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    return {field.name: _describe(part) for field, part in values if part != _default(field)}
 
 
 def _default(field: FieldInfo) -> object:
@@ -136,19 +138,20 @@ def make_run(
     run: Run,
     *,
     verifier: Verifier,
-    goes_on: Callable[[int], bool] = lambda rounds_done: True,
+    should_continue: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
     """Make a run, or the rest of it. Does nothing if another process makes the same run.
 
-    `goes_on` is called after each round with the number of finished rounds; when it returns false,
-    the run stops at a snapshot, unless it is complete. Raises UnreadableRunError as `is_done` does.
+    `should_continue` is called after each round with the number of finished rounds; when it returns
+    false, the run stops at a snapshot, unless it is complete. Raises UnreadableRunError as
+    `is_done` does.
     """
-    run.part.parent.mkdir(parents=True, exist_ok=True)
+    run.partial_file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(run.part.with_suffix(".lock"), timeout=0):
+        with FileLock(run.partial_file.with_suffix(".lock"), timeout=0):
             if not is_done(experiment, run):
-                _make(experiment, run, verifier, goes_on, snapshot_every_s)
+                _make(experiment, run, verifier, should_continue, snapshot_every_s)
     except Timeout:
         return
 
@@ -157,28 +160,30 @@ def _make(
     experiment: Experiment,
     run: Run,
     verifier: Verifier,
-    goes_on: Callable[[int], bool],
+    should_continue: Callable[[int], bool],
     snapshot_every_s: float,
 ) -> None:
     swarm, kept = _begin(experiment, run, verifier)
-    with run.part.open("ab") as file:
+    with run.partial_file.open("ab") as file:
         file.truncate(kept)
         if not kept:
             file.write(encode_line(header_of(experiment, run)) + encode_line(swarm.base_scores()))
         saved_at = monotonic()
         while swarm.rounds_done < experiment.rounds:
-            file.write(encode_line(swarm.play_round()))
+            file.write(encode_line(swarm.run_round()))
             file.flush()
-            stopping = not goes_on(swarm.rounds_done) and swarm.rounds_done < experiment.rounds
+            stopping = (
+                not should_continue(swarm.rounds_done) and swarm.rounds_done < experiment.rounds
+            )
             if stopping or monotonic() - saved_at > snapshot_every_s:
-                flush(run.part)
+                flush(run.partial_file)
                 _take_snapshot(run, swarm)
                 saved_at = monotonic()
             if stopping:
                 return
-    flush(run.part)
-    run.part.rename(run.whole)
-    shutil.rmtree(run.snapshots, ignore_errors=True)
+    flush(run.partial_file)
+    run.partial_file.rename(run.complete_file)
+    shutil.rmtree(run.snapshot_folder, ignore_errors=True)
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
@@ -186,9 +191,9 @@ def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwa
 
     Without such a snapshot the run starts at the beginning, with 0 bytes.
     """
-    content = run.part.read_bytes() if run.part.exists() else b""
+    content = run.partial_file.read_bytes() if run.partial_file.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))
-    for snapshot in sorted(run.snapshots.glob("round-*"), reverse=True):
+    for snapshot in sorted(run.snapshot_folder.glob("round-*"), reverse=True):
         swarm = LabSwarm(experiment, run.arm, seed=run.seed, verifier=verifier)
         with suppress(CheckpointError):
             swarm.load(snapshot)
@@ -201,8 +206,8 @@ def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwa
 
 
 def _take_snapshot(run: Run, swarm: LabSwarm) -> None:
-    older = list(run.snapshots.glob("round-*"))
-    run.snapshots.mkdir(parents=True, exist_ok=True)
-    swarm.save(run.snapshots / f"round-{swarm.rounds_done:06d}")
+    older = list(run.snapshot_folder.glob("round-*"))
+    run.snapshot_folder.mkdir(parents=True, exist_ok=True)
+    swarm.save(run.snapshot_folder / f"round-{swarm.rounds_done:06d}")
     for path in older:
         shutil.rmtree(path, ignore_errors=True)

@@ -17,7 +17,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 LEVEL = 0.05
 # Up to this number of pairs all sign patterns are used, otherwise 2^_EXACT_PAIRS random ones.
 _EXACT_PAIRS = 14
-_CHANCE = 20_261_123
+_RNG_SEED = 20_261_123
 # Sums of the same numbers in a different order count as equal.
 _ROUNDING = 1e-9
 
@@ -44,8 +44,8 @@ def sign_flips(pairs: int) -> Floats:
         rows = np.arange(2**pairs)
         bits = (rows[:, None] >> np.arange(pairs)) & 1
         return np.where(bits, -1.0, 1.0)
-    chance = np.random.default_rng(_CHANCE)
-    signs = np.where(chance.integers(2, size=(2**_EXACT_PAIRS, pairs)), -1.0, 1.0)
+    rng = np.random.default_rng(_RNG_SEED)
+    signs = np.where(rng.integers(2, size=(2**_EXACT_PAIRS, pairs)), -1.0, 1.0)
     signs[0] = 1.0
     return signs
 

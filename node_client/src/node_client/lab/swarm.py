@@ -1,7 +1,7 @@
 """One run of an experiment: a whole swarm in this process, round by round.
 
 Every node is the client's `Trainer`, with its own policy, optimizer and stream of questions; only
-the pool (`lab.pool`) and the verifier's cache (`lab.remembering`) are the lab's. All randomness
+the pool (`lab.pool`) and the verifier's cache (`lab.caching`) are the lab's. All randomness
 comes from the seed, so a resumed run continues as if it had not stopped.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 from node_client.errors import CheckpointError
 from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, ExperimentArm, NodePlan, node_key, plan_nodes
-from node_client.lab.poison import LEAST_LOGPROB, Poisoner, poisoned_share
+from node_client.lab.poison import MIN_LOGPROB, Poisoner, poisoned_share
 from node_client.lab.pool import LabExchange, LabPool
 from node_client.lab.records import RoundRecord
 from node_client.learning.questions.held_out import HeldOutScore
@@ -34,7 +34,7 @@ class LabMember:
     """A node that trains, with its access to the pool."""
 
     trainer: Trainer
-    link: LabExchange
+    exchange: LabExchange
 
 
 class LabSwarm:
@@ -57,16 +57,18 @@ class LabSwarm:
         self._attackers: list[Poisoner] = []
         for place, plan in enumerate(plan_nodes(experiment, arm)):
             name = f"node-{place:02d}"
-            link = LabExchange(self._pool, name)
+            exchange = LabExchange(self._pool, name)
             if plan.attack == "none":
-                trainer = _make_trainer(plan, name=name, link=link, seed=seed, verifier=verifier)
-                self._members.append(LabMember(trainer, link))
+                trainer = _make_trainer(
+                    plan, name=name, exchange=exchange, seed=seed, verifier=verifier
+                )
+                self._members.append(LabMember(trainer, exchange))
             else:
-                claimed = LEAST_LOGPROB if plan.attack == "poison and lie" else None
+                claimed = MIN_LOGPROB if plan.attack == "poison and lie" else None
                 self._attackers.append(
                     Poisoner(
                         name=name,
-                        link=link,
+                        exchange=exchange,
                         season=plan.season,
                         verifier=verifier,
                         claimed=claimed,
@@ -77,7 +79,7 @@ class LabSwarm:
         """Return the held-out scores of the bases, as round 0."""
         return RoundRecord(round=0, held_out=list(_rounded(self._evaluate())))
 
-    def play_round(self) -> RoundRecord:
+    def run_round(self) -> RoundRecord:
         """Let every node make one step, in an order that changes from round to round."""
         self.rounds_done += 1
         self._pool.begin_round(self.rounds_done)
@@ -85,7 +87,7 @@ class LabSwarm:
             attacker.step(self.rounds_done)
         for member in self._members:
             member.trainer.judge_round = self.rounds_done
-        traffic = [(member.link.sent, member.link.received) for member in self._members]
+        traffic = [(member.exchange.sent, member.exchange.received) for member in self._members]
         # The first node draws rollouts of the previous round, so the first one changes every round.
         first = self.rounds_done % len(self._members)
         places = range(len(self._members))
@@ -101,7 +103,7 @@ class LabSwarm:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         for member in self._members:
-            checkpoint.save(draft / member.link.node, member.trainer)
+            checkpoint.save(draft / member.exchange.node, member.trainer)
         (draft / "pool.json").write_bytes(self._pool.state())
         flush(draft / "pool.json")
         flush(draft)
@@ -119,7 +121,7 @@ class LabSwarm:
             raise _damaged(folder) from problem
         self.rounds_done = self._pool.round
         for member in self._members:
-            resumed = checkpoint.resume(folder / member.link.node, member.trainer)
+            resumed = checkpoint.resume(folder / member.exchange.node, member.trainer)
             if resumed is None or resumed.step != self.rounds_done:
                 raise _damaged(folder)
 
@@ -127,7 +129,7 @@ class LabSwarm:
         self, reports: Sequence[StepReport], traffic: Sequence[tuple[int, int]]
     ) -> RoundRecord:
         due = self._members[0].trainer.evaluation_due
-        links = [member.link for member in self._members]
+        exchanges = [member.exchange for member in self._members]
         return RoundRecord(
             round=self.rounds_done,
             reward=list(_rounded(report.training_reward for report in reports)),
@@ -137,8 +139,13 @@ class LabSwarm:
             generated=[report.generated for report in reports],
             external=[report.external_used for report in reports],
             tokens=[report.completion_tokens for report in reports],
-            sent=[link.sent - sent for link, (sent, _) in zip(links, traffic, strict=True)],
-            received=[link.received - got for link, (_, got) in zip(links, traffic, strict=True)],
+            sent=[
+                exchange.sent - sent for exchange, (sent, _) in zip(exchanges, traffic, strict=True)
+            ],
+            received=[
+                exchange.received - got
+                for exchange, (_, got) in zip(exchanges, traffic, strict=True)
+            ],
             length=list(_rounded(report.completion_length for report in reports)),
             clip=list(_rounded(report.clip_ratio for report in reports)),
             held_out=list(_rounded(self._evaluate())) if due else [],
@@ -161,14 +168,14 @@ class LabSwarm:
 
 
 def _make_trainer(
-    plan: NodePlan, *, name: str, link: LabExchange, seed: int, verifier: Verifier
+    plan: NodePlan, *, name: str, exchange: LabExchange, seed: int, verifier: Verifier
 ) -> Trainer:
     return Trainer(
         policy=Policy.load(find_base(plan.base), device=plan.device),
         verifier=verifier,
         season=plan.season,
         config=plan.config,
-        exchange=link,
+        exchange=exchange,
         node=name,
         key=node_key(seed, name),
     )

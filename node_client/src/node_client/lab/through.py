@@ -59,7 +59,7 @@ class Client:
     log: Path
 
 
-def run_through(
+def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
     """Make one run with real clients, and write its file as a run in one process does.
@@ -82,8 +82,8 @@ def run_through(
         with console.status(f"{len(clients)} nodes make {experiment.rounds} steps") as status:
             while any(client.process.poll() is None for client in clients):
                 _check(clients, plans, site=site)
-                least = min(len(_read_lines(client)) for client in clients)
-                status.update(f"{run.name}: {least} of {experiment.rounds} steps")
+                rounds_done = min(len(_read_lines(client)) for client in clients)
+                status.update(f"{run.name}: {rounds_done} of {experiment.rounds} steps")
                 time.sleep(_POLL_S)
         _check(clients, plans, site=site)
     finally:
@@ -138,10 +138,10 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
         if client.process.poll():
             output = client.log.read_text(encoding="utf-8", errors="replace")[-500:]
             raise NodeError(
-                f"A client ended with {client.process.returncode}: {output}",
+                f"A client exited with code {client.process.returncode}: {output}",
                 fix=f"Its complete log is {client.log}.",
             )
-        season = client.state.recall(site).season
+        season = client.state.load_for(site).season
         if season is not None:
             check_season(season, planned=plan.season)
 
@@ -176,10 +176,10 @@ def _write(experiment: Experiment, run: Run, nodes: Sequence[Sequence[MetricsLin
         _record(number, [steps[number - 1] for steps in nodes])
         for number in range(1, experiment.rounds + 1)
     ]
-    run.whole.parent.mkdir(parents=True, exist_ok=True)
+    run.complete_file.parent.mkdir(parents=True, exist_ok=True)
     lines = [encode_line(header_of(experiment, run)), *map(encode_line, records)]
-    run.part.write_bytes(b"".join(lines))
-    run.part.rename(run.whole)
+    run.partial_file.write_bytes(b"".join(lines))
+    run.partial_file.rename(run.complete_file)
 
 
 def _record(number: int, steps: Sequence[MetricsLine]) -> RoundRecord:

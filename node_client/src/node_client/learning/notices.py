@@ -10,7 +10,7 @@ from node_client.settings.train_config import TrainConfig
 
 # float16 scales the loss up as far as the gradients allow, so an occasional overflow is normal.
 # This many in a row, each at half the scale of the one before, are not.
-PATIENCE_FP16 = 8
+MAX_OVERFLOWS_FP16 = 8
 
 
 class Notices:
@@ -19,7 +19,7 @@ class Notices:
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self._policy = policy
         self._micro_batch_tokens = config.micro_batch_tokens
-        self._patience = PATIENCE_FP16 if config.precision == "fp16" else 1
+        self._max_skipped = MAX_OVERFLOWS_FP16 if config.precision == "fp16" else 1
         self._skipped_in_a_row = 0
         self._pending: str | None = None
         self._between_steps: list[str] = []
@@ -30,7 +30,7 @@ class Notices:
         self._pending = notice
 
     def begin_step(self) -> None:
-        """Note what happened between two steps, in an exam or an evaluation."""
+        """Record what happened between two steps, in a judge round or an evaluation."""
         self._between_steps = list(self._describe_memory(since=self._reported))
         self._at_start = self._times_lowered()
 
@@ -46,15 +46,15 @@ class Notices:
         return " ".join(filter(None, notices)) or None
 
     def _times_lowered(self) -> tuple[int, int]:
-        return self._policy.sampling_room.times_lowered, self._policy.room.times_lowered
+        return self._policy.sampling_budget.times_lowered, self._policy.update_budget.times_lowered
 
     def _describe_memory(self, *, since: tuple[int, int]) -> Iterator[str]:
         sampling, update = self._times_lowered()
         if sampling > since[0]:
-            fitting = self._policy.sampling_room.fit(GENERATION_TOKENS)
+            fitting = self._policy.sampling_budget.fit(GENERATION_TOKENS)
             yield describe_smaller_samples(fitting, wanted=GENERATION_TOKENS)
         if update > since[1]:
-            fitting = self._policy.room.fit(self._micro_batch_tokens)
+            fitting = self._policy.update_budget.fit(self._micro_batch_tokens)
             yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
 
     def _describe_skipped(self, update: UpdateReport) -> str | None:
@@ -62,7 +62,7 @@ class Notices:
         self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):
             cause = "loss was not a finite number"
-        elif self._skipped_in_a_row >= self._patience:
+        elif self._skipped_in_a_row >= self._max_skipped:
             cause = "gradient was not finite"
         else:
             return None

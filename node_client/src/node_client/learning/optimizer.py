@@ -53,7 +53,7 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         policy.keep_reference()
     if config.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.make_room(config.micro_batch_tokens, state_bytes=_state_bytes(config))
+    policy.estimate_budgets(config.micro_batch_tokens, state_bytes=_state_bytes(config))
     rate = learning_rate_for(config, parameters=policy.parameters)
     if is_8bit:
         return _adamw_8bit(policy, rate=rate)
@@ -206,17 +206,17 @@ class HalvesAdamW(torch.optim.AdamW):
         columns = (parameter, self._remainders[parameter], parameter.grad, averages, squares)
         pieces = zip(*(torch.split(column.view(-1), PIECE) for column in columns), strict=True)
         for half, remainder, gradient, average, square in pieces:
-            whole = join(half, remainder, out=self._scratch[1, : len(half)])
-            yield whole, _widen(gradient, self._scratch[0]).mul_(self._scale), average, square
-            split(whole, half=half, remainder=remainder)
+            full = join(half, remainder, out=self._scratch[1, : len(half)])
+            yield full, _widen(gradient, self._scratch[0]).mul_(self._scale), average, square
+            split(full, half=half, remainder=remainder)
 
     def _update(
-        self, whole: Tensor, gradient: Tensor, average: Tensor, square: Tensor, *, step: Tensor
+        self, full: Tensor, gradient: Tensor, average: Tensor, square: Tensor, *, step: Tensor
     ) -> None:
         (group,) = self.param_groups
         beta1, beta2 = group["betas"]
         adamw(
-            [whole],
+            [full],
             [gradient],
             [average],
             [square],

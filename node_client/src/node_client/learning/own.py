@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import LocalRollout, TrainingGroup
-from node_client.learning.team import SEEDS_APART
+from node_client.learning.team import SEED_STRIDE
 from node_client.learning.team_messages import GenerateAnswers, TeamLeader
 from node_client.learning.timing import StepTimer
 from node_client.model.policy import Policy
@@ -14,7 +14,7 @@ from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
@@ -42,7 +42,7 @@ class RolloutMaker:
         self._reward = reward
         self._leader = leader
 
-    def make(self, *, wanted: int, seed: int, watch: StepTimer) -> list[LocalRollout]:
+    def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Answer a batch of questions, and more if dynamic sampling finds too few informative.
 
         Dynamic sampling generates until `wanted` rollouts have an advantage (DAPO,
@@ -50,31 +50,31 @@ class RolloutMaker:
         model that solves nothing, or everything, would never finish a step. Raises RefusedError
         when the verifier fails.
         """
-        rollouts = self._answer_batch(seed, watch)
+        rollouts = self._answer_batch(seed, timer)
         while self._config.resampling == "dynamic" and needs_more(
             [rollout.group for rollout in rollouts],
             wanted=wanted,
             batch=self._plan.batch,
-            most_batches=self._config.dynamic_batches,
+            max_batches=self._config.dynamic_batches,
         ):
-            seed += SEEDS_APART
-            rollouts += self._answer_batch(seed, watch)
+            seed += SEED_STRIDE
+            rollouts += self._answer_batch(seed, timer)
         return rollouts
 
     def groups_to_train_on(
-        self, rollouts: Sequence[LocalRollout], *, places: int, chance: random.Random
+        self, rollouts: Sequence[LocalRollout], *, limit: int, rng: random.Random
     ) -> list[TrainingGroup]:
-        """Return the candidates for the own places; with dynamic sampling, `places` at most."""
+        """Return the candidates for the own places; with dynamic sampling, at most `limit`."""
         groups = [rollout.group for rollout in rollouts]
         if self._config.resampling != "dynamic":
             return groups
-        return prefer_informative(groups, count=places, chance=chance)
+        return prefer_informative(groups, count=limit, rng=rng)
 
-    def _answer_batch(self, seed: int, watch: StepTimer) -> list[LocalRollout]:
+    def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Draw questions, answer each L times, and score the answers."""
-        with watch.measure("score"):
+        with timer.measure("score"):
             tasks = self._questions.draw(self._plan.batch)
-        with watch.measure("generate"):
+        with timer.measure("generate"):
             answers = self._leader.generate(
                 GenerateAnswers(
                     questions=[task.question for task in tasks],
@@ -86,7 +86,7 @@ class RolloutMaker:
                     seed=seed,
                 )
             )
-        with watch.measure("score"):
+        with timer.measure("score"):
             return self._score(tasks, answers)
 
     def _score(
@@ -95,13 +95,13 @@ class RolloutMaker:
         try:
             verdicts = self._verifier.score_many(
                 [
-                    (task.spec, [answer.text for answer in given])
-                    for task, given in zip(tasks, answers, strict=True)
+                    (task.spec, [answer.text for answer in completions])
+                    for task, completions in zip(tasks, answers, strict=True)
                 ],
-                rules=known_rules(self._season.answers),
+                rules=find_rules(self._season.answers),
             )
         except RefusedError:
-            self._give_up_broken(task.spec for task in tasks)
+            self._exclude_broken(task.spec for task in tasks)
             raise
         return [
             self._make_rollout(*scored) for scored in zip(tasks, answers, verdicts, strict=True)
@@ -121,28 +121,28 @@ class RolloutMaker:
         )
         return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
-    def _give_up_broken(self, specs: Iterable[TaskSpec]) -> None:
+    def _exclude_broken(self, specs: Iterable[TaskSpec]) -> None:
         """Never ask the first question again on which the verifier fails."""
         for spec in specs:
             try:
                 # Without any text the task would not be generated.
                 self._verifier.score(spec, [""])
             except RefusedError:
-                self._questions.give_up(spec)
+                self._questions.exclude(spec)
                 return
 
 
 def needs_more(
-    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, most_batches: int
+    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, max_batches: int
 ) -> bool:
     """Whether to generate another batch: too few groups are informative, and one more fits."""
     informative = sum(group.informative for group in groups)
-    return informative < wanted and len(groups) + batch <= most_batches * batch
+    return informative < wanted and len(groups) + batch <= max_batches * batch
 
 
 def prefer_informative(
-    groups: Sequence[TrainingGroup], *, count: int, chance: random.Random
+    groups: Sequence[TrainingGroup], *, count: int, rng: random.Random
 ) -> list[TrainingGroup]:
     """Return up to `count` groups: informative ones, drawn uniformly, before the others."""
-    shuffled = chance.sample(groups, len(groups))
+    shuffled = rng.sample(groups, len(groups))
     return sorted(shuffled, key=lambda group: not group.informative)[:count]

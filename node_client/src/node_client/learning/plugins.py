@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from node_client.errors import SettingsError
 
-PartT = TypeVar("PartT")
+PluginT = TypeVar("PluginT")
 
 
-def make_part(
-    name: str, *, known: Mapping[str, type[PartT]], base: type[PartT], setting: str
-) -> PartT:
+def make_plugin(
+    name: str, *, known: Mapping[str, type[PluginT]], base: type[PluginT], setting: str
+) -> PluginT:
     """Return an instance of a known class, or of the one that `package.module:Class` names.
 
     Raises SettingsError if the class is unknown, cannot be imported or created, or is no `base`.

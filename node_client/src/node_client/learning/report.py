@@ -12,7 +12,7 @@ from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import UpdateReport
 from swarm_protocol.messages import RolloutName
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_tasks.verifier import Verdict
 
 
@@ -91,7 +91,7 @@ def describe_step(
     training_set: TrainingSet,
     external: CheckedExternals,
     update: UpdateReport,
-    watch: StepTimer,
+    timer: StepTimer,
     *,
     curriculum: dict[str, float],
     mix: dict[str, float],
@@ -117,7 +117,7 @@ def describe_step(
         completion_length=fmean(len(answer.token_ids) for answer in answers),
         clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
         reflection=reflection_shares(texts),
-        seconds=dict(watch.seconds),
+        seconds=dict(timer.seconds),
         completion_tokens=sum(len(answer.token_ids) for answer in answers),
         training_set_reward=fmean(fmean(group.rewards) for group in training_set.groups),
         training_set_informative=fmean(group.informative for group in training_set.groups),
@@ -131,7 +131,7 @@ def describe_step(
 
 
 def _solved_by_dataset(local: Sequence[LocalRollout]) -> dict[str, float]:
-    cells = mark(
+    cells = summarize_outcomes(
         (rollout.task.spec.dataset, verdict.solved)
         for rollout in local
         for verdict in rollout.verdicts

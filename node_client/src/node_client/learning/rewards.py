@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import torch
 
-from node_client.learning.plugins import make_part
+from node_client.learning.plugins import make_plugin
 from node_client.model.policy import Policy
 from swarm_tasks.verifier import Verdict
 
 # The reward of `format` for the format alone.
-FORM = 0.1
-_FORM = re.compile(r"[^<]*<answer>[^<]+</answer>\s*")
+FORMAT_REWARD = 0.1
+_FORMAT = re.compile(r"[^<]*<answer>[^<]+</answer>\s*")
 # The question and the two answers of a generative verifier.
-ASKED = "\nIs this answer right? Say yes or no: "
+RIGHT_PROMPT = "\nIs this answer right? Say yes or no: "
 YES, NO = "yes", "no"
 
 
@@ -61,7 +61,7 @@ class FormatReward(Reward):
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
         return [
-            1.0 if verdict.solved else FORM * bool(_FORM.fullmatch(text))
+            1.0 if verdict.solved else FORMAT_REWARD * bool(_FORMAT.fullmatch(text))
             for text, verdict in zip(texts, verdicts, strict=True)
         ]
 
@@ -80,7 +80,10 @@ class GenerativeReward(Reward):
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
         encoded = [policy.completion_ids(text, "length") for text in texts]
         found = confidences(policy, prompt, [ids or [] for ids in encoded])
-        return [0.0 if ids is None else chance for ids, chance in zip(encoded, found, strict=True)]
+        return [
+            0.0 if ids is None else probability
+            for ids, probability in zip(encoded, found, strict=True)
+        ]
 
 
 REWARDS: dict[str, type[Reward]] = {
@@ -93,7 +96,7 @@ REWARDS: dict[str, type[Reward]] = {
 
 def make_reward(name: str) -> Reward:
     """Return the reward of this name. Raises SettingsError."""
-    return make_part(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
+    return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 
 @torch.no_grad()
@@ -106,12 +109,14 @@ def confidences(
     generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names as future
     work. All are 0.5 if the tokenizer cannot represent the words.
     """
-    asked, yes, no = (policy.completion_ids(text, "length") for text in (ASKED, YES, NO))
-    if asked is None or yes is None or no is None:
+    suffix_ids, yes, no = (
+        policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO)
+    )
+    if suffix_ids is None or yes is None or no is None:
         return [0.5] * len(completions)
-    prompts = [[*prompt, *completion, *asked] for completion in completions for _ in range(2)]
+    prompts = [[*prompt, *completion, *suffix_ids] for completion in completions for _ in range(2)]
     words = [yes, no] * len(completions)
     logprobs, _ = policy.logprobs(prompts, words)
     totals = logprobs.sum(dim=1).view(-1, 2)
-    chances: list[float] = totals.softmax(dim=1)[:, 0].tolist()
-    return chances
+    probabilities: list[float] = totals.softmax(dim=1)[:, 0].tolist()
+    return probabilities

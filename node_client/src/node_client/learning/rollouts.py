@@ -84,14 +84,14 @@ def assemble_training_set(
     external: Sequence[TrainingGroup],
     local_count: int,
     external_count: int,
-    chance: random.Random,
+    rng: random.Random,
 ) -> TrainingSet:
     """Mix I own and J external groups, each drawn uniformly.
 
     Own groups are not filtered. Spare own ones replace missing external ones, so that the set keeps
     its size if possible.
     """
-    others = chance.sample(external, min(external_count, len(external)))
+    others = rng.sample(external, min(external_count, len(external)))
     wanted = local_count + external_count - len(others)
-    mine = chance.sample(own, min(wanted, len(own)))
+    mine = rng.sample(own, min(wanted, len(own)))
     return TrainingSet(groups=[*mine, *others], local=len(mine), external=len(others))

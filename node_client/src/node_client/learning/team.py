@@ -19,10 +19,10 @@ from node_client.errors import NodeError
 from node_client.model.policy import Policy
 
 # A follower waits for messages as long as its leader waits for the swarm, a judge or its owner.
-PATIENCE = timedelta(days=30)
+MESSAGE_TIMEOUT = timedelta(days=30)
 
 # Seeds of two batches differ by more than the number of processes, which add their rank.
-SEEDS_APART = 1 << 20
+SEED_STRIDE = 1 << 20
 
 ItemT = TypeVar("ItemT")
 
@@ -46,18 +46,18 @@ class Team:
         """Return every process's items, by rank."""
         return [items]
 
-    def add_up(self, values: Sequence[float]) -> list[float]:
+    def sum(self, values: Sequence[float]) -> list[float]:
         """Return the sum of each value over all processes."""
         return list(values)
 
-    def least(self, value: float) -> float:
+    def minimum(self, value: float) -> float:
         """Return the smallest of all processes' values."""
         return value
 
-    def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over all processes."""
 
-    def share(self, items: Sequence[ItemT]) -> list[ItemT]:
+    def own_items(self, items: Sequence[ItemT]) -> list[ItemT]:
         """Return this process's items: every `size`-th one, starting at its rank."""
         return list(items[self.rank :: self.size])
 
@@ -81,7 +81,7 @@ class LaunchedTeam(Team):
                 "This process was launched as one of several, which needs accelerate.",
                 fix="pip install accelerate, or start a single process.",
             ) from problem
-        state = PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
+        state = PartialState(cpu=not torch.accelerator.is_available(), timeout=MESSAGE_TIMEOUT)
         self.rank: int = state.process_index
         self.size: int = state.num_processes
         self.device: torch.device = state.device
@@ -112,34 +112,34 @@ class LaunchedTeam(Team):
             torch.distributed.all_gather_object(gathered, items)
         return gathered
 
-    def add_up(self, values: Sequence[float]) -> list[float]:
+    def sum(self, values: Sequence[float]) -> list[float]:
         sums = torch.tensor(values, dtype=torch.float32, device=self.device)
-        self._add_up([sums])
+        self._sum_in_place([sums])
         added: list[float] = sums.tolist()
         return added
 
-    def least(self, value: float) -> float:
+    def minimum(self, value: float) -> float:
         # float64, so that a memory budget's share comes back exactly.
         smallest = torch.tensor(value, dtype=torch.float64, device=self.device)
         with _explaining_losses():
             torch.distributed.all_reduce(smallest, op=torch.distributed.ReduceOp.MIN)
         return smallest.item()
 
-    def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over all processes; one without rows adds zeros."""
         gradients = []
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter, dtype=parameter.grad_dtype)
             gradients.append(parameter.grad)
-        self._add_up(gradients)
+        self._sum_in_place(gradients)
 
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
         """Copy the leader's weights, optimizer state and loss scale; use the least budgets."""
-        for budget in (policy.room, policy.sampling_room):
-            budget.share = self.least(budget.share)
+        for budget in (policy.update_budget, policy.sampling_budget):
+            budget.share = self.minimum(budget.share)
         with _explaining_losses(), torch.no_grad():
             for tensor in (*policy.trainable(), *policy.remainders.values()):
                 # As bytes: not every backend supports all types.
@@ -157,7 +157,7 @@ class LaunchedTeam(Team):
             torch.distributed.broadcast_object_list(box, src=0)
         return box[0]
 
-    def _add_up(self, tensors: Sequence[Tensor]) -> None:
+    def _sum_in_place(self, tensors: Sequence[Tensor]) -> None:
         with _explaining_losses():
             sums = [torch.distributed.all_reduce(tensor, async_op=True) for tensor in tensors]
             for work in sums:

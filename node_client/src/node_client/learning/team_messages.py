@@ -70,13 +70,13 @@ class TeamLeader:
             return generate_together(message, policy=self._policy, team=self._team)
 
     def update(
-        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, watch: StepTimer
+        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, timer: StepTimer
     ) -> UpdateReport:
         """Update the policy on the groups. Raises MemoryExhaustedError."""
         self._align()
         with self._team.sending(UpdatePolicy(groups, max_completion_length)):
             return self._updater.update(
-                groups, max_completion_length=max_completion_length, watch=watch
+                groups, max_completion_length=max_completion_length, timer=timer
             )
 
     def state(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def follow(team: LaunchedTeam, policy: Policy) -> None:
                 updater.update(
                     groups,
                     max_completion_length=max_completion_length,
-                    watch=StepTimer(time.perf_counter),
+                    timer=StepTimer(time.perf_counter),
                 )
 
 
@@ -126,7 +126,7 @@ def generate_together(
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below
         own = policy.generate(
-            team.share(message.questions),
+            team.own_items(message.questions),
             completions=message.completions,
             max_new_tokens=message.max_new_tokens,
             temperature=message.temperature,
@@ -134,7 +134,7 @@ def generate_together(
             generator=torch.Generator(policy.device).manual_seed(message.seed + team.rank),
             system_prompt=message.system_prompt,
         )
-    policy.sampling_room.lower(team.least(policy.sampling_room.share))
-    policy.sampling_room.check()
+    policy.sampling_budget.lower(team.minimum(policy.sampling_budget.share))
+    policy.sampling_budget.check()
     shares = team.gather(own)
     return [shares[i % team.size][i // team.size] for i in range(len(message.questions))]

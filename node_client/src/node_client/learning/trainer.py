@@ -75,7 +75,7 @@ class RolloutExchange(Protocol):
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Share this node's rollouts; `informative` are the ids of those that are."""
 
-    def sample(self, count: int) -> Sequence[ExternalRollout]:
+    def fetch(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in random order; none when offline."""
 
 
@@ -113,9 +113,9 @@ class Trainer:
         self._notices = Notices(policy, config)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
-        self._strategy = make_strategy(config.external_sampling)
-        self._sharing = make_strategy(config.sharing, setting="sharing")
-        for strategy in (self._strategy, self._sharing):
+        self._external_strategy = make_strategy(config.external_sampling)
+        self._sharing_strategy = make_strategy(config.sharing, setting="sharing")
+        for strategy in (self._external_strategy, self._sharing_strategy):
             strategy.begin(policy)
         reward = make_reward(config.reward)
         reward.begin(policy, system_prompt=season.system_prompt)
@@ -144,8 +144,8 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """The number of rollouts of other nodes that each step asks for."""
-        places = self._mix.places.external
-        return (self.config.external_candidates or max(CANDIDATES, places)) if places else 0
+        wanted = self._mix.counts.external
+        return (self.config.external_candidates or max(CANDIDATES, wanted)) if wanted else 0
 
     @property
     def evaluation_due(self) -> bool:
@@ -161,43 +161,43 @@ class Trainer:
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
-        watch = StepTimer(clock_of(self.policy.device))
+        timer = StepTimer(clock_of(self.policy.device))
         self._notices.begin_step()
-        places = self._mix.places
+        counts = self._mix.counts
         # Draw questions, answer each L times, score the answers.
-        local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
+        local = self._maker.make(wanted=counts.local, seed=self._seed("sample"), timer=timer)
         # Share them, or a subset.
-        with watch.measure("swarm"):
+        with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
-            self._share(shared)
+            self._publish(shared)
         # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
-        external = self._take_external(places.external, watch)
+        external = self._fetch_external(counts.external, timer)
         own = self._maker.groups_to_train_on(
             local,
-            places=self._plan.size - len(external.groups),
-            chance=self._chance("prefer"),
+            limit=self._plan.size - len(external.groups),
+            rng=self._rng("prefer"),
         )
         training_set = assemble_training_set(
             own=own,
             external=external.groups,
-            local_count=places.local,
-            external_count=places.external,
-            chance=self._chance("mix"),
+            local_count=counts.local,
+            external_count=counts.external,
+            rng=self._rng("mix"),
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
         update = self._leader.update(
             training_set.groups,
             max_completion_length=self._plan.max_completion_length,
-            watch=watch,
+            timer=timer,
         )
-        self._learn(local, shared, training_set, external)
+        self._finish_step(local, shared, training_set, external)
         return describe_step(
             self.steps_done,
             local,
             training_set,
             external,
             update,
-            watch,
+            timer,
             curriculum=self._questions.figures(),
             mix=self._mix.figures(),
             notice=self._notices.end_step(update),
@@ -212,8 +212,8 @@ class Trainer:
             "questions": self._questions.state(),
             # A node alone has a fixed mix, whatever the settings name, which has no state.
             "mix": {self.config.mix: mix} if mix else {},
-            "external_sampling": {self.config.external_sampling: self._strategy.state()},
-            "sharing": {self.config.sharing: self._sharing.state()},
+            "external_sampling": {self.config.external_sampling: self._external_strategy.state()},
+            "sharing": {self.config.sharing: self._sharing_strategy.state()},
             "seen": self._checker.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -240,17 +240,17 @@ class Trainer:
             self._mix.load(mix)
         # Older checkpoints lack these keys.
         sampling = state.get("external_sampling", {}).get(self.config.external_sampling, {})
-        self._strategy.load(sampling)
-        self._sharing.load(state.get("sharing", {}).get(self.config.sharing, {}))
+        self._external_strategy.load(sampling)
+        self._sharing_strategy.load(state.get("sharing", {}).get(self.config.sharing, {}))
 
-    def _share(self, rollouts: Sequence[LocalRollout]) -> None:
+    def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
         """Share the rollouts, or a subset of them (SelectSubset in Algorithm 1)."""
         if self.config.shared_rollouts is not None:
             drawn = draw(
                 [rollout.group for rollout in rollouts],
-                strategy=self._sharing,
+                strategy=self._sharing_strategy,
                 wanted=self.config.shared_rollouts,
-                chance=self._chance("share"),
+                rng=self._rng("share"),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
         informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
@@ -269,25 +269,25 @@ class Trainer:
             with_logprobs=self.config.share_logprobs,
         )
 
-    def _take_external(self, wanted: int, watch: StepTimer) -> CheckedExternals:
+    def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
-            with watch.measure("swarm"):
-                offered = self._exchange.sample(self.candidates)
-        with watch.measure("judge"):
+            with timer.measure("swarm"):
+                offered = self._exchange.fetch(self.candidates)
+        with timer.measure("judge"):
             if self.config.external_sampling == "uniform":
                 # Offered in random order, declared ones first: the first usable are a uniform draw.
                 return self._checker.check(offered, wanted=wanted)
             usable = self._checker.check(offered, wanted=len(offered))
-            chance = self._chance("external")
-            groups = draw(usable.groups, strategy=self._strategy, wanted=wanted, chance=chance)
+            rng = self._rng("external")
+            groups = draw(usable.groups, strategy=self._external_strategy, wanted=wanted, rng=rng)
             not_drawn: Counter[DropReason] = Counter(
                 {"not_drawn": len(usable.groups) - len(groups)}
             )
             return CheckedExternals(groups, usable.dropped + not_drawn)
 
-    def _learn(
+    def _finish_step(
         self,
         local: Sequence[LocalRollout],
         shared: Sequence[LocalRollout],
@@ -296,20 +296,20 @@ class Trainer:
     ) -> None:
         """Let the questions, the mix and the strategies learn from the step, and count it."""
         own = [rollout.group for rollout in local]
-        self._questions.note(local, judge_round=self.judge_round)
-        self._mix.note(
+        self._questions.update(local, judge_round=self.judge_round)
+        self._mix.update(
             own=own,
             comparable=[rollout.group for rollout in shared],
             external=external.groups,
         )
-        for strategy in (self._strategy, self._sharing):
-            strategy.note(own, external.groups)
+        for strategy in (self._external_strategy, self._sharing_strategy):
+            strategy.update(own, external.groups)
         self.steps_done += 1
         self.totals.local_used += training_set.local
         self.totals.external_used += training_set.external
         self.totals.external_dropped.update(external.dropped)
 
-    def _chance(self, purpose: str) -> random.Random:
+    def _rng(self, purpose: str) -> random.Random:
         """Return the random numbers for one purpose in this step of this node."""
         return random.Random(self._seed(purpose))
 

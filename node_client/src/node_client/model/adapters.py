@@ -69,11 +69,11 @@ def adapters_disabled(model: PreTrainedModel) -> Iterator[None]:
 
 def check_adapters(model: PreTrainedModel, folder: Path) -> None:
     """Check that folder and model both have adapters or neither has. Raises CheckpointError."""
-    saved = holds_adapters(folder)
+    saved = has_saved_adapters(folder)
     if saved != has_adapters(model):
-        trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
+        trained, requested = ("adapters", "all weights") if saved else ("all weights", "adapters")
         raise CheckpointError(
-            f"{folder} was trained with {trained}, but this run trains {asked}.",
+            f"{folder} was trained with {trained}, but this run trains {requested}.",
             fix="Set lora_r as it was, use another --state-dir, or --fresh to start over.",
         )
 
@@ -98,7 +98,7 @@ def load_adapters(model: PreTrainedModel, folder: Path) -> None:
         )
 
 
-def holds_adapters(folder: Path) -> bool:
+def has_saved_adapters(folder: Path) -> bool:
     """Tell whether a folder holds adapters instead of a whole model."""
     return (folder / ADAPTER_CONFIG).is_file()
 

@@ -42,8 +42,8 @@ class Conversation:
         """Forget all messages."""
         self._messages.clear()
 
-    def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
-        """Answer a question; `heard` receives the text piece by piece.
+    def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
+        """Answer a question; `on_text` receives the text piece by piece.
 
         A KeyboardInterrupt ends the answer and is raised; the text so far is kept as the answer.
         """
@@ -53,7 +53,7 @@ class Conversation:
 
         def receive(piece: str) -> None:
             pieces.append(piece)
-            heard(piece)
+            on_text(piece)
 
         try:
             self._model.generate(
@@ -75,16 +75,16 @@ class Conversation:
 
     def _prompt(self) -> torch.Tensor:
         """Return the tokens (1, T) of the conversation, without the oldest if it is too long."""
-        most = getattr(self._model.config, "max_position_embeddings", None)
+        limit = getattr(self._model.config, "max_position_embeddings", None)
         while True:
             text = write_conversation(
                 self._tokenizer, self._messages, system_prompt=self._settings.system_prompt
             )
             ids = self._tokenizer.encode(text, add_special_tokens=False)
             if (
-                most is None
+                limit is None
                 or len(self._messages) == 1
-                or len(ids) + self._settings.max_new_tokens <= most
+                or len(ids) + self._settings.max_new_tokens <= limit
             ):
                 return torch.tensor([ids], device=self._model.device)
             del self._messages[:2]  # the oldest question and its answer

@@ -20,7 +20,7 @@ from node_client.model.padding import pad_left, positions_of
 
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
 # Below this, weights with the same input are copied into one matrix, for a single product.
-WORTH_JOINING = 50_000_000
+MAX_JOINED_PARAMETERS = 50_000_000
 _TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE = 0.2
 
@@ -50,7 +50,7 @@ class Decoder:
 
     def __init__(self, model: PreTrainedModel, *, dtype: torch.dtype) -> None:
         config, body = model.config, cast(Any, model.base_model)
-        join = model.dtype != dtype or model.num_parameters() < WORTH_JOINING
+        join = model.dtype != dtype or model.num_parameters() < MAX_JOINED_PARAMETERS
         self._dtype = dtype
         self._eps: float = config.rms_norm_eps
         self._heads: int = config.num_attention_heads
@@ -107,7 +107,7 @@ class Decoder:
             hidden = hidden + _project(silu(gate) * up, layer.down)
         return _project(self._normalise(hidden, self._norm), self._head)
 
-    def keep(self, rows: Tensor) -> None:
+    def select_rows(self, rows: Tensor) -> None:
         """Continue with these rows only (a tensor of indices)."""
         self._cache = [cache[:, rows] for cache in self._cache]
         self._rotations = self._rotations[:, rows]

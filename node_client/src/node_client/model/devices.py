@@ -6,7 +6,7 @@ from node_client.errors import SettingsError
 from node_client.settings.choices import Precision
 
 # Below this, casting back and forth costs as much as the faster multiplication saves.
-WORTH_CASTING = 50_000_000
+MIN_CAST_PARAMETERS = 50_000_000
 
 
 def choose_device(name: str) -> torch.device:
@@ -34,7 +34,7 @@ def choose_autocast(
     Two runs on one machine get the same answer.
     """
     if precision == "auto":
-        fast = parameters >= WORTH_CASTING and _has_fast_bf16(device)
+        fast = parameters >= MIN_CAST_PARAMETERS and _has_fast_bf16(device)
         precision = "bf16" if fast else "fp32"
     return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
 

@@ -25,13 +25,13 @@ Remainders = Mapping[nn.Parameter, Tensor]
 _HALF_STEP = 1 << 15
 
 
-def split(whole: Tensor, *, half: Tensor, remainder: Tensor) -> None:
+def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
     """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
 
     All have one shape. `whole` is contiguous and is overwritten. Its bits are those of `half`,
     followed by 16 zeros, plus `remainder`.
     """
-    bits = whole.view(torch.int32)
+    bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
     half.view(torch.int16).copy_(bits.add_(_HALF_STEP).bitwise_right_shift_(16))
 
@@ -62,10 +62,10 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
             continue
         for parameter in module.parameters(recurse=False):
             if parameter not in remainders and parameter.dtype == torch.float32:
-                whole = parameter.data.clone(memory_format=torch.contiguous_format)
-                half = torch.empty_like(whole, dtype=torch.bfloat16)
-                remainder = torch.empty_like(whole, dtype=torch.int16)
-                split(whole, half=half, remainder=remainder)
+                full = parameter.data.clone(memory_format=torch.contiguous_format)
+                half = torch.empty_like(full, dtype=torch.bfloat16)
+                remainder = torch.empty_like(full, dtype=torch.int16)
+                split(full, half=half, remainder=remainder)
                 parameter.data, remainders[parameter] = half, remainder
     for parameter in model.parameters():
         if parameter not in remainders:
@@ -80,8 +80,8 @@ def full_precision(remainders: Remainders) -> Iterator[None]:
     halves = {parameter: parameter.data for parameter in remainders}
     try:
         for parameter, remainder in remainders.items():
-            whole = torch.empty_like(parameter, dtype=torch.float32, requires_grad=False)
-            parameter.data = join(halves[parameter], remainder, out=whole)
+            full = torch.empty_like(parameter, dtype=torch.float32, requires_grad=False)
+            parameter.data = join(halves[parameter], remainder, out=full)
         yield
     finally:
         for parameter, half in halves.items():
@@ -116,8 +116,8 @@ class WideEmbedding(nn.Embedding):
         """Add the gradients of the looked-up rows to the head's, before it is accumulated."""
         assert self._pending is not None
         for used, rows in self._pending:
-            whole = gradient.index_select(0, used).float() + rows
-            gradient.index_copy_(0, used, whole.to(gradient.dtype))
+            full = gradient.index_select(0, used).float() + rows
+            gradient.index_copy_(0, used, full.to(gradient.dtype))
         self._pending.clear()
 
 

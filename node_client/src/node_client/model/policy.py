@@ -15,12 +15,12 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import adapters_disabled, add_adapters, has_adapters
 from node_client.model.decoder import Decoder, can_decode, freeing_cache
-from node_client.model.devices import WORTH_CASTING, choose_autocast
+from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
 from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.loading.pretrained import load_pretrained, load_weights, save_model
 from node_client.model.loading.progress import OnProgress, ignore_progress
 from node_client.model.memory.budget import MemoryBudget
-from node_client.model.memory.estimates import share_at_start
+from node_client.model.memory.estimates import initial_share
 from node_client.model.memory.limits import return_freed_memory
 from node_client.model.policy_tokenizer import PolicyTokenizer
 from node_client.model.sampling import Generated, Sampling, sample_completions, sample_in_batches
@@ -45,8 +45,8 @@ class Policy:
         self.tokenizer_fingerprint = self._tokenizer.fingerprint
         self._compute_dtype: torch.dtype | None = None
         self._checkpointed: list[GradientCheckpointingLayer] = []
-        self.room = MemoryBudget("an update")
-        self.sampling_room = MemoryBudget("sampling")
+        self.update_budget = MemoryBudget("an update")
+        self.sampling_budget = MemoryBudget("sampling")
         self._has_estimate = False
         self._reference: Policy | None = None
         # Of weights that are stored in halves; empty if all are float32.
@@ -102,7 +102,7 @@ class Policy:
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
             _ = self._scoring_mode, self._can_decode
-            if self.device.type == "cpu" and self.parameters >= WORTH_CASTING:
+            if self.device.type == "cpu" and self.parameters >= MIN_CAST_PARAMETERS:
                 return_freed_memory()
             self.remainders = halve_weights(self._model)
 
@@ -114,7 +114,7 @@ class Policy:
             layer.gradient_checkpointing = True
             layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)  # type: ignore[assignment]
 
-    def make_room(self, tokens: int, *, state_bytes: int) -> None:
+    def estimate_budgets(self, tokens: int, *, state_bytes: int) -> None:
         """Estimate how many of `tokens` fit into memory at once; later calls do nothing.
 
         `state_bytes` is the optimizer's state for each trained parameter.
@@ -122,7 +122,7 @@ class Policy:
         if self._has_estimate:
             return
         self._has_estimate = True
-        self.room.share = share_at_start(
+        self.update_budget.share = initial_share(
             self._model,
             tokens=tokens,
             state_bytes=state_bytes,
@@ -130,7 +130,7 @@ class Policy:
             half_precision=self._compute_dtype is not None,
             copied=self._compute_dtype is not None and not self.remainders,
         )
-        self.sampling_room.share = self.room.share
+        self.sampling_budget.share = self.update_budget.share
 
     def trainable(self) -> list[nn.Parameter]:
         """Return the parameters that an optimizer should update."""
@@ -164,7 +164,7 @@ class Policy:
             [self.prompt_ids(text, system_prompt=system_prompt) for text in questions],
             sample=partial(self._answer, decoder=self._make_decoder()),
             sampling=Sampling(completions, max_new_tokens, temperature, top_p, generator),
-            budget=self.sampling_room,
+            budget=self.sampling_budget,
             device=self.device,
         )
 

@@ -12,7 +12,7 @@ from node_client.model.prompts import write_prompt
 from swarm_protocol.messages import FinishReason
 
 # A question is encoded to generate answers, and again to train on them.
-_PROMPTS_KEPT = 256
+_MAX_CACHED_PROMPTS = 256
 # A text with everything that tokenizers treat differently: outer spaces, tags, signs, scripts.
 _PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
 
@@ -27,7 +27,7 @@ class PolicyTokenizer:
         self._backend = _find_backend(tokenizer)
         self._eos_id = cast(int, tokenizer.eos_token_id)  # a slow look-up in transformers
         self._special_ids = frozenset(tokenizer.all_special_ids)
-        self._prompt_ids = lru_cache(maxsize=_PROMPTS_KEPT)(self._encode_prompt)
+        self._prompt_ids = lru_cache(maxsize=_MAX_CACHED_PROMPTS)(self._encode_prompt)
 
     @property
     def pad_id(self) -> int:

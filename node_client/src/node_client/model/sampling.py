@@ -16,7 +16,7 @@ from swarm_protocol.messages import FinishReason
 # Tokens, prompts included, that are generated at once: bounds the memory of the key-value cache.
 GENERATION_TOKENS = 32_768
 # Finished rows are dropped once they are more than this share: dropping them copies the cache.
-WORTH_DROPPING = 0.25
+MIN_FINISHED_SHARE = 0.25
 
 AnswerT = TypeVar("AnswerT")
 Prompt = Sequence[int]
@@ -111,7 +111,7 @@ class Steps(Protocol):
     def step(self, tokens: Tensor) -> Tensor:
         """Return the logits (B, V) that follow the next token (B,) of each row."""
 
-    def keep(self, rows: Tensor) -> None:
+    def select_rows(self, rows: Tensor) -> None:
         """Continue with these rows only (a tensor of indices)."""
 
 
@@ -138,7 +138,7 @@ class ModelSteps:
         )
         return cast(Tensor, output.logits[:, -1])
 
-    def keep(self, rows: Tensor) -> None:
+    def select_rows(self, rows: Tensor) -> None:
         """Continue with these rows only (a tensor of indices)."""
         self._cache.batch_select_indices(rows)
         self._attention = self._attention[rows]
@@ -160,7 +160,7 @@ def sample_completions(
     EOS. Each prompt runs through the model once; its key-value cache is then repeated. If there is
     a decoder of the model, it generates the completions.
     """
-    copies, most = sampling.completions, sampling.max_new_tokens
+    copies, max_tokens = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
     output = model(
         input_ids=ids,
@@ -174,7 +174,7 @@ def sample_completions(
     if decoder is None:
         steps = ModelSteps(model, output.past_key_values, attention, copies=copies)
     else:
-        decoder.start(output.past_key_values, attention, copies=copies, steps=most)
+        decoder.start(output.past_key_values, attention, copies=copies, steps=max_tokens)
         steps = decoder
     del output  # the logits and the prompts' cache are not needed twice
     return _draw(steps, logits, sampling=sampling, eos_ids=eos_ids, pad_id=pad_id)
@@ -184,22 +184,22 @@ def _draw(
     steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
-    most = sampling.max_new_tokens
-    tokens = torch.full((len(logits), most), pad_id, device=logits.device)
-    logprobs = torch.zeros(len(logits), most, device=logits.device)
+    max_tokens = sampling.max_new_tokens
+    tokens = torch.full((len(logits), max_tokens), pad_id, device=logits.device)
+    logprobs = torch.zeros(len(logits), max_tokens, device=logits.device)
     running = torch.arange(len(logits), device=logits.device)  # the rows that are still computed
     finished = torch.zeros_like(running, dtype=torch.bool)  # among these
-    for place in range(most):
+    for place in range(max_tokens):
         token, logprob = sample_tokens(logits, sampling=sampling)  # (B,), (B,)
         tokens[running, place] = token.masked_fill(finished, pad_id)
         logprobs[running, place] = logprob.masked_fill(finished, 0.0)
         finished |= torch.isin(token, eos_ids)
         done = int(finished.sum())
-        if done == len(running) or place + 1 == most:
+        if done == len(running) or place + 1 == max_tokens:
             break
-        if done > len(running) * WORTH_DROPPING:
+        if done > len(running) * MIN_FINISHED_SHARE:
             kept = (~finished).nonzero().squeeze(1)
-            steps.keep(kept)
+            steps.select_rows(kept)
             running, token, finished = running[kept], token[kept], finished[kept]
         logits = steps.step(token)
     return tokens[:, : place + 1], logprobs[:, : place + 1]
@@ -226,11 +226,11 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     # Apple's GPUs have no float64.
     dtype = torch.float32 if logits.device.type == "mps" else torch.float64
     summed = probabilities.cumsum(dim=1, dtype=dtype)
-    chance = torch.rand(
+    uniform = torch.rand(
         len(summed), 1, dtype=summed.dtype, device=summed.device, generator=sampling.generator
     )
     total = summed[:, -1:].contiguous()
-    drawn = torch.searchsorted(summed, chance * total, right=True)  # (B, 1)
+    drawn = torch.searchsorted(summed, uniform * total, right=True)  # (B, 1)
     # Rounding may reach the very end, behind the last token that has any probability.
     drawn = torch.minimum(drawn, torch.searchsorted(summed, total))
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()

@@ -202,10 +202,10 @@ def _run(
     if mode.separate_head:
         output = model.base_model(**inputs)
         return output.last_hidden_state, output.get("past_key_values")
-    known = signature(model.forward).parameters
-    if "logits_to_keep" in known:
+    accepted = signature(model.forward).parameters
+    if "logits_to_keep" in accepted:
         inputs["logits_to_keep"] = last
-    if "position_ids" not in known:
+    if "position_ids" not in accepted:
         del inputs["position_ids"]
     output = model(**inputs)
     return output.logits, output.get("past_key_values")

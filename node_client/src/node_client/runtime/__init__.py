@@ -1,1 +1,1 @@
-"""A running node: training loop, exams, connection and display put together."""
+"""A running node: training loop, judge rounds, connection and display put together."""

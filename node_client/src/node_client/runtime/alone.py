@@ -32,7 +32,7 @@ class NoExchange:
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Discard the rollouts."""
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Return no rollouts."""
         return []
 

@@ -25,7 +25,8 @@ class TimedScore:
 class Evaluator:
     """Asks a trainer's held-out questions when they are due.
 
-    The model is free between two batches, so that an exam or a stop waits for one batch at most.
+    The model is free between two batches, so that a judge round or a stop waits for one batch at
+    most.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Evaluator:
                 after = await self._ask()
             except RefusedError as refusal:
                 failure = self._describe(refusal)
-        seconds = sum(asked.seconds for asked in (before, after) if asked is not None)
+        seconds = sum(timed.seconds for timed in (before, after) if timed is not None)
         return replace(
             report,
             held_out_before=before.score if before is not None else None,

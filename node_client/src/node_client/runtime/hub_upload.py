@@ -25,13 +25,13 @@ from node_client.model.loading.pretrained import merge_adapters
 from node_client.settings.config import Settings
 from node_client.storage.export import ADAPTER_CONFIG, CARD
 from node_client.storage.manifest import Merit
-from node_client.storage.model_card import JudgeScore, Provenance, write_card
+from node_client.storage.model_card import JudgeScore, ModelOrigin, write_card
 from node_client.storage.state import write_private
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import CLIENT_VERSION
 
 # How long a run that ends waits for an unfinished upload.
-PATIENCE_S = 60.0
+UPLOAD_TIMEOUT_S = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class HubUploader:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def offer(self, checkpoint: Path, *, merit: Merit | None, origin: Provenance) -> None:
+    def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
         """Start an upload of the checkpoint's model if it is better and the interval is over."""
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
@@ -150,13 +150,13 @@ class HubUploader:
         # A daemon thread: the process ends without it, and a partial upload makes no commit.
         Thread(target=job, name="hub", daemon=True).start()
 
-    async def settle(self) -> None:
-        """Wait up to PATIENCE_S for an unfinished upload."""
+    async def finish(self) -> None:
+        """Wait up to UPLOAD_TIMEOUT_S for an unfinished upload."""
         if self._idle.is_set():
             return
         log.info("waiting for the upload to %s", self._repository)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(UPLOAD_TIMEOUT_S):
                 await self._idle.wait()
         except TimeoutError:
             log.warning("the upload to %s was not finished", self._repository)
@@ -165,7 +165,7 @@ class HubUploader:
         self,
         checkpoint: Path,
         record: UploadRecord,
-        origin: Provenance,
+        origin: ModelOrigin,
         *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -191,12 +191,12 @@ class HubUploader:
         self._idle.set()
         if problem is None:
             self._last = record
-            self._view.note_notice(f"step {record.step} was uploaded to {self._repository}")
+            self._view.show_notice(f"step {record.step} was uploaded to {self._repository}")
             log.info("step %d was uploaded to %s", record.step, self._repository)
             return
         text = str(problem).strip() or type(problem).__name__
-        message = f"The model was not uploaded to {self._repository}: {text.splitlines()[0]}"
-        self._view.note_problem("hub", message, "Check `hf auth login`; training continues.")
+        message = f"The model could not be uploaded to {self._repository}: {text.splitlines()[0]}"
+        self._view.show_problem("hub", message, "Check `hf auth login`; training continues.")
         log.warning(message)
 
 
@@ -213,7 +213,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
     )
 
 
-def trace_run(view: NodeView, *, step: int, season: str) -> Provenance:
+def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
     """Return the origin of this run's model, as far as it is known now."""
     standing, site = view.standing, view.site
     judged = None
@@ -224,7 +224,7 @@ def trace_run(view: NodeView, *, step: int, season: str) -> Provenance:
             n=standing.n,
             rounds=standing.rounds,
         )
-    return Provenance(
+    return ModelOrigin(
         base_model=view.model,
         step=step,
         arm=view.arm,

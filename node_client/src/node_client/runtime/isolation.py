@@ -28,5 +28,5 @@ async def warn_of_missing(verifier: Verifier, *, worker: ModelWorker, view: Node
         return  # the first step reports why there is no child
     if missing:
         notice = f"The verifier child is less isolated than it should be. {missing}"
-        view.note_notice(notice)
+        view.show_notice(notice)
         log.warning(notice)

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from node_client.display import events
 from node_client.errors import NodeError
-from node_client.runtime.beginning import read_clock
-from node_client.storage.pauses import WHY
+from node_client.runtime.startup import read_clock
+from node_client.storage.pauses import REASON_TEXTS
 from node_client.storage.run_record import RunRecord, write_run
 from node_client.storage.state import StateDir
 
@@ -36,7 +36,7 @@ class Journal:
         )
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Record the start of a run and, also after an error, its end."""
         problem = "it failed: see its log"
         self._write()
@@ -49,13 +49,13 @@ class Journal:
         finally:
             self._enter("stopped", problem=problem)
 
-    def hear(self, event: events.Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Update the record by an event."""
         match event:
             case events.Started() | events.Resumed():
                 self._enter("running")
             case events.Paused():
-                self._enter("paused", pause=WHY[event.reason], until=event.until)
+                self._enter("paused", pause=REASON_TEXTS[event.reason], until=event.until)
             case events.LinkChanged():
                 self._update_link(event.phase)
             case events.StepDone():
@@ -67,19 +67,19 @@ class Journal:
         self, phase: Any, *, pause: str = "", until: str | None = None, **changes: str
     ) -> None:
         now = _text(self._clock())
-        known = replace(self._record, phase=phase, since=now, pause=pause, until=until)
+        record = replace(self._record, phase=phase, since=now, pause=pause, until=until)
         if phase in ("paused", "stopped"):
-            known = replace(known, offline_since=None)
-        self._record = replace(known, **changes)
+            record = replace(record, offline_since=None)
+        self._record = replace(record, **changes)
         self._write()
 
     def _update_link(self, phase: str) -> None:
         """Record a lost and a restored connection. A paused node has none."""
-        known = self._record
-        if known.phase == "paused" or (phase == "connected") == (known.offline_since is None):
+        record = self._record
+        if record.phase == "paused" or (phase == "connected") == (record.offline_since is None):
             return
         lost = None if phase == "connected" else _text(self._clock())
-        self._record = replace(known, offline_since=lost)
+        self._record = replace(record, offline_since=lost)
         self._write()
 
     def _write(self) -> None:

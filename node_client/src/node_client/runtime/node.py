@@ -1,4 +1,4 @@
-"""One running node: the connection, the training, the exams and the reports, side by side.
+"""One running node: the connection, the training, the judge rounds and the reports, side by side.
 
 Training never waits for the network. Messages of the coordinator arrive here, through the
 `ConnectionListener` interface, and are passed to the part that they concern.
@@ -19,10 +19,10 @@ from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.hardware import describe_hardware
 from node_client.runtime.pausing import Pauses
-from node_client.runtime.reporting import REPORT_EVERY_S, Reporter
+from node_client.runtime.reporting import REPORT_INTERVAL_S, Reporter
 from node_client.runtime.signing import AnswerSigner
 from node_client.runtime.training import Equipment, NoTraining, Training, TrainingRules
 from node_client.runtime.upgrading import UpgradeRequests
@@ -36,7 +36,7 @@ from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import NodeRecord
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from node_client.swarm.exchange import PREFERENCES, SwarmExchange, explain_sampling
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
@@ -53,11 +53,11 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.keys import public_key_of
 
 # How long a starting node waits for its coordinator before it trains alone.
-FIRST_WELCOME_S = 10.0
+WELCOME_TIMEOUT_S = 10.0
 # How long a node waits for a coordinator that it joins for the first time.
-FIRST_JOIN_S = 60.0
+FIRST_JOIN_TIMEOUT_S = 60.0
 # How long a stopping node submits queued answers and reports.
-SUBMIT_WITHIN_S = 3.0
+FLUSH_TIMEOUT_S = 3.0
 # All nodes learn at once that their arms are drawn again: they must not reconnect at once.
 ASSIGNMENT_PAUSE_S = 5.0
 
@@ -74,24 +74,24 @@ class SwarmNode:
         site: Site,
         equipment: Equipment,
         backoff: Callable[[int, float], float] = jittered_backoff,
-        chance: Callable[[], float] = random.random,
-        report_every_s: float = REPORT_EVERY_S,
+        uniform: Callable[[], float] = random.random,
+        report_interval_s: float = REPORT_INTERVAL_S,
         pauses: Pauses | None = None,
     ) -> None:
         view, policy = equipment.view, equipment.policy
         self._settings = settings
         self._site = site
         self._view = view
-        self._chance = chance
+        self._uniform = uniform
         self._pauses = pauses or Pauses(settings, view=view)
         self._refusal: NodeError | None = None
         self._welcomed = asyncio.Event()
         self._upgrades = UpgradeRequests(settings)
-        self._remembered = settings.state.recall(site)
+        self._record = settings.state.load_for(site)
         self._connection = CoordinatorConnection(
             url=site.socket,
             token=settings.token,
-            hello=_introduce(settings, policy),
+            hello=_make_hello(settings, policy),
             listener=self,
             backoff=backoff,
         )
@@ -101,7 +101,7 @@ class SwarmNode:
         self._exchange = SwarmExchange(
             client=client,
             loop=asyncio.get_running_loop(),
-            refused=view.note_refusal,
+            on_refused=view.show_refusal,
             prefer=PREFERENCES[settings.training.external_pool],
             with_logprobs=settings.training.importance == "sender",
         )
@@ -111,17 +111,19 @@ class SwarmNode:
             receipts=ReceiptLog(settings.state.receipts),
             node=lambda: view.node,
         )
-        self._exam = Exam(
+        self._round_answerer = RoundAnswerer(
             client=client,
             worker=equipment.worker,
-            examinee=policy,
+            generator=policy,
             view=view,
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             sign=signer.sign,
-            keep=signer.keep,
-            note=self._commitments.note,
+            store_receipt=signer.store_receipt,
+            record_commitment=self._commitments.record,
         )
-        self._reporter = Reporter(client=client, refused=view.note_refusal, every_s=report_every_s)
+        self._reporter = Reporter(
+            client=client, on_refused=view.show_refusal, interval_s=report_interval_s
+        )
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
@@ -133,7 +135,7 @@ class SwarmNode:
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(job) for job in self._background_jobs()]
                 await self._training.run()
-                await self._settle()
+                await self._flush_queues()
                 for task in background:
                     task.cancel()
         except ExceptionGroup as problems:
@@ -148,79 +150,83 @@ class SwarmNode:
         self._view.stopping = True
         self._training.stop()
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Answer the open round, submit what is queued, and disconnect for a pause.
 
         A node that is not connected when a round opens is not invited, so it misses none.
         """
         if self._connection.connected.is_set():
-            await self._exam.finish()
-        await self._settle()
-        self._connection.leave()
+            await self._round_answerer.finish()
+        await self._flush_queues()
+        self._connection.suspend()
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Connect again after a pause."""
-        self._connection.come_back()
+        self._connection.resume()
 
-    def link_changed(self, link: LinkState) -> None:
+    def on_connection_change(self, connection: ConnectionState) -> None:
         """Show the state of the connection."""
-        self._view.note_link(link)
+        self._view.show_connection(connection)
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         """Apply the coordinator's rules, and save them for a start without it.
 
         Raises CoordinatorRefusedError when this run cannot change to the arm.
         """
         _check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()
-        self._view.note_welcome(welcome.node, welcome.arm, welcome.season)
-        self._set_clock(welcome.now)
-        self._remember(welcome)
+        self._view.show_welcome(welcome.node, welcome.arm, welcome.season)
+        self._update_clock(welcome.now)
+        self._save_record(welcome)
         log.info("connected as %s, %s", welcome.node, self._site.page(welcome.node))
         if welcome.arm != self._settings.arm:
             log.info("the coordinator put this node in the %s arm", welcome.arm)
-        self._note_upgrade(welcome.upgrade)
-        self._follow(welcome.season)
-        self._note_chain(welcome.chain)
-        self._exam.announce(welcome.round)
+        self._show_upgrade(welcome.upgrade)
+        self._set_season(welcome.season)
+        self._record_chain(welcome.chain)
+        self._round_answerer.handle_announcement(welcome.round)
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         """Pass an announcement on; one that this client does not know is skipped."""
         if isinstance(message, SeasonState):
             self._change_season(message.season)
         elif isinstance(message, RoundState):
-            self._set_clock(message.now)
-            self._note_chain(message.chain)
-            self._exam.announce(message.round)
+            self._update_clock(message.now)
+            self._record_chain(message.chain)
+            self._round_answerer.handle_announcement(message.round)
 
-    def _note_chain(self, chain: ChainHead | None) -> None:
-        self._heads.note(chain)
-        self._commitments.follow(chain)
+    def _record_chain(self, chain: ChainHead | None) -> None:
+        self._heads.record(chain)
+        self._commitments.update_restored(chain)
 
     def _make_training(self, equipment: Equipment) -> Training | NoTraining:
         if self._settings.arm == "base":
             return NoTraining(
                 checkpoints=self._settings.state.checkpoints,
                 pauses=self._pauses,
-                away=self,
+                hooks=self,
             )
         return Training(
             settings=self._settings,
             equipment=equipment,
             exchange=self._exchange,
             pauses=self._pauses,
-            away=self,
+            hooks=self,
             before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
             after_step=self._queue_report,
         )
 
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
-        jobs = [self._stay_connected(), self._exam.run(), self._exam.outbox.run()]
+        jobs = [
+            self._run_connection(),
+            self._round_answerer.run(),
+            self._round_answerer.outbox.run(),
+        ]
         jobs.append(self._end_for_upgrade())
-        if not self._remembered.node:
+        if not self._record.node:
             jobs.append(self._await_first_welcome())
         elif isinstance(self._training, Training):
-            jobs.append(self._start_alone_when_late(self._training.has_rules))
+            jobs.append(self._train_alone_on_timeout(self._training.has_rules))
         if isinstance(self._training, Training):
             jobs += [
                 self._exchange.outbox.run(),
@@ -236,49 +242,49 @@ class SwarmNode:
         fix = f"Update it with this command: {command}"
         return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
 
-    async def _stay_connected(self) -> None:
+    async def _run_connection(self) -> None:
         """Keep the connection. A refusal ends the node, after it has saved its work."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
-            self._refusal = self._upgrades.instead_of(self._add_upgrade_command(refusal))
+            self._refusal = self._upgrades.error_for(self._add_upgrade_command(refusal))
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
         """End after the current round once a newer client was requested from the service."""
         await self._upgrades.requested.wait()
-        await self._exam.finish()
+        await self._round_answerer.finish()
         self._refusal = UpgradeDueError("The coordinator requires a newer client.")
         self.stop()
 
     async def _await_first_welcome(self) -> None:
         """Wait for the first welcome of a new coordinator. Raises NodeError when none comes."""
         try:
-            async with asyncio.timeout(FIRST_JOIN_S):
+            async with asyncio.timeout(FIRST_JOIN_TIMEOUT_S):
                 await self._welcomed.wait()
         except TimeoutError:
             if self._view.paused is not None:
                 return  # It does not connect until the pause ends.
-            reason = self._view.link.reason if self._view.link is not None else ""
+            reason = self._view.connection.reason if self._view.connection is not None else ""
             raise NodeError(
-                f"{self._site.base} has not welcomed this node within {FIRST_JOIN_S:g} s: "
+                f"{self._site.base} has not welcomed this node within {FIRST_JOIN_TIMEOUT_S:g} s: "
                 f"{reason or 'no reason was given'}.",
                 fix=f"Check the address with `swarm-node doctor {self._site.base}`, or try again "
                 "later.",
             ) from None
 
-    async def _start_alone_when_late(self, has_rules: asyncio.Event) -> None:
+    async def _train_alone_on_timeout(self, has_rules: asyncio.Event) -> None:
         """Start with the last known season if the coordinator does not answer."""
         try:
-            async with asyncio.timeout(FIRST_WELCOME_S):
+            async with asyncio.timeout(WELCOME_TIMEOUT_S):
                 await has_rules.wait()
         except TimeoutError:
-            log.warning("no coordinator yet, training alone until it answers")
-            self._view.node = self._remembered.node
-            self._follow(self._remembered.season)
+            log.warning("the coordinator does not answer; training alone until it does")
+            self._view.node = self._record.node
+            self._set_season(self._record.season)
 
-    def _remember(self, welcome: Welcome) -> None:
-        self._remembered = NodeRecord(
+    def _save_record(self, welcome: Welcome) -> None:
+        self._record = NodeRecord(
             url=self._site.base,
             token=self._settings.token,
             model=self._settings.model,
@@ -288,25 +294,25 @@ class SwarmNode:
         )
         state = self._settings.state
         try:
-            known = state.recall(self._site)  # read again: it may have been claimed since
-            anonymous = known.anonymous and known.node == welcome.node
-            state.save(replace(self._remembered, anonymous=anonymous))
+            stored = state.load_for(self._site)  # read again: it may have been claimed since
+            anonymous = stored.anonymous and stored.node == welcome.node
+            state.save(replace(self._record, anonymous=anonymous))
         except (OSError, NodeError) as problem:
             log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Apply new rules, and find out this node's arm."""
-        known = self._view.season.name if self._view.season is not None else None
-        self._note_seasons(known, new=season.name if season is not None else None)
-        if season is not None and season.name != known and self._settings.arm != "base":
+        previous = self._view.season.name if self._view.season is not None else None
+        self._show_season_change(previous, new=season.name if season is not None else None)
+        if season is not None and season.name != previous and self._settings.arm != "base":
             self._change_arm(season)
-        self._follow(season)
+        self._set_season(season)
 
-    def _note_seasons(self, known: str | None, *, new: str | None) -> None:
-        if known is not None and known != new:
-            self._view.note_notice(f"The season {known} has ended; its scores stay on the site.")
-        if new is not None and known != new:
-            self._view.note_notice(f"The season {new} has begun.")
+    def _show_season_change(self, previous: str | None, *, new: str | None) -> None:
+        if previous is not None and previous != new:
+            self._view.show_notice(f"The season {previous} has ended; its scores stay on the site.")
+        if new is not None and previous != new:
+            self._view.show_notice(f"The season {new} has begun.")
 
     def _change_arm(self, season: SeasonInfo) -> None:
         """Take the arm that the owner chose, or ask for it in a season that draws the arms."""
@@ -316,23 +322,23 @@ class SwarmNode:
         # Until the arm is known: external rollouts would spoil an isolated node, while a swarm node
         # only misses a few.
         self._view.arm = "isolated"
-        self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
+        self._connection.reconnect(after_s=self._uniform() * ASSIGNMENT_PAUSE_S)
 
-    def _note_upgrade(self, oldest: str | None) -> None:
+    def _show_upgrade(self, oldest: str | None) -> None:
         before, self._view.upgrade = self._view.upgrade, None
         if oldest is not None:
             command = upgrade_command(self._site, find_installation())
             self._view.upgrade = describe_upgrade(oldest, command=command)
         if self._view.upgrade not in (None, before):
             log.warning(self._view.upgrade)
-        self._upgrades.note(oldest)
+        self._upgrades.request_if_required(oldest)
 
-    def _follow(self, season: SeasonInfo | None) -> None:
+    def _set_season(self, season: SeasonInfo | None) -> None:
         """Train in a season, or on the built-in one while there is none."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
-        self._view.note_season(season)
-        self._exchange.follow(season, arm=self._view.arm)
+        self._view.show_season(season)
+        self._exchange.set_season(season, arm=self._view.arm)
         self._training.set_rules(
             TrainingRules(
                 season=season or practice_season(),
@@ -348,7 +354,7 @@ class SwarmNode:
         if self._view.arm == "swarm":
             reasons += explain_sampling(training.external_pool, season)
         for reason in reasons:
-            self._view.note_notice(reason)
+            self._view.show_notice(reason)
             log.warning(reason)
 
     def _queue_report(self, report: StepReport, trainer: Trainer) -> None:
@@ -358,18 +364,18 @@ class SwarmNode:
             return  # the built-in season is not reported
         self._reporter.put(report, trainer.totals)
 
-    async def _settle(self) -> None:
-        """Wait up to SUBMIT_WITHIN_S for the coordinator to accept what is queued."""
+    async def _flush_queues(self) -> None:
+        """Wait up to FLUSH_TIMEOUT_S for the coordinator to accept what is queued."""
         if not self._connection.connected.is_set():
             return
         try:
-            async with asyncio.timeout(SUBMIT_WITHIN_S):
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
                 await self._reporter.outbox.empty.wait()
-                await self._exam.outbox.empty.wait()
+                await self._round_answerer.outbox.empty.wait()
         except TimeoutError:
             log.warning("stopped before everything was submitted")
 
-    def _set_clock(self, server_now: str) -> None:
+    def _update_clock(self, server_now: str) -> None:
         ahead = datetime.fromisoformat(server_now) - datetime.now(UTC)
         self._view.clock_ahead_s = ahead.total_seconds()
 
@@ -384,7 +390,7 @@ def _check_arm(arm: Arm, *, own: Arm) -> None:
         )
 
 
-def _introduce(settings: Settings, policy: Policy) -> Hello:
+def _make_hello(settings: Settings, policy: Policy) -> Hello:
     return Hello(
         id=new_id(),
         protocol=PROTOCOL_VERSION,

@@ -11,13 +11,13 @@ import psutil
 
 from node_client.display.lines import describe_pause
 from node_client.display.view import NodeView
-from node_client.runtime.beginning import read_clock
+from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
-from node_client.settings.hours import is_open, next_opening, parse_hours
+from node_client.settings.hours import is_within, next_start, parse_hours
 from node_client.storage.pauses import Pause, read_pause
 
 # How often a node checks whether to pause or to continue.
-LOOK_EVERY_S = 1.0
+POLL_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -39,51 +39,51 @@ class Pauses:
         view: NodeView,
         now: Callable[[], datetime] = read_clock,
         on_battery: Callable[[], bool] = runs_on_battery,
-        every_s: float = LOOK_EVERY_S,
+        poll_s: float = POLL_S,
     ) -> None:
         self._state = settings.state
-        self._windows = parse_hours(settings.hours) if settings.hours is not None else ()
-        self._heeds_battery = settings.pause_on_battery
+        self._hours = parse_hours(settings.hours) if settings.hours is not None else ()
+        self._pauses_on_battery = settings.pause_on_battery
         self._view = view
         self._now = now
         self._on_battery = on_battery
-        self._every_s = every_s
-        self._checked_at = -every_s
-        self._known: Pause | None = None
+        self._poll_s = poll_s
+        self._checked_at = -poll_s
+        self._current: Pause | None = None
 
     def due(self) -> Pause | None:
-        """Return why the node should pause, or None. Checks at most once in `every_s` seconds."""
-        if monotonic() - self._checked_at >= self._every_s:
-            self._known = self._check()
+        """Return why the node should pause, or None. Checks at most once in `poll_s` seconds."""
+        if monotonic() - self._checked_at >= self._poll_s:
+            self._current = self._check()
             self._checked_at = monotonic()
-        return self._known
+        return self._current
 
-    async def take(
+    async def pause_while_due(
         self,
         *,
         stopping: asyncio.Event,
-        leave: Callable[[], Awaitable[None]],
-        come_back: Callable[[], None],
+        before: Callable[[], Awaitable[None]],
+        after: Callable[[], None],
     ) -> bool:
         """Pause while there is a reason to, or until stopped; return whether there was one.
 
-        `leave` is called at the start of a pause, and `come_back` after it.
+        `before` and `after` are called at the start and at the end of a pause.
         """
         pause = self.due()
         if pause is None:
             return False
         log.info(describe_pause(pause))
-        await leave()
+        await before()
         while pause is not None and not stopping.is_set():
-            self._view.note_pause(pause)
+            self._view.show_pause(pause)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._every_s):
+                async with asyncio.timeout(self._poll_s):
                     await stopping.wait()
             pause = self.due()
-        self._view.note_pause(None)
+        self._view.show_pause(None)
         if not stopping.is_set():
             log.info("the pause has ended")
-            come_back()
+            after()
         return True
 
     def _check(self) -> Pause | None:
@@ -91,10 +91,10 @@ class Pauses:
         requested = read_pause(self._state, now=now)
         if requested is not None:
             return requested
-        if self._windows and not is_open(self._windows, now):
-            if self._known is not None and self._known.reason == "hours":
-                return self._known
-            return Pause("hours", next_opening(self._windows, now))
-        if self._heeds_battery and self._on_battery():
+        if self._hours and not is_within(self._hours, now):
+            if self._current is not None and self._current.reason == "hours":
+                return self._current
+            return Pause("hours", next_start(self._hours, now))
+        if self._pauses_on_battery and self._on_battery():
             return Pause("battery")
         return None

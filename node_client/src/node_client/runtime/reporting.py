@@ -12,33 +12,33 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
 
 # Tiny models make dozens of steps a second; a coordinator accepts about 20 messages per node.
-REPORT_EVERY_S = 1.0
+REPORT_INTERVAL_S = 1.0
 
 
 class Reporter:
     """Sends training reports to the coordinator.
 
     Counters are totals, so only the newest report is sent. Names of used rollouts are not: they
-    are kept, up to the maximum of a report, until a report with them was accepted. `every_s` is the
-    minimum time in seconds between two reports.
+    are kept, up to the maximum of a report, until a report with them was accepted. `interval_s` is
+    the minimum time in seconds between two reports.
     """
 
     def __init__(
         self,
         *,
         client: SwarmClient,
-        refused: Callable[[RefusedError], None],
-        every_s: float = REPORT_EVERY_S,
+        on_refused: Callable[[RefusedError], None],
+        interval_s: float = REPORT_INTERVAL_S,
     ) -> None:
         self._client = client
         self._used: deque[RolloutName] = deque(maxlen=MAX_USED)
         self.outbox: Outbox[ReportTraining] = Outbox(
             client=client,
             send=self._send,
-            refused=refused,
-            most=1,
+            on_refused=on_refused,
+            capacity=1,
             batch=1,
-            rest_s=every_s,
+            min_interval_s=interval_s,
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
@@ -48,7 +48,7 @@ class Reporter:
 
     async def _send(self, reports: Sequence[ReportTraining]) -> None:
         sent = tuple(self._used)
-        await self._client.report(msgspec.structs.replace(reports[-1], used=list(sent)))
+        await self._client.report_training(msgspec.structs.replace(reports[-1], used=list(sent)))
         self._used = deque((name for name in self._used if name not in sent), maxlen=MAX_USED)
 
 

@@ -15,7 +15,14 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.text import Text
 
-from node_client.display.events import Event, Started, Stopped, as_line, combine, ignore
+from node_client.display.events import (
+    Event,
+    Started,
+    Stopped,
+    as_line,
+    combine_listeners,
+    ignore_event,
+)
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import NodeView
@@ -26,10 +33,10 @@ from node_client.learning.team_messages import Dismiss, follow
 from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import OfflineNode
-from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
 from node_client.runtime.journal import Journal
 from node_client.runtime.node import SwarmNode
 from node_client.runtime.showing import Runnable, run_with_panel, show_loading
+from node_client.runtime.startup import check_disk, check_start, check_system, prepare
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -103,7 +110,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
     output = choose_output(settings, console=console)
     set_up_log(console, output=output)
     journal = Journal(settings.state)
-    with settings.state.lock(), journal.kept():
+    with settings.state.lock(), journal.recording():
         if settings.site is not None:
             await _check_admission(settings.state, settings.site, settings.token)
         check_start(settings.state, settings.start)
@@ -128,9 +135,11 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
-            listen=combine(journal.hear, _print_event if output == "json" else ignore),
+            emit=combine_listeners(
+                journal.on_event, _print_event if output == "json" else ignore_event
+            ),
         )
-        view.listen(describe_start(settings, view))
+        view.emit(describe_start(settings, view))
         with Verifier() as verifier:
             async with ModelWorker() as worker:
                 equipment = Equipment(
@@ -196,10 +205,10 @@ def report_end(view: NodeView) -> Iterator[None]:
         yield
     except NodeError as problem:
         code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-        view.note_problem(code, problem.message, problem.fix)
+        view.show_problem(code, problem.message, problem.fix)
         raise
     finally:
-        view.listen(Stopped(step=view.report.step if view.report is not None else None))
+        view.emit(Stopped(step=view.report.step if view.report is not None else None))
 
 
 def _print_event(event: Event) -> None:
@@ -247,6 +256,6 @@ async def _check_admission(state: StateDir, site: Site, token: str) -> None:
     try:
         await check_admission(site.socket, token)
     except UnansweredError as problem:
-        if not state.recall(site).node:
+        if not state.load_for(site).node:
             raise explain_first_join(problem, site) from None
         log.warning("%s; continuing without it", problem)

@@ -12,8 +12,8 @@ from node_client.display.view import NodeView
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.memory.budget import is_out_of_memory, release_memory
-from node_client.runtime.beginning import check_resumed, set_lost_metrics_aside
 from node_client.runtime.hub_upload import open_uploader, trace_run
+from node_client.runtime.startup import check_resumed, set_lost_metrics_aside
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint
@@ -67,7 +67,7 @@ class Saver:
         self._view.lifetime = _lifetime_in(resumed) or state.load_lifetime()
         self._shared_before = self._view.lifetime.rollouts_shared
 
-    def note_step(self, report: StepReport) -> None:
+    def count_step(self, report: StepReport) -> None:
         """Add a step to the node's totals."""
         before = self._view.lifetime
         self._view.lifetime = Lifetime(
@@ -88,12 +88,12 @@ class Saver:
         ):
             await self._save(trainer)
 
-    async def save_the_rest(self, trainer: Trainer) -> None:
+    async def save_if_changed(self, trainer: Trainer) -> None:
         """Write a checkpoint unless the last one holds every step."""
         if trainer.steps_done != self._step:
             await self._save(trainer)
         if self._uploader is not None:
-            await self._uploader.settle()
+            await self._uploader.finish()
 
     async def _save(self, trainer: Trainer) -> None:
         """Write a checkpoint. Neither a full disk nor a lack of memory must end the training."""
@@ -104,8 +104,8 @@ class Saver:
             self._note_failure(problem)
         else:
             self._step = trainer.steps_done
-            self._view.note_checkpoint(trainer.steps_done)
-            self._offer(path, trainer)
+            self._view.show_checkpoint(trainer.steps_done)
+            self._offer_upload(path, trainer)
             log.info("saved a checkpoint at step %d", trainer.steps_done)
             return
         # Not in the `except` block, where the exception still refers to the memory of the attempt.
@@ -121,10 +121,10 @@ class Saver:
             fix = "Close other programs: saving needs a second copy of the float32 weights."
         else:
             raise problem
-        self._view.note_problem("checkpoint", f"No checkpoint was saved: {why}", fix)
+        self._view.show_problem("checkpoint", f"No checkpoint was saved: {why}", fix)
         log.warning("no checkpoint was saved: %s", why)
 
-    def _offer(self, path: Path, trainer: Trainer) -> None:
+    def _offer_upload(self, path: Path, trainer: Trainer) -> None:
         """Offer the new checkpoint for upload to a hub, if the settings ask for that."""
         season = trainer.season.name
         if self._uploader is not None:

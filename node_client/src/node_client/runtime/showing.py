@@ -80,7 +80,7 @@ async def run_with_panel(
 ) -> None:
     """Run a node and show its panel. The node continues if the panel ends."""
     showing = asyncio.create_task(
-        keep_showing(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
+        run_panel(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
     )
     try:
         await node.run()
@@ -89,7 +89,7 @@ async def run_with_panel(
         await asyncio.wait([showing])
 
 
-async def keep_showing(
+async def run_panel(
     view: NodeView, *, console: Console, refresh_s: float, restart_s: float
 ) -> None:
     """Show the panel until cancelled. After an error it starts again; each error is logged once.
@@ -123,7 +123,7 @@ async def show_panel(view: NodeView, *, console: Console, refresh_s: float) -> N
 
     def redraw() -> None:
         try:
-            panel = draw(view, console=console)
+            panel = render_panel(view, console=console)
         except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
             if repr(problem) not in logged:
                 logged.add(repr(problem))
@@ -140,7 +140,7 @@ async def show_panel(view: NodeView, *, console: Console, refresh_s: float) -> N
             redraw()
 
 
-def draw(view: NodeView, *, console: Console) -> RenderableType:
+def render_panel(view: NodeView, *, console: Console) -> RenderableType:
     """Return the panel as lines that fit the console now."""
     # One line is for the cursor after the panel; without it the first line would scroll away.
     height = console.height - 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.receipts import KeptReceipt, ReceiptLog
+from node_client.storage.receipts import ReceiptLog, StoredReceipt
 from swarm_protocol.messages import AnswerText, QuestionsOffered, SignedReceipt
 from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import public_key_of, sign
@@ -31,7 +31,9 @@ class AnswerSigner:
         node, judge_round = self._node(), offered.round
         if not judge_round.commitment or not node:
             return list(answers)
-        positions = {asked.id: place for place, asked in enumerate(offered.questions, start=1)}
+        positions = {
+            question.id: position for position, question in enumerate(offered.questions, start=1)
+        }
         return [
             msgspec.structs.replace(
                 answer,
@@ -47,13 +49,15 @@ class AnswerSigner:
             for answer in answers
         ]
 
-    def keep(self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt) -> None:
+    def store_receipt(
+        self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt
+    ) -> None:
         """Keep a receipt for answers that were just submitted, if the coordinator signed it."""
         node, texts = self._node(), {answer.question: answer for answer in answers}
         if not node or any(named.question not in texts for named in signed.answers):
             log.warning("the coordinator's receipt names answers that were not submitted")
             return
-        receipt = KeptReceipt(
+        receipt = StoredReceipt(
             site=self._site.base,
             round=number,
             commitment=signed.commitment,
@@ -66,7 +70,7 @@ class AnswerSigner:
             signature=signed.signature,
         )
         if receipt.is_genuine:
-            self._receipts.keep(receipt)
+            self._receipts.append(receipt)
         else:
             log.warning("the coordinator's receipt of round %d has no valid signature", number)
 

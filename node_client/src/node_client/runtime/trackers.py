@@ -72,7 +72,7 @@ class TrackerSink:
 
     def _give_up(self, problem: Exception) -> None:
         self._run = None
-        log.warning("%s gets no more metrics: %s", self._name, problem)
+        log.warning("%s receives no more metrics: %s", self._name, problem)
 
 
 def open_tracker(settings: Settings) -> TrackerSink | None:

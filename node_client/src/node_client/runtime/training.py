@@ -22,7 +22,7 @@ from node_client.runtime.evaluating import Evaluator
 from node_client.runtime.hardware import measure_memory
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics
-from node_client.runtime.pausing import LOOK_EVERY_S, Pauses
+from node_client.runtime.pausing import POLL_S, Pauses
 from node_client.runtime.saving import Saver
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -35,7 +35,7 @@ from swarm_tasks.verifier import Verifier
 
 LOG_EVERY_S = 5.0
 # With the pauses in between about two minutes, in which a shortage may end.
-MOST_FAILURES = 8
+MAX_FAILURES = 8
 
 log = logging.getLogger(__name__)
 
@@ -60,23 +60,23 @@ class TrainingRules:
     arm: Arm
 
 
-class Away(Protocol):
+class PauseHooks(Protocol):
     """Actions of a node before and after a pause."""
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Finish open work, and disconnect."""
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Connect again."""
 
 
-class NeverAway:
+class NoPauseHooks:
     """No actions, for a node without a coordinator."""
 
-    async def leave(self) -> None:
+    async def before_pause(self) -> None:
         """Do nothing."""
 
-    def come_back(self) -> None:
+    def after_pause(self) -> None:
         """Do nothing."""
 
 
@@ -94,7 +94,7 @@ class Training:
         equipment: Equipment,
         exchange: RolloutExchange,
         pauses: Pauses | None = None,
-        away: Away | None = None,
+        hooks: PauseHooks | None = None,
         before_step: Callable[[Trainer], None] = lambda trainer: None,
         after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
         backoff: Callable[[int], float] = doubling_backoff,
@@ -107,7 +107,7 @@ class Training:
         self._view = equipment.view
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._pauses = pauses or Pauses(settings, view=equipment.view)
-        self._away = away or NeverAway()
+        self._hooks = hooks or NoPauseHooks()
         self._before_step = before_step
         self._after_step = after_step
         self._backoff = backoff
@@ -141,13 +141,13 @@ class Training:
         await self._pause_if_due()
         await self.has_rules.wait()
         await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
-        while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
+        while not self._stopping.is_set() and self._view.steps_this_run != self._settings.steps:
             try:
                 trainer = await self._apply_rules()
             except NodeError:
                 # Settings may contradict the rules of the next season.
                 if self._trainer is not None:
-                    await self._saver.save_the_rest(self._trainer)
+                    await self._saver.save_if_changed(self._trainer)
                 raise
             if await self._pause_if_due():
                 continue  # the rules may have changed
@@ -158,33 +158,33 @@ class Training:
             report = await self._step(trainer)
             if report is not None:
                 self._view.memory_use = measure_memory(self._equipment.policy.device)
-                self._view.note_step(report, trainer.totals)
+                self._view.show_step(report, trainer.totals)
                 if report.notice is not None:
-                    self._view.note_notice(report.notice)
+                    self._view.show_notice(report.notice)
                     log.warning(report.notice)
                 self._metrics.log(
                     {**figures_of(report), "season": trainer.season.name}, step=report.step
                 )
                 self._after_step(report, trainer)
-                self._saver.note_step(report)
+                self._saver.count_step(report)
                 _log_held_out(report)
-                self._log_sometimes()
+                self._log_step_if_due()
             await self._saver.save_if_due(trainer)
-            await self._rest(began + self._settings.step_seconds - monotonic())
+            await self._sleep(began + self._settings.step_seconds - monotonic())
         if self._trainer is not None:
-            await self._saver.save_the_rest(self._trainer)
+            await self._saver.save_if_changed(self._trainer)
 
     async def _pause_if_due(self) -> bool:
         """Pause while there is a reason to; return whether there was one."""
-        return await self._pauses.take(
-            stopping=self._stopping, leave=self._leave, come_back=self._away.come_back
+        return await self._pauses.pause_while_due(
+            stopping=self._stopping, before=self._before_pause, after=self._hooks.after_pause
         )
 
-    async def _leave(self) -> None:
+    async def _before_pause(self) -> None:
         """Save, finish open work, and free cached memory."""
         if self._trainer is not None:
-            await self._saver.save_the_rest(self._trainer)
-        await self._away.leave()
+            await self._saver.save_if_changed(self._trainer)
+        await self._hooks.before_pause()
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _apply_rules(self) -> Trainer:
@@ -195,20 +195,20 @@ class Training:
             begins = self._trainer is None
             self._trainer = await self._worker.run(partial(self._make_trainer, rules))
             if begins:
-                self._recall_rewards(rules.season)
+                self._show_earlier_rewards(rules.season)
             self._evaluator = Evaluator(
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
             if self._applied is not None and self._applied.season != rules.season:
-                self._view.forget_training()
+                self._view.clear_training()
             self._applied = rules
-            log.info("season %s, arm %s", rules.season.name, rules.arm)
+            log.info("training in season %s, arm %s", rules.season.name, rules.arm)
         return self._trainer
 
-    def _recall_rewards(self, season: SeasonInfo) -> None:
+    def _show_earlier_rewards(self, season: SeasonInfo) -> None:
         """Show the rewards of earlier steps of the run that this one resumes."""
         path = self._settings.state.metrics
-        self._view.recall_rewards(read_rewards(path, season=season.name, most=CURVE_STEPS))
+        self._view.show_earlier_rewards(read_rewards(path, season=season.name, limit=CURVE_STEPS))
 
     def _make_trainer(self, rules: TrainingRules) -> Trainer:
         if rules.season.generator != GENERATOR:
@@ -238,7 +238,8 @@ class Training:
         """Make one step and return its report.
 
         Returns None when the verifier failed, because other tasks may work, and when the node was
-        stopped while an exam ran. Held-out questions that are due are asked before or after it.
+        stopped while it answered the judge. Held-out questions that are due are asked before or
+        after it.
         """
         assert self._evaluator is not None
         try:
@@ -258,26 +259,26 @@ class Training:
 
         Raises NodeError, after saving, when too many steps in a row have failed.
         """
-        self._view.note_refusal(refusal)
-        log.warning("no step: %s", refusal)
+        self._view.show_refusal(refusal)
+        log.warning("the step failed: %s", refusal)
         self._failures += 1
-        if self._failures == MOST_FAILURES:
-            await self._saver.save_the_rest(trainer)
+        if self._failures == MAX_FAILURES:
+            await self._saver.save_if_changed(trainer)
             raise NodeError(
-                f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
+                f"{MAX_FAILURES} steps in a row failed: {refusal.message}",
                 fix="Run `swarm-node doctor`; it tests the verifier.",
             ) from refusal
-        await self._rest(self._backoff(self._failures - 1))
+        await self._sleep(self._backoff(self._failures - 1))
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait for `seconds`, or until stopped. An exam may use the model in the meantime."""
+    async def _sleep(self, seconds: float) -> None:
+        """Wait for `seconds`, or until stopped. A judge round may use the model meanwhile."""
         if seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._stopping.wait()
 
-    def _log_sometimes(self) -> None:
-        if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:
+    def _log_step_if_due(self) -> None:
+        if self._view.steps_this_run == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:
             self._logged_clock = monotonic()
             log.info(describe_step(self._view))
 
@@ -289,10 +290,10 @@ class NoTraining:
     for a run in another arm.
     """
 
-    def __init__(self, *, checkpoints: Path, pauses: Pauses, away: Away) -> None:
+    def __init__(self, *, checkpoints: Path, pauses: Pauses, hooks: PauseHooks) -> None:
         self._checkpoints = checkpoints
         self._pauses = pauses
-        self._away = away
+        self._hooks = hooks
         self._stopped = asyncio.Event()
 
     def set_rules(self, rules: TrainingRules) -> None:
@@ -308,11 +309,13 @@ class NoTraining:
         if any(self._checkpoints.glob("step-*")):
             log.info("the checkpoints in %s are not used", self._checkpoints)
         while not self._stopped.is_set():
-            await self._pauses.take(
-                stopping=self._stopped, leave=self._away.leave, come_back=self._away.come_back
+            await self._pauses.pause_while_due(
+                stopping=self._stopped,
+                before=self._hooks.before_pause,
+                after=self._hooks.after_pause,
             )
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout(POLL_S):
                     await self._stopped.wait()
 
 

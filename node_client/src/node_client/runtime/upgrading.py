@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
-from node_client.runtime.beginning import read_clock
+from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
 from node_client.storage.upgrades import UpgradeRequest, read_upgrade, should_request, write_upgrade
 from swarm_protocol.errors import ErrorCode
 
 # Refusals that a newer client may resolve.
-OUTDATED = frozenset({ErrorCode.CLIENT_TOO_OLD, ErrorCode.PROTOCOL_VERSION})
+UPGRADE_CODES = frozenset({ErrorCode.CLIENT_TOO_OLD, ErrorCode.PROTOCOL_VERSION})
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ class UpgradeRequests:
         self._clock = clock
         self.requested = asyncio.Event()
 
-    def note(self, oldest: str | None) -> None:
+    def request_if_required(self, oldest: str | None) -> None:
         """Request an upgrade if this client will be refused; `oldest` is the first accepted one."""
         if oldest is not None and self._request(oldest):
             self.requested.set()
 
-    def instead_of(self, refusal: CoordinatorRefusedError) -> NodeError:
+    def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node: an upgrade if it may help, or else the refusal."""
-        if refusal.code in OUTDATED and self._request(""):
+        if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)
         return refusal
 

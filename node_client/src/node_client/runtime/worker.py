@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 class ModelWorker:
-    """Runs training steps and exams one after another, outside the event loop.
+    """Runs training steps and answers to the judge one after another, outside the event loop.
 
-    Hold the lock `turn` for several calls in a row. It is granted in the order of requests, so an
-    exam waits for one step at most.
+    Hold the lock `turn` for several calls in a row. It is granted in the order of requests, so a
+    judge round waits for one step at most.
     """
 
     def __init__(self) -> None:

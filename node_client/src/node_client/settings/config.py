@@ -21,7 +21,7 @@ from node_client.settings.sources import (
     read_environment,
     read_file,
     read_flags,
-    read_memory,
+    read_record_settings,
 )
 from node_client.settings.train_config import TrainConfig
 from node_client.site import Site
@@ -49,7 +49,7 @@ class SettingChoices:
     state: StateDir
     given: Layer
 
-    def look_up(self, setting: Setting) -> GivenValue:
+    def get(self, setting: Setting) -> GivenValue:
         """Return the value of a setting and its source."""
         return self.given.get(setting.name) or GivenValue(
             setting.default, Source.DEFAULT, "default"
@@ -57,13 +57,13 @@ class SettingChoices:
 
     def value(self, name: str) -> Any:
         """Return the value of a setting."""
-        return self.look_up(all_settings()[name]).value
+        return self.get(all_settings()[name]).value
 
     def values(self, model: type) -> dict[str, Any]:
         """Return the values of all settings of a typed model."""
         return {setting.name: self.value(setting.name) for setting in settings_of(model)}
 
-    def settle(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
+    def resolve(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
         """Return the settings of a run. Raises SettingsError for contradictions."""
         check_steps(self.value("steps"), arm=arm)
         check_start(start, arm=arm)
@@ -101,7 +101,7 @@ def choose(
     state = _state_of(site, _value(_merge(layers), "state_dir"))
     if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
         layers.append(_read_file_of_state(file))
-    layers.append(read_memory(state.recall(site)))
+    layers.append(read_record_settings(state.load_for(site)))
     return SettingChoices(site=site, state=state, given=_merge(layers))
 
 

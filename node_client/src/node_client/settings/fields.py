@@ -148,8 +148,8 @@ def _describe(core: Any) -> str:
         return f"one of {', '.join(get_args(core))}"
     if get_origin(core) is tuple:
         return f"a list ({_describe(get_args(core)[0])} each)"
-    known = {int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
-    return known.get(core, "text")
+    names = {int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    return names.get(core, "text")
 
 
 def _describe_limits(limits: tuple[Meta, ...]) -> str:

@@ -39,8 +39,8 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
 def _signature(command: Callable[..., None], chosen: Sequence[Setting]) -> inspect.Signature:
     own = inspect.signature(command, eval_str=True)
     kept = [each for each in own.parameters.values() if each.name != "flags"]
-    made = [parameter for setting in chosen for parameter in _parameters(setting)]
-    return own.replace(parameters=[*kept, *made])
+    added = [parameter for setting in chosen for parameter in _parameters(setting)]
+    return own.replace(parameters=[*kept, *added])
 
 
 def _parameters(setting: Setting) -> Iterator[inspect.Parameter]:
@@ -77,9 +77,9 @@ def _help(setting: Setting) -> str:
     default = setting.default
     if default is None or default is False or default in ("", ()):
         return text
-    shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    default_text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
     before = "as last time, else " if setting.name in REMEMBERED else ""
-    return f"{text} (default {before}{shown})"
+    return f"{text} (default {before}{default_text})"
 
 
 def _negated(setting: Setting) -> str:

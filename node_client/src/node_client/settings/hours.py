@@ -17,22 +17,22 @@ FARTHEST = 2 * 25 * 60
 
 
 @dataclass(frozen=True)
-class DailyWindow:
+class DailyPeriod:
     """From minute `start` of the day until before minute `end`, over midnight if it is earlier."""
 
     start: int
     end: int
 
-    def holds(self, minute: int) -> bool:
+    def contains(self, minute: int) -> bool:
         """Return whether a minute of the day is in the window."""
         if self.start < self.end:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
 
 
-def parse_hours(text: str) -> tuple[DailyWindow, ...]:
+def parse_hours(text: str) -> tuple[DailyPeriod, ...]:
     """Return the windows of a setting. Raises SettingsError for an empty one."""
-    windows = []
+    periods = []
     for part in text.split(","):
         start, end = (_minute_of(word.strip()) for word in part.split("-"))
         if start == end or (start, end) == (DAY, 0):
@@ -40,23 +40,23 @@ def parse_hours(text: str) -> tuple[DailyWindow, ...]:
                 f"hours: {part.strip()} is empty.",
                 fix="Leave out hours to train at any time, or give a span such as 22-7.",
             )
-        windows.append(DailyWindow(start, end))
-    return tuple(windows)
+        periods.append(DailyPeriod(start, end))
+    return tuple(periods)
 
 
-def is_open(
-    windows: Sequence[DailyWindow], moment: datetime, *, zone: tzinfo | None = None
+def is_within(
+    periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> bool:
     """Return whether a moment is in one of the windows, by the wall clock of a time zone.
 
     `moment` is aware; `zone` is None for the machine's own.
     """
     local = moment.astimezone(zone)
-    return any(window.holds(60 * local.hour + local.minute) for window in windows)
+    return any(period.contains(60 * local.hour + local.minute) for period in periods)
 
 
-def next_opening(
-    windows: Sequence[DailyWindow], moment: datetime, *, zone: tzinfo | None = None
+def next_start(
+    periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
     """Return the first full minute from a moment on that is in a window.
 
@@ -64,7 +64,7 @@ def next_opening(
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))
-    return next(minute for minute in minutes if is_open(windows, minute, zone=zone))
+    return next(minute for minute in minutes if is_within(periods, minute, zone=zone))
 
 
 def _minute_of(word: str) -> int:

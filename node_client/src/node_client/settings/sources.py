@@ -66,10 +66,10 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each SWARM_ variable that is no setting, with the closest one."""
-    known = {setting.variable for setting in all_settings().values()}
+    variable_names = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in known:
-            yield f"{name} in the environment is no setting.{_did_you_mean(name, known)}"
+        if name.startswith(PREFIX) and name not in variable_names:
+            yield f"{name} in the environment is no setting.{_did_you_mean(name, variable_names)}"
 
 
 def read_file(path: Path) -> Layer:
@@ -99,7 +99,7 @@ def read_file(path: Path) -> Layer:
     return layer
 
 
-def read_memory(remembered: NodeRecord) -> Layer:
+def read_record_settings(remembered: NodeRecord) -> Layer:
     """Return the values of the last run with this coordinator."""
     values = {name: getattr(remembered, name) for name in REMEMBERED}
     return {
@@ -168,6 +168,6 @@ def _make_path(kind: type, value: object) -> Path:
     raise msgspec.ValidationError
 
 
-def _did_you_mean(name: str, known: Mapping[str, object] | set[str]) -> str:
-    nearest = get_close_matches(name, known, n=1)
+def _did_you_mean(name: str, names: Mapping[str, object] | set[str]) -> str:
+    nearest = get_close_matches(name, names, n=1)
     return f" Did you mean {nearest[0]}?" if nearest else ""

@@ -19,9 +19,9 @@ from swarm_protocol.messages import AnswerText, FinishReason, Signature
 
 VERSION = 1
 # Far more than the questions of a round. Over this number the oldest answers are dropped.
-MOST_PENDING = 4096
+MAX_PENDING = 4096
 # Number of rounds with known answered questions: the open one, and one that overlaps.
-ROUNDS_KNOWN = 2
+MAX_ROUNDS = 2
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class AnswerSpool:
     """The file of one node's pending answers.
 
     Lines of another node, such as an earlier one in the same folder, are dropped; damaged lines
-    are skipped with a warning. With a full disk the exam goes on, but answers are only in memory.
+    are skipped with a warning. With a full disk the node goes on answering, but from memory.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:
@@ -106,8 +106,8 @@ class AnswerSpool:
             log.warning("%s still has answers that were submitted: %s", self._path, problem)
 
     def _trim(self) -> None:
-        latest = sorted({number for number, _ in self._lines})[-ROUNDS_KNOWN:]
-        pending = [key for key, line in self._lines.items() if not line.settled][-MOST_PENDING:]
+        latest = sorted({number for number, _ in self._lines})[-MAX_ROUNDS:]
+        pending = [key for key, line in self._lines.items() if not line.settled][-MAX_PENDING:]
         settled = [
             key for key, line in self._lines.items() if line.settled and line.round in latest
         ]

@@ -36,7 +36,7 @@ from node_client.storage.tree import read_tree, write_tree
 log = logging.getLogger(__name__)
 
 # Default number of checkpoints: a damaged one has another before it.
-KEPT = 2
+MAX_CHECKPOINTS = 2
 # Suffix of a checkpoint that is being replaced by another one of the same step.
 _BEFORE = ".before"
 _RUN = "run.json"
@@ -95,7 +95,7 @@ def save(
     *,
     run: Mapping[str, Any] | None = None,
     merit: Merit | None = None,
-    limit: int = KEPT,
+    limit: int = MAX_CHECKPOINTS,
 ) -> Path:
     """Write the trainer's state as the newest checkpoint in the folder and return its path.
 

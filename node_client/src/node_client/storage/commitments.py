@@ -18,16 +18,16 @@ from node_client.storage.lines import append_lines, read_lines
 from node_client.storage.state import write_private
 from swarm_protocol.messages import ChainHead, Restored, RoundInfo
 
-KEPT = 10_000
+MAX_COMMITMENTS = 10_000
 # No hash in use is longer.
-MOST_CHARS = 128
+MAX_CHARS = 128
 # A commitment received with the secret, or after it, proves nothing.
 _OVER = frozenset({"closed", "void"})
 
 log = logging.getLogger(__name__)
 
 
-class NotedCommitment(msgspec.Struct, frozen=True):
+class RecordedCommitment(msgspec.Struct, frozen=True):
     """A line of the file. `seen_at` is ISO 8601 in UTC, by this machine's clock.
 
     `restored` is the latest link of the chain about a restored backup, when the line was written.
@@ -41,7 +41,7 @@ class NotedCommitment(msgspec.Struct, frozen=True):
 
 
 class CommitmentLog:
-    """The file of commitments: the first one of each round, for the latest KEPT rounds.
+    """The file of commitments: the first one of each round, for the latest MAX_COMMITMENTS rounds.
 
     A second one of a round counts only after a restored backup.
     """
@@ -56,47 +56,47 @@ class CommitmentLog:
         self._path = path
         self._site = site
         self._clock = clock
-        self._noted: dict[tuple[str, int], NotedCommitment] = {}
+        self._recorded: dict[tuple[str, int], RecordedCommitment] = {}
         for line in read_commitments(path):
-            self._noted[line.site, line.round] = line
+            self._recorded[line.site, line.round] = line
         self._warned: set[tuple[int, str]] = set()
         self._restored: Restored | None = None
 
-    def follow(self, chain: ChainHead | None) -> None:
+    def update_restored(self, chain: ChainHead | None) -> None:
         """Handle a restored backup in the chain: later rounds are created again."""
         if chain is not None:
             self._restored = chain.restored
 
-    def note(self, announced: RoundInfo | None) -> None:
+    def record(self, announced: RoundInfo | None) -> None:
         """Record a round's first commitment. With a full disk only a warning is logged."""
         if announced is None or announced.phase in _OVER:
             return
-        if not 0 < len(announced.commitment) <= MOST_CHARS:
+        if not 0 < len(announced.commitment) <= MAX_CHARS:
             return
-        known = self._noted.get((self._site.base, announced.number))
-        if known is None or self._was_undone(known):
+        recorded = self._recorded.get((self._site.base, announced.number))
+        if recorded is None or self._was_lost(recorded):
             self._append(announced)
-        elif known.commitment != announced.commitment:
-            self._warn_of_change(announced, known)
+        elif recorded.commitment != announced.commitment:
+            self._warn_of_change(announced, recorded)
 
-    def _was_undone(self, known: NotedCommitment) -> bool:
+    def _was_lost(self, recorded: RecordedCommitment) -> bool:
         """Return whether a restored backup lost the round after its commitment was recorded."""
         backup = self._restored
         if backup is None:
             return False
-        return known.restored < backup.sequence and known.round > backup.round
+        return recorded.restored < backup.sequence and recorded.round > backup.round
 
     def _append(self, announced: RoundInfo) -> None:
-        line = NotedCommitment(
+        line = RecordedCommitment(
             site=self._site.base,
             round=announced.number,
             commitment=announced.commitment,
             seen_at=self._clock().isoformat(timespec="seconds"),
             restored=self._restored.sequence if self._restored is not None else 0,
         )
-        self._noted[line.site, line.round] = line
+        self._recorded[line.site, line.round] = line
         try:
-            if len(self._noted) > KEPT:
+            if len(self._recorded) > MAX_COMMITMENTS:
                 self._forget_oldest()
             else:
                 append_lines(self._path, [_encode(line)])
@@ -104,24 +104,26 @@ class CommitmentLog:
             log.warning("the commitment to round %d was not recorded: %s", line.round, problem)
 
     def _forget_oldest(self) -> None:
-        for oldest in list(islice(self._noted, len(self._noted) - KEPT)):
-            del self._noted[oldest]
-        write_private(self._path, b"".join(_encode(line) + b"\n" for line in self._noted.values()))
+        for oldest in list(islice(self._recorded, len(self._recorded) - MAX_COMMITMENTS)):
+            del self._recorded[oldest]
+        write_private(
+            self._path, b"".join(_encode(line) + b"\n" for line in self._recorded.values())
+        )
 
-    def _warn_of_change(self, announced: RoundInfo, known: NotedCommitment) -> None:
+    def _warn_of_change(self, announced: RoundInfo, recorded: RecordedCommitment) -> None:
         """Warn once that the coordinator changed its commitment."""
         if (announced.number, announced.commitment) not in self._warned:
             self._warned.add((announced.number, announced.commitment))
             log.warning(
                 "the coordinator changed its commitment to round %d: %s on %s, now %s",
                 announced.number,
-                known.commitment,
-                known.seen_at,
+                recorded.commitment,
+                recorded.seen_at,
                 announced.commitment,
             )
 
 
-def find_commitment(path: Path, *, site: Site, number: int) -> NotedCommitment | None:
+def find_commitment(path: Path, *, site: Site, number: int) -> RecordedCommitment | None:
     """Return the commitment recorded for a round. Raises SettingsError."""
     found = [
         line for line in read_commitments(path) if (line.site, line.round) == (site.base, number)
@@ -130,13 +132,13 @@ def find_commitment(path: Path, *, site: Site, number: int) -> NotedCommitment |
     return found[-1] if found else None
 
 
-def read_commitments(path: Path) -> list[NotedCommitment]:
+def read_commitments(path: Path) -> list[RecordedCommitment]:
     """Return recorded commitments, oldest first, without incomplete lines after a crash.
 
     Raises SettingsError when the file exists and cannot be read.
     """
-    return read_lines(path, NotedCommitment)
+    return read_lines(path, RecordedCommitment)
 
 
-def _encode(line: NotedCommitment) -> bytes:
+def _encode(line: RecordedCommitment) -> bytes:
     return msgspec.json.encode(line)

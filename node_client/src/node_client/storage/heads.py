@@ -18,12 +18,12 @@ from swarm_protocol.messages import ChainHead
 from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed
 
-KEPT = 10_000
+MAX_HEADS = 10_000
 
 log = logging.getLogger(__name__)
 
 
-class NotedHead(msgspec.Struct, frozen=True):
+class RecordedHead(msgspec.Struct, frozen=True):
     """A line of the file. The site's signature by `key` makes it evidence for others too.
 
     `seen_at` is ISO 8601 in UTC, by this machine's clock.
@@ -38,7 +38,7 @@ class NotedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of the latest KEPT heads: one for each position, or two that differ."""
+    """The file of the latest MAX_HEADS heads: one for each position, or two that differ."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class HeadLog:
         self._path = path
         self._site = site
         self._clock = clock
-        self._noted = {(line.site, line.sequence): line for line in read_heads(path)}
+        self._recorded = {(line.site, line.sequence): line for line in read_heads(path)}
         self._changed: set[int] = set()
 
-    def note(self, head: ChainHead | None) -> None:
+    def record(self, head: ChainHead | None) -> None:
         """Record a head that is new and signed. With a full disk only a warning is logged."""
         if head is None or self._is_known(head):
             return
@@ -61,7 +61,7 @@ class HeadLog:
         if not is_signed(stated, key=head.key, signature=head.signature):
             log.warning("the coordinator's chain head has no valid signature; it is not recorded")
             return
-        line = NotedHead(
+        line = RecordedHead(
             site=self._site.base,
             sequence=head.sequence,
             head=head.head,
@@ -76,34 +76,34 @@ class HeadLog:
 
     def _is_known(self, head: ChainHead) -> bool:
         """Return whether the head is recorded. A different one is recorded once, as evidence."""
-        known = self._noted.get((self._site.base, head.sequence))
-        if known is None or known.head == head.head:
-            return known is not None
+        recorded = self._recorded.get((self._site.base, head.sequence))
+        if recorded is None or recorded.head == head.head:
+            return recorded is not None
         if head.sequence in self._changed:
             return True
         self._changed.add(head.sequence)
         if head.restored is None:
             log.warning(
                 "the coordinator changed link %d of its chain: %s on %s, now %s",
-                *(head.sequence, known.head, known.seen_at, head.head),
+                *(head.sequence, recorded.head, recorded.seen_at, head.head),
             )
         return False
 
-    def _append(self, line: NotedHead) -> None:
-        self._noted[line.site, line.sequence] = line
+    def _append(self, line: RecordedHead) -> None:
+        self._recorded[line.site, line.sequence] = line
         append_lines(self._path, [msgspec.json.encode(line)])
-        if len(self._noted) > KEPT:
-            latest = list(self._noted.items())[-KEPT // 2 :]
-            self._noted = dict(latest)
-            lines = b"".join(msgspec.json.encode(line) + b"\n" for line in self._noted.values())
+        if len(self._recorded) > MAX_HEADS:
+            latest = list(self._recorded.items())[-MAX_HEADS // 2 :]
+            self._recorded = dict(latest)
+            lines = b"".join(msgspec.json.encode(line) + b"\n" for line in self._recorded.values())
             write_private(self._path, lines)
 
 
-def read_heads(path: Path) -> list[NotedHead]:
+def read_heads(path: Path) -> list[RecordedHead]:
     """Return recorded heads, oldest first. Raises SettingsError when they cannot be read."""
-    return read_lines(path, NotedHead)
+    return read_lines(path, RecordedHead)
 
 
-def find_heads(path: Path, *, site: Site) -> list[NotedHead]:
+def find_heads(path: Path, *, site: Site) -> list[RecordedHead]:
     """Return recorded heads of a site. Raises SettingsError when they cannot be read."""
     return [line for line in read_heads(path) if line.site == site.base]

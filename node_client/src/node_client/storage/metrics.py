@@ -11,7 +11,7 @@ import msgspec
 from node_client.storage.lines import append_lines
 
 # About 90,000 steps; with the previous file twice as many are kept.
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 # Bytes to read from the end of a file for its latest steps; 200 steps take a third of them.
 _TAIL_BYTES = 1 << 20
 
@@ -57,14 +57,14 @@ class MetricsFile:
                 if path.exists():
                     _cut_after(path, step=step)
         except OSError as problem:
-            log.warning("%s may have steps twice: %s", self._path, problem)
+            log.warning("%s may contain steps twice: %s", self._path, problem)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Append one step's line; `time` is when it was written, ISO 8601 in UTC."""
         time = self._clock().isoformat(timespec="milliseconds")
         line = msgspec.json.encode({"step": step, "time": time, **figures})
         try:
-            if self._path.exists() and self._path.stat().st_size >= MOST_BYTES:
+            if self._path.exists() and self._path.stat().st_size >= MAX_BYTES:
                 os.replace(self._path, self._full)
             append_lines(self._path, [line])
         except OSError as problem:
@@ -86,8 +86,8 @@ def set_aside(path: Path, *, until: str) -> None:
             os.replace(file, name)
 
 
-def read_rewards(path: Path, *, season: str, most: int) -> list[float]:
-    """Return the training rewards of the latest steps in a season, at most `most`, in order.
+def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
+    """Return the training rewards of the latest steps in a season, at most `limit`, in order.
 
     Reads only the ends of the two files. Lines that cannot be read are skipped.
     """
@@ -95,12 +95,12 @@ def read_rewards(path: Path, *, season: str, most: int) -> list[float]:
     for file in (path, _full_of(path)):
         for line in reversed(_read_tail(file)):
             try:
-                made = msgspec.json.decode(line, type=_RewardLine)
+                record = msgspec.json.decode(line, type=_RewardLine)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
-            if made.season != season or len(rewards) == most:
+            if record.season != season or len(rewards) == limit:
                 return rewards[::-1]
-            rewards.append(made.reward)
+            rewards.append(record.reward)
     return rewards[::-1]
 
 

@@ -43,7 +43,7 @@ class JudgeScore:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class ModelOrigin:
     """The origin of a model. `site` and `node` are empty for training without a coordinator."""
 
     base_model: str
@@ -57,16 +57,16 @@ class Provenance:
     judged: JudgeScore | None = None
 
 
-def write_card(origin: Provenance, *, title: str) -> str:
+def write_card(origin: ModelOrigin, *, title: str) -> str:
     """Return a README.md for a model folder, with the metadata block of the Hugging Face Hub.
 
     Names of nodes and seasons come from others: Markdown in them is escaped.
     """
     rows = [("base model", _escape(origin.base_model)), ("training steps", f"{origin.step:,}")]
     rows += _rows_of_swarm(origin) if origin.site else [("trained", "alone, without a swarm")]
-    known = _HUB_NAME.fullmatch(origin.base_model)
+    is_hub_name = _HUB_NAME.fullmatch(origin.base_model)
     data = ModelCardData(
-        base_model=origin.base_model if known else None,
+        base_model=origin.base_model if is_hub_name else None,
         library_name="transformers",
         pipeline_tag="text-generation",
         tags=TAGS,
@@ -84,7 +84,7 @@ def write_card(origin: Provenance, *, title: str) -> str:
     return f"{card}\n"
 
 
-def _method(origin: Provenance) -> str:
+def _method(origin: ModelOrigin) -> str:
     if origin.arm != "swarm" or not origin.site:
         return "It was trained on its own rollouts only."
     return (
@@ -93,7 +93,7 @@ def _method(origin: Provenance) -> str:
     )
 
 
-def _rows_of_swarm(origin: Provenance) -> list[tuple[str, str]]:
+def _rows_of_swarm(origin: ModelOrigin) -> list[tuple[str, str]]:
     rows = [
         ("swarm", f"<{origin.site}>"),
         ("node", f"[{_escape(origin.node)}](<{origin.page}>)" if origin.page else "unknown"),

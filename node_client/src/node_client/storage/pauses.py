@@ -14,7 +14,7 @@ from node_client.errors import SettingsError
 from node_client.storage.state import StateDir, write_record
 
 Reason = Literal["asked", "hours", "battery"]
-WHY: dict[Reason, str] = {
+REASON_TEXTS: dict[Reason, str] = {
     "asked": "its owner paused it",
     "hours": "it is outside its hours",
     "battery": "the machine runs on its battery",
@@ -31,7 +31,7 @@ class Pause:
     @property
     def why(self) -> str:
         """The reason in words."""
-        return WHY[self.reason]
+        return REASON_TEXTS[self.reason]
 
 
 class PauseRequest(msgspec.Struct, frozen=True):

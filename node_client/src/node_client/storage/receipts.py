@@ -12,12 +12,12 @@ from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.keys import is_signed
 
 # A round gives one or a few receipts. About ten megabytes.
-KEPT = 4_000
+MAX_RECEIPTS = 4_000
 
 log = logging.getLogger(__name__)
 
 
-class KeptReceipt(msgspec.Struct, frozen=True):
+class StoredReceipt(msgspec.Struct, frozen=True):
     """A line of the file: the site's signature, by `key`, over `answers` in this order."""
 
     site: str
@@ -45,25 +45,25 @@ class ReceiptLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._count = len(read_lines(path, KeptReceipt))
+        self._count = len(read_lines(path, StoredReceipt))
 
-    def keep(self, receipt: KeptReceipt) -> None:
+    def append(self, receipt: StoredReceipt) -> None:
         """Append a receipt. With a full disk only a warning is logged."""
         try:
             append_lines(self._path, [msgspec.json.encode(receipt)])
             self._count += 1
-            if self._count > KEPT:
+            if self._count > MAX_RECEIPTS:
                 self._forget_oldest()
         except OSError as problem:
             log.warning("a receipt of round %d was not kept: %s", receipt.round, problem)
 
     def _forget_oldest(self) -> None:
-        latest = read_lines(self._path, KeptReceipt)[-KEPT // 2 :]
+        latest = read_lines(self._path, StoredReceipt)[-MAX_RECEIPTS // 2 :]
         write_private(self._path, b"".join(msgspec.json.encode(each) + b"\n" for each in latest))
         self._count = len(latest)
 
 
-def find_receipts(path: Path, *, site: Site, number: int) -> list[KeptReceipt]:
+def find_receipts(path: Path, *, site: Site, number: int) -> list[StoredReceipt]:
     """Return the receipts of a round. Raises SettingsError when they cannot be read."""
-    kept = read_lines(path, KeptReceipt)
+    kept = read_lines(path, StoredReceipt)
     return [each for each in kept if (each.site, each.round) == (site.base, number)]

@@ -59,7 +59,7 @@ def read_run(state: StateDir) -> RunState | None:
     record = read_record(state.path / FILE, RunRecord)
     if record is None:
         return None
-    if not state.is_held():
+    if not state.is_locked():
         # Read again: the run may have ended normally between the two reads.
         record = read_record(state.path / FILE, RunRecord) or record
         if record.phase != "stopped":

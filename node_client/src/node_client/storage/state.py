@@ -154,7 +154,7 @@ class StateDir:
         finally:
             lock.release()
 
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Return whether a process has locked the folder. Raises SettingsError if unknown."""
         from filelock import FileLock, Timeout
 
@@ -175,7 +175,7 @@ class StateDir:
         """Return the node's record, or an empty one. Raises SettingsError when unreadable."""
         return read_record(self.path / NODE, NodeRecord) or NodeRecord()
 
-    def recall(self, site: Site | None) -> NodeRecord:
+    def load_for(self, site: Site | None) -> NodeRecord:
         """Return the record if it is of this site: a token is never sent to another one."""
         remembered = self.load()
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()

@@ -25,7 +25,7 @@ def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)
-    save_file(_unshared(tensors), folder / f"{name}.safetensors")
+    save_file(_copy_shared(tensors), folder / f"{name}.safetensors")
     (folder / f"{name}.json").write_text(json.dumps(skeleton), encoding="utf-8")
 
 
@@ -77,13 +77,13 @@ def _join(value: Any, *, tensors: Mapping[str, Tensor]) -> Any:
     return value
 
 
-def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copy_shared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors that share no memory, as safetensors requires."""
     seen: set[int] = set()
     own: dict[str, Tensor] = {}
     for path, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()
-        whole = tensor.is_contiguous() and storage not in seen
-        own[path] = tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
+        is_unshared = tensor.is_contiguous() and storage not in seen
+        own[path] = tensor if is_unshared else tensor.clone(memory_format=torch.contiguous_format)
         seen.add(storage)
     return own

@@ -12,7 +12,7 @@ import msgspec
 from node_client.storage.state import StateDir, read_record, write_record
 
 # Pause after an update that failed or found nothing newer.
-TRY_AGAIN_AFTER = timedelta(days=1)
+RETRY_AFTER = timedelta(days=1)
 
 
 class UpgradeRequest(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime)
     """Return whether to request a version: not one that failed less than a day ago."""
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True
-    return now - latest.tried_at >= TRY_AGAIN_AFTER
+    return now - latest.tried_at >= RETRY_AFTER
 
 
 def _file(state: StateDir) -> Path:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from swarm_protocol.returning import LONGEST_PAUSE_S
+from swarm_protocol.returning import MAX_PAUSE_S
 
 FIRST_S = 1.0
 
@@ -11,7 +11,7 @@ FIRST_S = 1.0
 STABLE_S = 10.0
 
 
-def doubling_backoff(attempt: int, longest_s: float = LONGEST_PAUSE_S) -> float:
+def doubling_backoff(attempt: int, longest_s: float = MAX_PAUSE_S) -> float:
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
     It doubles from a second up to `longest_s`.
@@ -22,13 +22,13 @@ def doubling_backoff(attempt: int, longest_s: float = LONGEST_PAUSE_S) -> float:
 
 def jittered_backoff(
     attempt: int,
-    longest_s: float = LONGEST_PAUSE_S,
+    longest_s: float = MAX_PAUSE_S,
     *,
-    chance: Callable[[], float] = random.random,
+    uniform: Callable[[], float] = random.random,
 ) -> float:
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
     Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
-    coordinator together do not reconnect together. `chance` draws from [0, 1).
+    coordinator together do not reconnect together. `uniform` draws from [0, 1).
     """
-    return chance() * doubling_backoff(attempt, longest_s)
+    return uniform() * doubling_backoff(attempt, longest_s)

@@ -47,13 +47,13 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
-def split_into_frames(items: Sequence[Item], *, most: int) -> Iterator[list[Item]]:
-    """Split items, in order, so that each list fits into one frame and has at most `most`."""
+def split_into_frames(items: Sequence[Item], *, max_items: int) -> Iterator[list[Item]]:
+    """Split items, in order, so that each list fits into one frame and has at most `max_items`."""
     batch: list[Item] = []
     total = 0
     for item in items:
         size = len(msgspec.json.encode(item)) + 1
-        if batch and (len(batch) == most or total + size > MAX_ITEMS_BYTES):
+        if batch and (len(batch) == max_items or total + size > MAX_ITEMS_BYTES):
             yield batch
             batch, total = [], 0
         batch.append(item)
@@ -77,27 +77,27 @@ class SwarmClient:
         """Return as soon as there is a connection."""
         await self._connection.connected.wait()
 
-    async def publish(
+    async def publish_rollouts(
         self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
     ) -> int:
         """Share rollouts and return how many the pool accepted, repeated ones included.
 
         `informative` has the ids of those that are; it is sent if the coordinator knows the field.
         """
-        if not self._connection.knows_logprobs:
+        if not self._connection.supports_logprobs:
             rollouts = [without_logprobs(rollout) for rollout in rollouts]
         accepted = 0
-        for batch in split_into_frames(rollouts, most=MAX_ROLLOUTS):
+        for batch in split_into_frames(rollouts, max_items=MAX_ROLLOUTS):
             declared = [rollout.id for rollout in batch if rollout.id in informative]
             message = PublishRollouts(
                 id=new_id(),
                 rollouts=batch,
-                informative=declared if self._connection.knows_declarations else [],
+                informative=declared if self._connection.supports_declarations else [],
             )
             accepted += (await self._connection.request(message, RolloutsPublished)).accepted
         return accepted
 
-    async def sample(
+    async def request_rollouts(
         self, count: int, *, prefer: Preference = "any", with_logprobs: bool = False
     ) -> list[ExternalRollout]:
         """Return up to `count` rollouts of other nodes.
@@ -107,50 +107,50 @@ class SwarmClient:
         message = RequestRollouts(
             id=new_id(),
             count=min(count, MAX_REQUESTED),
-            logprobs=with_logprobs and self._connection.knows_logprobs,
-            prefer=prefer if self._connection.knows_declarations else "any",
+            logprobs=with_logprobs and self._connection.supports_logprobs,
+            prefer=prefer if self._connection.supports_declarations else "any",
         )
         return (await self._connection.request(message, RolloutsSampled)).rollouts
 
-    async def round(self) -> RoundInfo | None:
+    async def request_round(self) -> RoundInfo | None:
         """Return the current judge round."""
         return (await self._connection.request(RequestRound(id=new_id()), RoundState)).round
 
-    async def questions(self, number: int) -> QuestionsOffered:
+    async def request_questions(self, number: int) -> QuestionsOffered:
         """Take a seat in a round and return its questions."""
         message = RequestQuestions(id=new_id(), round=number)
         return await self._connection.request(message, QuestionsOffered)
 
-    async def submit(
+    async def submit_answers(
         self,
         number: int,
         answers: Sequence[AnswerText],
         *,
-        keep: Callable[[SignedReceipt], None] = lambda signed: None,
+        on_receipt: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
         """Submit answers, in as many frames as needed; the result has the status of each.
 
-        Signatures are sent if the coordinator knows them, and `keep` gets the receipts it signs.
+        Signatures are sent if the coordinator knows them; `on_receipt` gets its signed receipts.
         """
-        if not self._connection.knows_signatures:
+        if not self._connection.supports_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]
         accepted, duplicate, rejected = list[str](), list[str](), list[Rejected]()
-        for batch in split_into_frames(answers, most=MAX_ANSWERS):
+        for batch in split_into_frames(answers, max_items=MAX_ANSWERS):
             message = SubmitAnswers(id=new_id(), round=number, answers=batch)
             received = await self._connection.request(message, AnswersReceived)
             accepted += received.accepted
             duplicate += received.duplicate
             rejected += received.rejected
             if received.receipt is not None:
-                keep(received.receipt)
+                on_receipt(received.receipt)
         return AnswersReceived(None, number, accepted, duplicate, rejected)
 
-    async def report(self, report: ReportTraining) -> None:
+    async def report_training(self, report: ReportTraining) -> None:
         """Report training figures, without the fields that the coordinator does not know."""
-        if not self._connection.knows_provenance:
+        if not self._connection.supports_provenance:
             report = msgspec.structs.replace(report, used=[], reflection={})
         await self._connection.request(report, TrainingReported)
 
-    async def standing(self) -> NodeStanding:
+    async def request_standing(self) -> NodeStanding:
         """Return this node's row of the leaderboard."""
         return await self._connection.request(RequestStanding(id=new_id()), NodeStanding)

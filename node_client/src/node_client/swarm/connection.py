@@ -21,29 +21,29 @@ from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S, jittered_backoff
-from node_client.swarm.handshake import UnansweredError, explain_trouble, open_socket
+from node_client.swarm.handshake import UnansweredError, explain_failure, open_socket
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, RoundState, ServerMessage, Welcome
 from swarm_protocol.returning import (
     HURRY_S,
-    LONGEST_PAUSE_S,
-    LONGEST_WAIT_S,
+    MAX_PAUSE_S,
+    MAX_WAIT_S,
     RETURN_WITHIN_S,
     SOON_S,
 )
 
 REPLY_TIMEOUT_S = 30.0
 # Minimum waits in seconds, so that a coordinator that asks for none is not called in a loop.
-_SHORTEST_WAIT_S = 0.1
-_SHORTEST_PAUSE_S = 1.0
+_MIN_WAIT_S = 0.1
+_MIN_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=ServerMessage)
 
 
 @dataclass(frozen=True)
-class LinkState:
+class ConnectionState:
     """The state of the connection. While waiting, `retry_at` is the monotonic time of the next try.
 
     `planned` means that the coordinator asked this node to wait.
@@ -58,20 +58,20 @@ class LinkState:
 class ConnectionListener(Protocol):
     """Receives events of the connection. Called on the event loop; must not block."""
 
-    def link_changed(self, link: LinkState) -> None:
+    def on_connection_change(self, connection: ConnectionState) -> None:
         """Handle a connection that was made, was lost, or will be tried again."""
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         """Handle the welcome, with season and round, of each connection.
 
         May raise CoordinatorRefusedError when the node cannot take part.
         """
 
-    def announced(self, message: ServerMessage) -> None:
+    def on_announcement(self, message: ServerMessage) -> None:
         """Handle an announcement."""
 
 
-class ReturnUrgency:
+class ReconnectLimit:
     """Limits the pause before a reconnection, by what the coordinator said last.
 
     A short limit applies unless the coordinator said that the next round opens later than SOON_S
@@ -83,10 +83,10 @@ class ReturnUrgency:
         self._within_s = RETURN_WITHIN_S
         self._urgent_from = -math.inf
 
-    def note(self, message: ServerMessage, *, at: float) -> None:
+    def update(self, message: ServerMessage, *, at: float) -> None:
         """Update the limit by a message, received at `at`, about the current round."""
         if isinstance(message, Welcome):
-            self._within_s = min(max(message.return_within, _SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+            self._within_s = min(max(message.return_within, _MIN_PAUSE_S), MAX_PAUSE_S)
         elif not isinstance(message, RoundState):
             return
         self._urgent_from = -math.inf
@@ -94,10 +94,10 @@ class ReturnUrgency:
             opens, now = (datetime.fromisoformat(t) for t in (message.round.opens_at, message.now))
             self._urgent_from = at + (opens - now).total_seconds() - SOON_S
 
-    def longest_pause(self, *, lost_at: float, now: float) -> float:
+    def max_pause(self, *, lost_at: float, now: float) -> float:
         """Return the most seconds to wait at `now`, after a connection that ended at `lost_at`."""
         is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
-        return self._within_s if is_urgent else LONGEST_PAUSE_S
+        return self._within_s if is_urgent else MAX_PAUSE_S
 
 
 class CoordinatorConnection:
@@ -120,21 +120,21 @@ class CoordinatorConnection:
         self._backoff = backoff
         self._clock = clock
         self._socket: ClientConnection | None = None
-        self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
-        self._lease: asyncio.Timeout | None = None
+        self._pending: dict[str, asyncio.Future[ServerMessage]] = {}
+        self._listen_timeout: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
-        self._urgency = ReturnUrgency()
+        self._reconnect_limit = ReconnectLimit()
         # The wait in seconds that the coordinator asked for, and why it closed the connection.
-        self._asked_wait_s: float | None = None
-        self._sent_away: str | None = None
-        self._wanted = asyncio.Event()
-        self._wanted.set()
+        self._retry_after_s: float | None = None
+        self._closing_reason: str | None = None
+        self._enabled = asyncio.Event()
+        self._enabled.set()
         self.connected = asyncio.Event()
         # Features that the coordinator announced on the latest connection.
-        self.knows_logprobs = False
-        self.knows_provenance = False
-        self.knows_declarations = False
-        self.knows_signatures = False
+        self.supports_logprobs = False
+        self.supports_provenance = False
+        self.supports_declarations = False
+        self.supports_signatures = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError if refused permanently."""
@@ -142,50 +142,50 @@ class CoordinatorConnection:
         planned = False
         lost_at = self._clock()
         while True:
-            if not self._wanted.is_set():
-                self._listener.link_changed(LinkState("waiting", "the node pauses"))
-                await self._wanted.wait()
+            if not self._enabled.is_set():
+                self._listener.on_connection_change(ConnectionState("waiting", "the node pauses"))
+                await self._enabled.wait()
                 attempt, lost_at = 0, self._clock()
-            self._listener.link_changed(LinkState("connecting", planned=planned))
-            self._welcomed_at = self._asked_wait_s = self._sent_away = None
+            self._listener.on_connection_change(ConnectionState("connecting", planned=planned))
+            self._welcomed_at = self._retry_after_s = self._closing_reason = None
             reason = await self._connect_once()
-            if not self._wanted.is_set():
+            if not self._enabled.is_set():
                 continue
             now = self._clock()
             if self._welcomed_at is not None:
                 lost_at = now
             if self._was_stable():
                 attempt = 0
-            planned = self._asked_wait_s is not None
-            if self._asked_wait_s is None:
-                longest_s = self._urgency.longest_pause(lost_at=lost_at, now=now)
+            planned = self._retry_after_s is not None
+            if self._retry_after_s is None:
+                longest_s = self._reconnect_limit.max_pause(lost_at=lost_at, now=now)
                 delay = self._backoff(attempt, longest_s)
                 attempt += 1
             else:
                 # Different for each node, so that they do not reconnect together.
-                attempt, delay = 0, min(max(self._asked_wait_s, _SHORTEST_WAIT_S), LONGEST_WAIT_S)
+                attempt, delay = 0, min(max(self._retry_after_s, _MIN_WAIT_S), MAX_WAIT_S)
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
-            self._listener.link_changed(
-                LinkState("waiting", reason, self._clock() + delay, planned)
+            self._listener.on_connection_change(
+                ConnectionState("waiting", reason, self._clock() + delay, planned)
             )
             await asyncio.sleep(delay)
 
-    def renew(self, *, after_s: float) -> None:
+    def reconnect(self, *, after_s: float) -> None:
         """Reconnect in `after_s` seconds, to get a new welcome.
 
         Does nothing without a connection, because the next one begins with a welcome.
         """
-        if self._lease is not None and self._lease.when() is None:
-            self._lease.reschedule(asyncio.get_running_loop().time() + after_s)
+        if self._listen_timeout is not None and self._listen_timeout.when() is None:
+            self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
 
-    def leave(self) -> None:
-        """Disconnect until `come_back`."""
-        self._wanted.clear()
-        self.renew(after_s=0)
+    def suspend(self) -> None:
+        """Disconnect until `resume`."""
+        self._enabled.clear()
+        self.reconnect(after_s=0)
 
-    def come_back(self) -> None:
-        """Connect again after `leave`."""
-        self._wanted.set()
+    def resume(self) -> None:
+        """Connect again after `suspend`."""
+        self._enabled.set()
 
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
@@ -199,7 +199,7 @@ class CoordinatorConnection:
         answered: asyncio.Future[ServerMessage] = asyncio.get_running_loop().create_future()
         # Retrieves an exception that nothing awaits, when sending failed before the reply.
         answered.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self._waiting[message.id] = answered
+        self._pending[message.id] = answered
         try:
             async with asyncio.timeout(timeout_s):
                 await self._socket.send(encode(message))
@@ -209,7 +209,7 @@ class CoordinatorConnection:
         except ConnectionClosed:
             raise UnansweredError("the connection was lost") from None
         finally:
-            del self._waiting[message.id]
+            del self._pending[message.id]
         if not isinstance(answer, reply):
             raise RefusedError(ErrorCode.PROTOCOL_INVALID, f"the reply was {type(answer).__name__}")
         return answer
@@ -223,34 +223,34 @@ class CoordinatorConnection:
         """Run one connection until it ends, and return why it ended."""
         try:
             async with open_socket(self._url, self._token) as socket:
-                welcome = await self._greet(socket)
-                self._urgency.note(welcome, at=self._clock())
-                self._listener.welcomed(welcome)
-                self.knows_logprobs = welcome.logprobs
-                self.knows_provenance = welcome.provenance
-                self.knows_declarations = welcome.declarations
-                self.knows_signatures = welcome.chain is not None
+                welcome = await self._handshake(socket)
+                self._reconnect_limit.update(welcome, at=self._clock())
+                self._listener.on_welcome(welcome)
+                self.supports_logprobs = welcome.logprobs
+                self.supports_provenance = welcome.provenance
+                self.supports_declarations = welcome.declarations
+                self.supports_signatures = welcome.chain is not None
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()
-                self._listener.link_changed(LinkState("connected"))
+                self._listener.on_connection_change(ConnectionState("connected"))
                 why = await self._listen(socket)
-                return self._sent_away or why
+                return self._closing_reason or why
         except ConnectionClosed as closed:
-            return self._sent_away or f"the connection was lost: {closed}"
+            return self._closing_reason or f"the connection was lost: {closed}"
         except TimeoutError:
             return "the coordinator did not answer in time"
         except RefusedError as refusal:
-            self._asked_wait_s = refusal.retry_after
+            self._retry_after_s = refusal.retry_after
             return f"the coordinator is not ready: {refusal.message}"
         except (OSError, WebSocketException) as problem:
-            trouble = explain_trouble(problem)
-            self._asked_wait_s = trouble.retry_after
-            return str(trouble)
+            failure = explain_failure(problem)
+            self._retry_after_s = failure.retry_after
+            return str(failure)
         finally:
             self._forget_socket()
 
-    async def _greet(self, socket: ClientConnection) -> Welcome:
+    async def _handshake(self, socket: ClientConnection) -> Welcome:
         """Say hello and return the welcome.
 
         Raises CoordinatorRefusedError, RefusedError when it is refused for now, and TimeoutError.
@@ -278,12 +278,14 @@ class CoordinatorConnection:
         If this side ends it, it sends a close frame.
         """
         try:
-            async with asyncio.timeout(None if self._wanted.is_set() else 0) as self._lease:
+            async with asyncio.timeout(
+                None if self._enabled.is_set() else 0
+            ) as self._listen_timeout:
                 async for frame in socket:
                     self._receive(frame)
             return "the coordinator closed the connection"
         except TimeoutError:
-            again = self._wanted.is_set()
+            again = self._enabled.is_set()
             word = "the node connects again" if again else "the node pauses"
             await socket.close(CloseCode.GOING_AWAY, word)
             return "this node asked for a new welcome"
@@ -298,44 +300,44 @@ class CoordinatorConnection:
             return
         if isinstance(message, Refused):
             self._handle_refusal(message)
-        self._urgency.note(message, at=self._clock())
+        self._reconnect_limit.update(message, at=self._clock())
         if message.reply_to is None and not isinstance(message, Refused):
-            self._listener.announced(message)
+            self._listener.on_announcement(message)
             return
-        waiting = self._waiting.get(message.reply_to or "")
-        if waiting is None or waiting.done():
+        pending = self._pending.get(message.reply_to or "")
+        if pending is None or pending.done():
             log.debug("no request waits for this %s", type(message).__name__)
         elif isinstance(message, Refused):
-            waiting.set_exception(_as_error(message))
+            pending.set_exception(_as_error(message))
         else:
-            waiting.set_result(message)
+            pending.set_result(message)
 
     def _handle_refusal(self, refused: Refused) -> None:
         """Handle a refusal after which the coordinator disconnects, permanently or for a while."""
         if refused.fatal:
             raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
         if refused.reply_to is None:
-            log.warning("message of the coordinator: %s %s", refused.message, refused.fix)
+            log.warning("message from the coordinator: %s %s", refused.message, refused.fix)
         if refused.code in RETURN_CODES:
-            self._asked_wait_s, self._sent_away = refused.retry_after, refused.message
+            self._retry_after_s, self._closing_reason = refused.retry_after, refused.message
 
     def _decode(self, frame: str | bytes) -> ServerMessage | None:
         """Return the message, or None for one that this client's version does not know."""
         try:
             return decode_from_server(frame)
         except UndecodableError as problem:
-            log.warning("ignored a frame of the coordinator: %s (%s)", problem, problem.code)
-            waiting = self._waiting.get(problem.request_id or "")
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(problem)
+            log.warning("ignored a frame from the coordinator: %s (%s)", problem, problem.code)
+            pending = self._pending.get(problem.request_id or "")
+            if pending is not None and not pending.done():
+                pending.set_exception(problem)
             return None
 
     def _forget_socket(self) -> None:
-        self._socket = self._lease = None
+        self._socket = self._listen_timeout = None
         self.connected.clear()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(UnansweredError("the connection was lost"))
+        for pending in self._pending.values():
+            if not pending.done():
+                pending.set_exception(UnansweredError("the connection was lost"))
 
 
 def _as_error(refused: Refused) -> RefusedError:

@@ -43,7 +43,9 @@ class DeviceFlow:
         self._sleep = sleep
         self._clock = clock
 
-    def ask(self, *, model: str = "", anonymous: bool = False, token: str = "") -> DeviceCode:
+    def request_code(
+        self, *, model: str = "", anonymous: bool = False, token: str = ""
+    ) -> DeviceCode:
         """Request a code; with the `token` of a node, a code that claims the node for an owner.
 
         An `anonymous` code needs no approval: `wait` returns at once.
@@ -59,15 +61,15 @@ class DeviceFlow:
             reply = self._post(self._site.device_code, form, DeviceCode, headers=headers)
         except _UnreachedError as problem:
             raise NodeError(
-                f"{self._site.base} gives no code: {problem}.",
+                f"{self._site.base} did not issue a code: {problem}.",
                 fix="Check the address and your network. A coordinator of version 0.1 "
-                "gives no codes: ask its operator for a token and use --token-file FILE.",
+                "does not issue codes: ask its operator for a token and use --token-file FILE.",
             ) from problem
         if isinstance(reply, DeviceError):
             raise _refusal(reply)
         return reply
 
-    def wait(self, code: DeviceCode) -> DeviceToken:
+    def await_token(self, code: DeviceCode) -> DeviceToken:
         """Return the token as soon as a person has approved the code.
 
         Raises CoordinatorRefusedError when it was declined, NodeError when it has expired.
@@ -142,7 +144,7 @@ def _refusal(reply: DeviceError) -> NodeError:
         "slow_down": "Try again later.",
     }
     return CoordinatorRefusedError(
-        reply.error_description or f"The coordinator gives no token: {reply.error}.",
+        reply.error_description or f"The coordinator did not issue a token: {reply.error}.",
         fix=fixes.get(reply.error, "Ask the operator for a token and use --token-file FILE."),
         code=f"join.{reply.error}",
     )

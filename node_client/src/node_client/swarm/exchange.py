@@ -12,7 +12,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from node_client.settings.choices import ExternalPool
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
-from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from node_client.swarm.outbox import PAUSE_S, TEMPORARY_CODES, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     Arm,
@@ -24,14 +24,14 @@ from swarm_protocol.messages import (
 from swarm_tasks.allowlist import is_training_spec
 
 MAX_QUEUED_ROLLOUTS = 128
-SAMPLE_WAIT_S = 2.0
+FETCH_TIMEOUT_S = 2.0
 
 # Pauses for tiny models, which make dozens of steps a second: a coordinator accepts about 20
 # messages a second from a node, and those for the judge must not be among the refused ones.
-PUBLISH_REST_S = 1.0
-SAMPLE_EVERY_S = 0.1
+PUBLISH_INTERVAL_S = 1.0
+FETCH_INTERVAL_S = 0.1
 # Pause of requests after the coordinator answered that this node is isolated.
-ISOLATED_REST_S = 60.0
+ISOLATED_PAUSE_S = 60.0
 PREFERENCES: Mapping[ExternalPool, Preference] = {
     "uniform": "any",
     "informative": "informative",
@@ -40,7 +40,7 @@ PREFERENCES: Mapping[ExternalPool, Preference] = {
     "fresh": "fresh",
 }
 # The preferences that older coordinators, which do not list them, allow.
-_OLDER: Sequence[str] = ("any", "informative")
+_ALWAYS_ALLOWED: Sequence[str] = ("any", "informative")
 
 
 class SwarmExchange:
@@ -55,41 +55,41 @@ class SwarmExchange:
         *,
         client: SwarmClient,
         loop: asyncio.AbstractEventLoop,
-        refused: Callable[[RefusedError], None],
-        sample_wait_s: float = SAMPLE_WAIT_S,
+        on_refused: Callable[[RefusedError], None],
+        fetch_timeout_s: float = FETCH_TIMEOUT_S,
         prefer: Preference = "any",
         with_logprobs: bool = False,
     ) -> None:
         self._client = client
         self._loop = loop
-        self._sample_wait_s = sample_wait_s
+        self._fetch_timeout_s = fetch_timeout_s
         self._prefer: Preference = prefer
         self._with_logprobs = with_logprobs
         self._next_request_at = 0.0
         self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
         self._season: SeasonInfo | None = None
-        self._gives = False
+        self._publishes = False
         self._informative: set[str] = set()
         self.published = 0
         self.outbox: Outbox[Rollout] = Outbox(
             client=client,
             send=self._send,
-            refused=refused,
-            most=MAX_QUEUED_ROLLOUTS,
+            on_refused=on_refused,
+            capacity=MAX_QUEUED_ROLLOUTS,
             batch=MAX_QUEUED_ROLLOUTS,
-            rest_s=PUBLISH_REST_S,
+            min_interval_s=PUBLISH_INTERVAL_S,
             on_removed=self._forget,
         )
 
-    def follow(self, season: SeasonInfo | None, *, arm: Arm) -> None:
+    def set_season(self, season: SeasonInfo | None, *, arm: Arm) -> None:
         """Share in this season, if it allows that for the arm. Must be called on the event loop.
 
         Queued rollouts of another season are dropped, because the pool would refuse them.
         """
-        gives = season is not None and may_publish(arm, season)
-        if (season, gives) != (self._season, self._gives):
-            self._season, self._gives = season, gives
+        publishes = season is not None and may_publish(arm, season)
+        if (season, publishes) != (self._season, self._publishes):
+            self._season, self._publishes = season, publishes
             self.outbox.clear()
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
@@ -101,9 +101,9 @@ class SwarmExchange:
         if count == 0 or self._season is None:
             self._cancel_fetch()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
-            self._fetching = self._fetch(count)
+            self._fetching = self._start_fetch(count)
 
-    def sample(self, count: int) -> list[ExternalRollout]:
+    def fetch(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` external rollouts; none if they do not arrive in time."""
         if self._season is None:
             self._cancel_fetch()
@@ -111,9 +111,9 @@ class SwarmExchange:
         fetching, self._fetching = self._fetching, None
         if fetching is None and self._is_isolated():
             return []
-        fetching = fetching or self._fetch(count)
+        fetching = fetching or self._start_fetch(count)
         try:
-            return fetching.result(timeout=self._sample_wait_s)[:count]
+            return fetching.result(timeout=self._fetch_timeout_s)[:count]
         except FutureTimeoutError:
             fetching.cancel()
             return []
@@ -123,7 +123,7 @@ class SwarmExchange:
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
         """Queue rollouts of the season only: the step may have started before it."""
         season = self._season
-        if season is None or not self._gives:
+        if season is None or not self._publishes:
             return
         fitting = [
             rollout
@@ -145,7 +145,7 @@ class SwarmExchange:
     def _is_isolated(self) -> bool:
         return self._loop.time() < self._isolated_until
 
-    def _fetch(self, count: int) -> Future[list[ExternalRollout]]:
+    def _start_fetch(self, count: int) -> Future[list[ExternalRollout]]:
         return asyncio.run_coroutine_threadsafe(self._request(count), self._loop)
 
     async def _request(self, count: int) -> list[ExternalRollout]:
@@ -153,24 +153,26 @@ class SwarmExchange:
         while True:
             now = self._loop.time()
             start = max(now, self._next_request_at)
-            self._next_request_at = start + SAMPLE_EVERY_S
+            self._next_request_at = start + FETCH_INTERVAL_S
             if start > now:
                 await asyncio.sleep(start - now)
             try:
-                return await self._client.sample(
+                return await self._client.request_rollouts(
                     count,
                     prefer=allowed_preference(self._prefer, self._season),
                     with_logprobs=self._with_logprobs,
                 )
             except RefusedError as refusal:
                 if refusal.code == ErrorCode.RELAY_ISOLATED:
-                    self._isolated_until = self._loop.time() + ISOLATED_REST_S
-                if refusal.code not in PASSING:
+                    self._isolated_until = self._loop.time() + ISOLATED_PAUSE_S
+                if refusal.code not in TEMPORARY_CODES:
                     raise
                 self._next_request_at = self._loop.time() + (refusal.retry_after or PAUSE_S)
 
     async def _send(self, rollouts: Sequence[Rollout]) -> None:
-        self.published += await self._client.publish(rollouts, informative=self._informative)
+        self.published += await self._client.publish_rollouts(
+            rollouts, informative=self._informative
+        )
 
 
 def may_publish(arm: Arm, season: SeasonInfo) -> bool:
@@ -180,7 +182,7 @@ def may_publish(arm: Arm, season: SeasonInfo) -> bool:
 
 def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Preference:
     """Return the preference if the season allows it, otherwise `any`, which is always allowed."""
-    allowed = _OLDER if season is None else season.sampling or _OLDER
+    allowed = _ALWAYS_ALLOWED if season is None else season.sampling or _ALWAYS_ALLOWED
     return preferred if preferred in allowed else "any"
 
 

@@ -73,7 +73,7 @@ async def check_admission(url: str, token: str) -> None:
         async with open_socket(url, token):
             pass
     except (OSError, WebSocketException) as problem:
-        raise explain_trouble(problem) from None
+        raise explain_failure(problem) from None
 
 
 def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
@@ -91,7 +91,7 @@ def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
     )
 
 
-def explain_trouble(problem: Exception) -> UnansweredError:
+def explain_failure(problem: Exception) -> UnansweredError:
     """Return why there is no connection. Raises CoordinatorRefusedError if that is permanent."""
     if isinstance(problem, InvalidStatus):
         return _explain_denial(problem)

@@ -12,7 +12,7 @@ from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 
 # Temporary refusals: the same message is sent again after a pause.
-PASSING = frozenset(
+TEMPORARY_CODES = frozenset(
     {ErrorCode.RATE_LIMITED, ErrorCode.SERVER_BUSY, ErrorCode.SERVER_INTERNAL, *RETURN_CODES}
 )
 RETRY_S = 0.1
@@ -26,9 +26,9 @@ class Outbox(Generic[Item]):
     """A bounded queue that is sent whenever there is a connection, oldest first.
 
     An item is removed after `send` returned, so it is repeated after a lost connection: sending it
-    twice must be harmless. Over `most` items, the oldest are dropped and counted. A batch has only
-    items with the same value of `group`. `rest_s` is the minimum time between batches. `on_removed`
-    gets the items that were sent, permanently refused, or dropped.
+    twice must be harmless. Over `capacity` items, the oldest are dropped and counted. A batch
+    has only items with the same `batch_key`. `min_interval_s` is the minimum time between batches.
+    `on_removed` gets the items that were sent, permanently refused, or dropped.
     """
 
     def __init__(
@@ -36,20 +36,20 @@ class Outbox(Generic[Item]):
         *,
         client: SwarmClient,
         send: Callable[[Sequence[Item]], Awaitable[object]],
-        refused: Callable[[RefusedError], None],
-        most: int,
+        on_refused: Callable[[RefusedError], None],
+        capacity: int,
         batch: int,
-        group: Callable[[Item], object] = lambda item: None,
-        rest_s: float = 0,
+        batch_key: Callable[[Item], object] = lambda item: None,
+        min_interval_s: float = 0,
         on_removed: Callable[[Sequence[Item]], None] = lambda items: None,
     ) -> None:
         self._client = client
         self._send = send
-        self._refused = refused
-        self._most = most
+        self._on_refused = on_refused
+        self._capacity = capacity
         self._batch = batch
-        self._group = group
-        self._rest_s = rest_s
+        self._batch_key = batch_key
+        self._min_interval_s = min_interval_s
         self._on_removed = on_removed
         self._items: deque[Item] = deque()
         self._filled = asyncio.Event()
@@ -63,7 +63,7 @@ class Outbox(Generic[Item]):
     def put(self, items: Iterable[Item]) -> None:
         """Add items. Must be called on the event loop."""
         self._items.extend(items)
-        dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._most)]
+        dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._capacity)]
         if dropped_items:
             self.dropped += len(dropped_items)
             self._on_removed(dropped_items)
@@ -92,17 +92,17 @@ class Outbox(Generic[Item]):
                 await asyncio.sleep(RETRY_S)
                 continue
             except RefusedError as refusal:
-                self._refused(refusal)
-                if refusal.code in PASSING:
+                self._on_refused(refusal)
+                if refusal.code in TEMPORARY_CODES:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     continue
             self._remove(batch)
             self._on_removed(batch)
-            await asyncio.sleep(self._rest_s)
+            await asyncio.sleep(self._min_interval_s)
 
     def _next_batch(self) -> list[Item]:
-        group = self._group(self._items[0])
-        same = takewhile(lambda item: self._group(item) == group, self._items)
+        batch_key = self._batch_key(self._items[0])
+        same = takewhile(lambda item: self._batch_key(item) == batch_key, self._items)
         return list(islice(same, self._batch))
 
     def _remove(self, batch: list[Item]) -> None:

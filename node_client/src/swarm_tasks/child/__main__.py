@@ -19,7 +19,6 @@ from typing import BinaryIO
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.asked import digest_question
-from swarm_tasks.board import MADE, VERIFIER_ERROR, Board
 from swarm_tasks.child import generators
 from swarm_tasks.child.sandbox import apply_sandbox
 from swarm_tasks.keyspace import question_part
@@ -29,8 +28,8 @@ from swarm_tasks.pipe import (
     Drawn,
     Draws,
     Failed,
+    GeneratedTask,
     Job,
-    Made,
     Message,
     Ready,
     Request,
@@ -42,6 +41,7 @@ from swarm_tasks.pipe import (
     encode_message,
     read_length,
 )
+from swarm_tasks.step_board import GENERATED, VERIFIER_ERROR, StepBoard
 
 # The parent decides first: the alarm only acts where there is no parent any more. A step begins at
 # most _RENEW_FACTOR deadlines after it was set.
@@ -54,14 +54,14 @@ class ChildServer:
     """Serves requests over a pair of pipes and a board, each step of them under the alarm."""
 
     def __init__(
-        self, requests: BinaryIO, replies: BinaryIO, board: Board, *, deadline_s: float
+        self, requests: BinaryIO, replies: BinaryIO, board: StepBoard, *, deadline_s: float
     ) -> None:
         self._requests = requests
         self._replies = replies
         self._board = board
         self._deadline_s = deadline_s
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Send one message at once."""
         self._replies.write(encode_message(message))
         self._replies.flush()
@@ -71,16 +71,16 @@ class ChildServer:
         while header := self._requests.read(LENGTH_BYTES):
             try:
                 request = decode_request(self._requests.read(read_length(header)))
-                self.say(self._answer(request))
+                self.send(self._answer(request))
             except RefusedError as refusal:
-                self.say(Failed(refusal.code, refusal.message))
+                self.send(Failed(refusal.code, refusal.message))
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
                 explained = f"{type(problem).__name__}: {problem}"[:500]
-                self.say(Failed(ErrorCode.VERIFIER_FAILED, explained))
+                self.send(Failed(ErrorCode.VERIFIER_FAILED, explained))
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _answer(self, request: Request) -> Made | Drawn | Sampled | Scored:
+    def _answer(self, request: Request) -> GeneratedTask | Drawn | Sampled | Scored:
         match request:
             case Draw():
                 return self._draw(request)
@@ -93,26 +93,26 @@ class ChildServer:
 
     def _draw_many(self, request: Draws) -> Drawn:
         """Make all draws; one that cannot be made is no task, and costs no other."""
-        made: list[Made] = []
+        made: list[GeneratedTask] = []
         first = 0
         for draw in request.draws:
             try:
                 made.append(self._draw(draw, first=first))
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                made.append(Made(None, ""))
-                _complain(draw.dataset, draw.indices[0], problem)
+                made.append(GeneratedTask(None, ""))
+                _log_failure(draw.dataset, draw.indices[0], problem)
             for step in range(first, first + len(draw.indices)):
-                self._board.steps[step] = MADE
+                self._board.steps[step] = GENERATED
             first += len(draw.indices)
         return Drawn(made)
 
-    def _draw(self, request: Draw, *, first: int = 0) -> Made:
+    def _draw(self, request: Draw, *, first: int = 0) -> GeneratedTask:
         """Return the first question of the part; an index of which none can be made is no task.
 
         Its steps begin at `first`. Raises what the generator raised where none at all could be
         made.
         """
-        unmade: list[Exception] = []
+        failures: list[Exception] = []
         for step, index in enumerate(request.indices, first):
             self._set_alarm()
             try:
@@ -120,14 +120,14 @@ class ChildServer:
             except RefusedError:
                 raise
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                unmade.append(problem)
+                failures.append(problem)
             else:
                 if request.part in (None, question_part(question)):
-                    return Made(index, question)
-            self._board.steps[step] = MADE
-        if len(unmade) == len(request.indices):
-            raise unmade[-1]
-        return Made(None, "")
+                    return GeneratedTask(index, question)
+            self._board.steps[step] = GENERATED
+        if len(failures) == len(request.indices):
+            raise failures[-1]
+        return GeneratedTask(None, "")
 
     def _sample(self, request: SampleRequest) -> Sampled:
         """Return the digests of the questions that can be made."""
@@ -139,8 +139,8 @@ class ChildServer:
             except RefusedError:
                 raise
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                _complain(request.dataset, index, problem)
-            self._board.steps[step] = MADE
+                _log_failure(request.dataset, index, problem)
+            self._board.steps[step] = GENERATED
         return Sampled(digests)
 
     def _score(self, request: ScoreRequest) -> Scored:
@@ -151,7 +151,7 @@ class ChildServer:
         for job in request.jobs:
             renew_at = self._set_alarm()
             score_text = partial(_open_task(job, job.index).score_text, rules=request.rules)
-            steps[first] = MADE
+            steps[first] = GENERATED
             now = clock()
             for step, text in enumerate(job.texts, first + 1):
                 if now > until:
@@ -162,7 +162,7 @@ class ChildServer:
                     steps[step] = score_text(text)
                 except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
                     steps[step] = VERIFIER_ERROR
-                    _complain(job.dataset, job.index, problem)
+                    _log_failure(job.dataset, job.index, problem)
                 began, now = now, clock()
                 seconds[step] = now - began
             first += 1 + len(job.texts)
@@ -180,11 +180,11 @@ def _open_task(named: Draw | SampleRequest | Job, index: int) -> generators.Task
     return generators.open_task(named.dataset, named.config, seed=named.seed, index=index)
 
 
-def _complain(dataset: str, index: int, problem: Exception) -> None:
+def _log_failure(dataset: str, index: int, problem: Exception) -> None:
     print(f"{dataset} {index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
 
 
-def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the protocol's pipes, and leave `print` and `input` of generators without them."""
     requests, replies = os.fdopen(os.dup(0), "rb", _READ_BYTES), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -197,17 +197,17 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 def main() -> None:
     """Lock this process in and serve."""
     deadline_s, memory_bytes, memory = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    requests, replies = _take_pipes()
-    board = Board(memory)
+    requests, replies = _reserve_pipes()
+    board = StepBoard(memory)
     os.close(memory)
     server = ChildServer(requests, replies, board, deadline_s=deadline_s)
     installed = generators.installed_generator()
     if installed != GENERATOR:
         problem = f"{installed} is installed, the allow-list was made for {GENERATOR}"
-        server.say(Failed(ErrorCode.VERIFIER_FAILED, problem))
+        server.send(Failed(ErrorCode.VERIFIER_FAILED, problem))
         return
     isolation = apply_sandbox(memory_bytes=memory_bytes)
-    server.say(Ready(sorted(isolation)))
+    server.send(Ready(sorted(isolation)))
     server.serve()
 
 

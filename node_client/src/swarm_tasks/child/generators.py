@@ -19,8 +19,8 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import allowed_datasets, check_config
 from swarm_tasks.answers import AnswerRules, list_answers
-from swarm_tasks.board import NO_ANSWER, SOLVED
 from swarm_tasks.keyspace import INDEX_END
+from swarm_tasks.step_board import NO_ANSWER, SOLVED
 
 # cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
 # halve the start of the child, and keep matplotlib from writing a font cache to somebody's home.
@@ -120,10 +120,10 @@ def build_entry(
     Raises AssertionError for a configuration that the generator refuses.
     """
     if by_index:
-        made = open_dataset(dataset, config, seed=seed)[index]
+        entry = open_dataset(dataset, config, seed=seed)[index]
     else:
-        made = open_dataset(dataset, config, seed=seed + index, size=_SIZE_WITHOUT_INDEX)[0]
-    return dict(made)
+        entry = open_dataset(dataset, config, seed=seed + index, size=_SIZE_WITHOUT_INDEX)[0]
+    return dict(entry)
 
 
 def open_dataset(

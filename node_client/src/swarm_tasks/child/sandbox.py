@@ -98,8 +98,8 @@ def _limit_resources(memory_bytes: int) -> None:
 
 def _lower(limit: int, value: int) -> None:
     _, hard = resource.getrlimit(limit)
-    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(limit, (most, most))
+    soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (soft, soft))
 
 
 def _refuse_new_privileges() -> None:

@@ -38,7 +38,7 @@ def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None
     return GateResult(installed_generator(), measured)
 
 
-def put_into(shipped: GateResult, measured: GateResult) -> GateResult:
+def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
     """Return the shipped list with the measured lines in the place of its own.
 
     Raises ValueError when the two are about different versions of the library.
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str]) -> None:
         report=lambda line: print(line, flush=True),  # noqa: T201
     )
     if parsed.update:
-        result = put_into(gate_result(), result)
+        result = merge_into(gate_result(), result)
     out = parsed.out or Path(str(resources.files("swarm_tasks").joinpath("allowlist.json")))
     out.write_bytes(write_gate_result(result))
     allowed = sum(line.allowed for line in result.datasets.values())

@@ -23,8 +23,8 @@ from swarm_tasks.gate_records import Measured
 from swarm_tasks.keyspace import INDEX_END
 
 RIGHT = 0.99
-MOST_FOR_JUNK = 0.2
-MOST_FOR_A_CONSTANT = 0.8
+MAX_JUNK_SCORE = 0.2
+MAX_CONSTANT_SCORE = 0.8
 _STAGE_DEADLINE_S = 60.0
 # For the larger sample, whose entries are timed and whose answers are guessed.
 _TIMES_AS_MANY, _SAMPLE_DEADLINE_S = 10, 300.0
@@ -133,12 +133,12 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 
 def _make_many(name: str, by_index: bool) -> None:
     """Make entries for as long as there is time; those that raise are passed over when drawn."""
-    chance, until = Random(SEED), time.process_time() + _MANY_S
+    rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
         if time.process_time() > until:
             return
         with suppress(Exception):
-            index = chance.randrange(INDEX_END)
+            index = rng.randrange(INDEX_END)
             build_entry(name, {}, seed=SEED, index=index, by_index=by_index)
 
 
@@ -187,8 +187,8 @@ def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *,
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))
     for code, texts, limit in (
-        ("junk", JUNK, MOST_FOR_JUNK),
-        ("constant", constants, MOST_FOR_A_CONSTANT),
+        ("junk", JUNK, MAX_JUNK_SCORE),
+        ("constant", constants, MAX_CONSTANT_SCORE),
     ):
         try:
             best, text = run_isolated(

@@ -58,8 +58,8 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
 
 def hash_entries(entries: list[Entry]) -> str:
     """Return a hash of everything in the entries."""
-    whole = json.dumps(entries, sort_keys=True, default=str)
-    return hashlib.sha256(whole.encode()).hexdigest()
+    encoded = json.dumps(entries, sort_keys=True, default=str)
+    return hashlib.sha256(encoded.encode()).hexdigest()
 
 
 def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:

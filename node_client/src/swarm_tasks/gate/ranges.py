@@ -30,9 +30,9 @@ _SLOW_ENTRY_S = 0.05
 _TRIAL_INDICES = (3, 2**30 + 5, 2**31 - 7)
 _TRIAL_SEED = 20_250_911
 _TRIAL_DEADLINE_S = 3.0
-_LONGEST_QUESTION = 8192
+_MAX_QUESTION_CHARS = 8192
 _SMALL = (1, 2, 3, 4, 5, 10)
-_MOST_CHOICES = 12
+_MAX_CHOICES = 12
 _HALVINGS = 5
 
 Config = dict[str, Any]
@@ -46,8 +46,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
         for field, candidate in trial.candidates.items()
         if (bounded := trial.bound(field, candidate)) is not None
     }
-    numbers = trial.bound_together(numbers, trial.works)
-    numbers = trial.bound_together(numbers, trial.comes_in_time)
+    numbers = trial.bound_jointly(numbers, trial.works)
+    numbers = trial.bound_jointly(numbers, trial.is_fast_enough)
     others = {
         field: candidate
         for field, candidate in _other_candidates(trial.defaults)
@@ -78,7 +78,7 @@ class Trial:
             return False
         return True
 
-    def comes_in_time(self, config: Config) -> bool:
+    def is_fast_enough(self, config: Config) -> bool:
         """Return whether none of many entries takes long to make, nor all of them together."""
         try:
             run_isolated(
@@ -104,7 +104,7 @@ class Trial:
         )
         return _narrowed(candidate, low, high)
 
-    def bound_together(
+    def bound_jointly(
         self, fields: dict[str, Field], works: Callable[[Config], bool]
     ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until all lows and all highs work together."""
@@ -156,7 +156,7 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
     scorer = open_dataset(name, config, seed=_TRIAL_SEED)
     for index in _TRIAL_INDICES:
         entry = build_entry(name, config, seed=_TRIAL_SEED, index=index, by_index=by_index)
-        if len(entry["question"]) > _LONGEST_QUESTION:
+        if len(entry["question"]) > _MAX_QUESTION_CHARS:
             raise ValueError("the question is too long")
         if scorer.score_answer(entry["answer"].strip(), entry) < 0.99:
             raise ValueError("the right answer does not score")
@@ -166,9 +166,9 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
     """Make entries as the verifier does; those that raise are passed over when drawn."""
     # Opened once: some read long lists of words.
     dataset = open_dataset(name, config, seed=_TRIAL_SEED)
-    chance = Random(_TRIAL_SEED)
+    rng = Random(_TRIAL_SEED)
     for _ in range(TIMED_ENTRIES):
-        start, index = time.process_time(), chance.randrange(INDEX_END)
+        start, index = time.process_time(), rng.randrange(INDEX_END)
         with suppress(Exception):
             if by_index:
                 dataset[index]
@@ -216,7 +216,7 @@ def _is_choice(default: object) -> bool:
     """Return whether a default lists different strings, few enough to try each one alone."""
     return (
         isinstance(default, list | tuple)
-        and 2 <= len(default) <= _MOST_CHOICES
+        and 2 <= len(default) <= _MAX_CHOICES
         and all(isinstance(item, str) and len(item) <= 64 for item in default)
         and len(set(default)) == len(default)
     )

@@ -47,7 +47,7 @@ def _measure(
     """Return the space of a configuration, None if a question of it takes too long."""
     try:
         # Neither the child's start nor the dataset's making takes of the time.
-        verifier.sample(dataset=dataset, config=config, seed=0, indices=[0])
+        verifier.sample_digests(dataset=dataset, config=config, seed=0, indices=[0])
         space = measure_space(dataset, config, verifier=verifier, draws=draws, seconds=seconds)
     except RefusedError as refusal:
         print(f"{dataset} {config}: {refusal}", file=sys.stderr)  # noqa: T201

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from node_client.cli import app
 from node_client.commands.init import machine as machine_module
-from node_client.commands.init.asking import ask_all, write_settings
+from node_client.commands.init.asking import ask_questions, write_settings
 from node_client.commands.init.machine import Machine
 
 GB = 10**9
@@ -50,7 +50,7 @@ def ask(machine: Machine, answers: dict[str, list[str]]) -> dict[str, Any]:
         mine = next((given for word, given in answers.items() if word in question), [])
         return mine.pop(0) if mine else proposal
 
-    return ask_all(machine, ask=answer, console=Console(quiet=True))
+    return ask_questions(machine, ask=answer, console=Console(quiet=True))
 
 
 @pytest.mark.usefixtures("cpu")

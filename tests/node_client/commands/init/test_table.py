@@ -16,12 +16,12 @@ from transformers import (
 )
 
 from node_client.commands.init.machine import Machine, choose_model, fit_models
-from node_client.commands.init.table import CANDIDATES, Candidate
+from node_client.commands.init.table import KNOWN_MODELS, KnownModel
 from node_client.model.memory.estimates import (
     Shape,
-    lasting_bytes,
+    fitting_share,
     needed_bytes,
-    share_that_fits,
+    resident_bytes,
     token_bytes,
 )
 
@@ -39,8 +39,8 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
-def test_parameters_are_those_of_transformers_own_model(candidate: Candidate) -> None:
+@pytest.mark.parametrize("candidate", KNOWN_MODELS, ids=lambda candidate: candidate.name)
+def test_parameters_are_those_of_transformers_own_model(candidate: KnownModel) -> None:
     sizes: dict[str, Any] = {
         "num_hidden_layers": candidate.layers,
         "hidden_size": candidate.hidden,
@@ -63,7 +63,7 @@ def test_parameters_are_those_of_transformers_own_model(candidate: Candidate) ->
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_are_the_published_ones(name: str) -> None:
-    [candidate] = [each for each in CANDIDATES if each.name == name]
+    [candidate] = [each for each in KNOWN_MODELS if each.name == name]
     assert candidate.parameters / 1e6 == pytest.approx(PUBLISHED[name], rel=1e-3)
 
 
@@ -72,20 +72,19 @@ def test_what_is_needed_is_what_training_then_finds_enough() -> None:
     shape = replace(shape, trainable=shape.parameters)
     needed = needed_bytes(shape, tokens=1024, state_bytes=8, half_precision=True)
     per_token = token_bytes(shape, checkpointed=False, half_precision=True)
-    lasting = lasting_bytes(shape, state_bytes=8, copied=False)
+    resident = resident_bytes(shape, state_bytes=8, copied=False)
     for spare, share in ((10**6, 1.0), (-(10**8), 0.5)):
         free = needed - 4 * shape.parameters + spare
-        assert share_that_fits(1024, free=free, lasting=lasting, per_token=per_token) == share
+        assert fitting_share(1024, free=free, resident=resident, per_token=per_token) == share
 
 
 def test_models_that_do_not_fit_say_what_is_missing() -> None:
-    fits = {fit.candidate.name: fit.lacking for fit in fit_models(MACHINE)}
+    fits = {fit.model.name: fit.lacking for fit in fit_models(MACHINE)}
     assert fits["Qwen/Qwen2.5-0.5B-Instruct"] == ""
     assert re.fullmatch(r"lacks \d+\.\d GB", fits["Qwen/Qwen2.5-7B-Instruct"])
     full = fit_models(replace(MACHINE, disk=10 * GB))
     assert (
-        "GB of disk"
-        in {fit.candidate.name: fit.lacking for fit in full}["Qwen/Qwen2.5-0.5B-Instruct"]
+        "GB of disk" in {fit.model.name: fit.lacking for fit in full}["Qwen/Qwen2.5-0.5B-Instruct"]
     )
 
 

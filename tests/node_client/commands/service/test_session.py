@@ -94,7 +94,7 @@ async def test_a_service_survives_a_kill_stays_down_when_refused_and_can_be_remo
         [unit] = (tmp_path / "config" / "systemd" / "user").glob("*.service")
         assert TOKEN not in unit.read_text()
         state = StateDir(tmp_path / STATE / "swarm-node" / site.folder)
-        assert state.recall(site).token == TOKEN
+        assert state.load_for(site).token == TOKEN
 
         # Killed, it is started again; refused then, it is not.
         coordinator.denial = (HTTPStatus.FORBIDDEN, REFUSAL)

@@ -58,7 +58,7 @@ def test_a_program_may_print_what_is_no_text() -> None:
 
 
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upgrading, "MOST_S", 0.2)
+    monkeypatch.setattr(upgrading, "TIMEOUT_S", 0.2)
     with pytest.raises(UpgradeFailedError, match="longer than"):
         run_python(["-c", "import time; time.sleep(60)"])
 

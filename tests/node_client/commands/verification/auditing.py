@@ -4,7 +4,7 @@ from typing import Any
 
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import CheckOutcome, RoundCheck
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_tasks.verifier import Verifier
 from tests.node_client.commands.verification.rounds import NUMBER, Published
 
@@ -14,12 +14,12 @@ def audit(
     verifier: Verifier,
     *,
     number: int = NUMBER,
-    noted: NotedCommitment | None = None,
+    recorded: RecordedCommitment | None = None,
 ) -> dict[str, RoundCheck]:
     checks = audit_round(
         published.round,
         number=number,
-        noted=noted,
+        recorded=recorded,
         asked=published.earlier,
         answers=published.lines,
         verifier=verifier,

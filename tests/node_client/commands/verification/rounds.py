@@ -26,7 +26,7 @@ from swarm_tasks.asked import (
     extend_chain,
     seal_of,
 )
-from swarm_tasks.marks import mark
+from swarm_tasks.cells import summarize_outcomes
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.node_client.fakes import SEED, SUMS
@@ -202,13 +202,15 @@ def _answer(
 def _marks(answers: list[dict[str, Any]], datasets: dict[str, str]) -> dict[str, Any]:
     """Return what a node's answers come to, over the questions given with their datasets."""
     solved = {each["question"]: each["solved"] for each in answers}
-    marks = mark((dataset, solved.get(question, False)) for question, dataset in datasets.items())
+    summary = summarize_outcomes(
+        (dataset, solved.get(question, False)) for question, dataset in datasets.items()
+    )
     return {
-        "status": "absent" if marks.score is None else "scored",
-        "score": marks.score,
-        "n": marks.n,
-        "correct": marks.correct,
-        "cells": {name: list(cell) for name, cell in marks.cells.items()},
+        "status": "absent" if summary.score is None else "scored",
+        "score": summary.score,
+        "n": summary.n,
+        "correct": summary.correct,
+        "cells": {name: list(cell) for name, cell in summary.cells.items()},
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.earlier import gather_earlier
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import digest_question, encode_digests
@@ -52,7 +52,7 @@ def test_several_verifiers_at_once_come_to_the_same(published: Published) -> Non
             audit_round(
                 published.round,
                 number=NUMBER,
-                noted=None,
+                recorded=None,
                 asked=published.earlier,
                 answers=published.lines,
                 verifier=pool,
@@ -66,7 +66,7 @@ def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -
     for _ in audit_round(
         published.round,
         number=NUMBER,
-        noted=None,
+        recorded=None,
         asked=published.earlier,
         answers=published.lines,
         verifier=verifier,
@@ -187,8 +187,10 @@ def test_what_the_node_noted_beforehand_counts(
 ) -> None:
     if commitment == "as published":
         commitment = published.record["commitment"]
-    noted = NotedCommitment("https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00")
-    check = audit(published, verifier, noted=noted)["noted before"]
+    recorded = RecordedCommitment(
+        "https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00"
+    )
+    check = audit(published, verifier, recorded=recorded)["noted before"]
     assert check.outcome is outcome
     assert "2026-01-01T12:00:00+00:00" in check.compared
 

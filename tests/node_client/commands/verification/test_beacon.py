@@ -10,7 +10,7 @@ from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.beacon import check_beacon, fetch_value
 from node_client.commands.verification.checks import CheckOutcome, RoundCheck
 from node_client.errors import UncheckableError
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import MAX_VALUE_BYTES, QUICKNET, Beacon, BeaconValue
 from swarm_tasks.quiz import commit_quiz, draw_quiz, with_beacon
@@ -51,9 +51,9 @@ def scheduled(*, before: float = 30) -> RecordLink:
 SCHEDULED = scheduled()
 
 
-def noted(*, before: float, commitment: str = COMMITMENT) -> NotedCommitment:
+def recorded(*, before: float, commitment: str = COMMITMENT) -> RecordedCommitment:
     at = EMITTED - timedelta(seconds=before)
-    return NotedCommitment("http://site", NUMBER, commitment, at.isoformat(timespec="seconds"))
+    return RecordedCommitment("http://site", NUMBER, commitment, at.isoformat(timespec="seconds"))
 
 
 def check(
@@ -62,9 +62,9 @@ def check(
     fetched: BeaconValue | None = VALUE,
     link: RecordLink | None = SCHEDULED,
     before: Sequence[RecordLink] = (),
-    note: NotedCommitment | None = None,
+    note: RecordedCommitment | None = None,
 ) -> RoundCheck:
-    return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, noted=note)
+    return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, recorded=note)
 
 
 # ---- the check
@@ -79,14 +79,14 @@ def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
 @pytest.mark.parametrize(
     ("note", "known"),
     [
-        (noted(before=20), True),
-        (noted(before=0), False),
-        (noted(before=-20), False),
-        (noted(before=20, commitment="c0" * 32), False),
+        (recorded(before=20), True),
+        (recorded(before=0), False),
+        (recorded(before=-20), False),
+        (recorded(before=20, commitment="c0" * 32), False),
     ],
 )
 def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
-    bound: Published, note: NotedCommitment, known: bool
+    bound: Published, note: RecordedCommitment, known: bool
 ) -> None:
     checked = check(bound, note=note)
     assert checked.outcome is CheckOutcome.HOLDS
@@ -165,7 +165,7 @@ def test_a_commitment_whose_time_is_not_told_is_in_doubt(
 
 def draw_again(bound: Published, verifier: Verifier) -> RoundCheck:
     checks = audit_round(
-        bound.round, number=NUMBER, noted=None, asked=[], answers=[], verifier=verifier
+        bound.round, number=NUMBER, recorded=None, asked=[], answers=[], verifier=verifier
     )
     return next(each for each in checks if each.name == "questions")
 

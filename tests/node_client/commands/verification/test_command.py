@@ -128,7 +128,7 @@ async def test_the_commitment_that_the_node_noted_is_compared(
         serve(coordinator, published)
         commitment = published.record["commitment"] if kept else "c0ffee"
         log = CommitmentLog(state.commitments, site=coordinator.site)
-        log.note(open_round(NUMBER, commitment=commitment))
+        log.record(open_round(NUMBER, commitment=commitment))
         outcome, output = await check(coordinator, state, verifier)
     assert outcome is (CheckOutcome.HOLDS if kept else CheckOutcome.DIFFERS)
     assert f"{'✓' if kept else '✗'} noted before" in output

@@ -6,7 +6,7 @@ from tests.node_client.commands.verification.rounds import Published
 
 def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
-    question = recount.take(answer)
+    question = recount.add(answer)
     assert question is not None
     recount.compare(answer, question, Verdict(0.0, "timeout"))
     check = recount.check_answers()
@@ -16,7 +16,7 @@ def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Publishe
 
 def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
-    question = recount.take(answer)
+    question = recount.add(answer)
     assert question is not None
     recount.compare(answer, question, Verdict(0.0, "verifier_error"))
     assert recount.check_answers().outcome is CheckOutcome.DIFFERS
@@ -24,8 +24,8 @@ def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
 
 def test_giving_up_forgets_no_difference_that_was_found(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
-    question = recount.take(answer)
+    question = recount.add(answer)
     assert question is not None
-    assert recount.give_up_answers("broken").outcome is CheckOutcome.UNKNOWN
+    assert recount.skip_answers("broken").outcome is CheckOutcome.UNKNOWN
     recount.compare(answer, question, Verdict(0.0, "wrong"))
-    assert recount.give_up_answers("broken").outcome is CheckOutcome.DIFFERS
+    assert recount.skip_answers("broken").outcome is CheckOutcome.DIFFERS

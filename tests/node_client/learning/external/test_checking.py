@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from node_client.learning.external.checking import (
-    MOST_UNMADE,
+    MAX_UNGENERATED,
     REMEMBERED,
     DropReason,
     ExternalChecker,
@@ -19,11 +19,11 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import Completion, ExternalRollout, RolloutName, TaskSpec
 from swarm_tasks.answers import AnswerRules
-from swarm_tasks.batches import Trial
+from swarm_tasks.batches import StepResult
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, SampleRequest, Wanted
-from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.pipe import Draw, Draws, Job, ReplyT, SampleRequest
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     SEED,
@@ -213,8 +213,8 @@ class HangingVerifier(BorrowingVerifier):
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         self.asked += 1
-        hung = UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
-        raise UnposedError(len(specs) - 1, hung)
+        hung = GenerationError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
+        raise NoQuestionError(len(specs) - 1, hung)
 
 
 def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
@@ -225,7 +225,7 @@ def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(5)]
     checked = checker.check(offered, wanted=4)
     assert checked.dropped == {"unscorable": 5}
-    assert hanging.asked == MOST_UNMADE
+    assert hanging.asked == MAX_UNGENERATED
 
 
 def test_a_task_that_cannot_be_made_costs_no_other_rollout(
@@ -248,12 +248,12 @@ class CountingVerifier(BorrowingVerifier):
         self.requests = 0
 
     def _make(
-        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
-    ) -> Wanted:
+        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
+    ) -> ReplyT:
         self.requests += 1
-        return super()._make(request, wanted, steps=steps)
+        return super()._make(request, expected, steps=steps)
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
         self.requests += 1
         return super()._score_jobs(jobs, rules, limits)
 

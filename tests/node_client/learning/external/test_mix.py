@@ -9,7 +9,7 @@ from statistics import fmean
 import msgspec
 import pytest
 
-from node_client.learning.external.mix import PERIOD, AutoMix, Places, RolloutMix, make_mix
+from node_client.learning.external.mix import PERIOD, AutoMix, MixCounts, RolloutMix, make_mix
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.messages import Config, TaskChoice
@@ -40,7 +40,7 @@ SELDOM_WRONG, SELDOM_RIGHT = group(1, 1, 1, 0), group(1, 0, 0, 0)
 
 
 def auto(*, local: int = 4, external: int = 4) -> AutoMix:
-    return AutoMix(Places(local, external), batch=local + external)
+    return AutoMix(MixCounts(local, external), batch=local + external)
 
 
 def pass_steps(
@@ -48,29 +48,29 @@ def pass_steps(
 ) -> None:
     """Make steps in which every external place gets the given rollouts, as far as they go."""
     for _ in range(count):
-        mix.note(own=own, comparable=own, external=external[: mix.places.external])
+        mix.update(own=own, comparable=own, external=external[: mix.counts.external])
 
 
 def test_mix_starts_as_the_season_has_it() -> None:
-    assert auto(local=6, external=2).places == Places(6, 2)
+    assert auto(local=6, external=2).counts == MixCounts(6, 2)
 
 
 def test_node_that_solves_nothing_takes_in_more() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
-    assert mix.places == Places(3, 5)
+    assert mix.counts == MixCounts(3, 5)
 
 
 def test_node_that_is_ahead_of_the_others_takes_in_less() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[SELDOM_WRONG] * 8, external=[HALF] * 8)
-    assert mix.places == Places(5, 3)
+    assert mix.counts == MixCounts(5, 3)
 
 
 def test_quiet_swarm_gives_its_places_back() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[HALF] * 4 + [UNSOLVED] * 4, external=[])
-    assert mix.places == Places(5, 3)
+    assert mix.counts == MixCounts(5, 3)
 
 
 def test_places_of_like_worth_stay() -> None:
@@ -78,22 +78,22 @@ def test_places_of_like_worth_stay() -> None:
     # Half of the own rollouts are informative; three in four external ones do better, one worse.
     own = [HALF] * 4 + [UNSOLVED] * 4
     pass_steps(mix, 5 * PERIOD, own=own, external=[SELDOM_WRONG] * 3 + [SELDOM_RIGHT])
-    assert mix.places == Places(4, 4)
+    assert mix.counts == MixCounts(4, 4)
 
 
 @pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
 def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
-    mix, chance, worth = auto(), random.Random(0), list[float]()
+    mix, rng, worth = auto(), random.Random(0), list[float]()
 
     def answer() -> TrainingGroup:
-        return group(*(float(chance.random() < likelihood) for _ in range(8)))
+        return group(*(float(rng.random() < likelihood) for _ in range(8)))
 
     for _ in range(2000):
         passed = (each for each in iter(answer, None) if each.informative)
-        mix.note(
+        mix.update(
             own=(own := [answer() for _ in range(8)]),
             comparable=own,
-            external=list(islice(passed, mix.places.external)),
+            external=list(islice(passed, mix.counts.external)),
         )
         worth.append(mix.figures()["external_place"])
     assert abs(fmean(worth)) < 0.05
@@ -149,7 +149,7 @@ def test_what_others_know_counts_by_dataset() -> None:
     mix = auto()
     own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
     pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
-    assert mix.places == Places(3, 5)
+    assert mix.counts == MixCounts(3, 5)
 
 
 def test_bounds_hold_and_the_size_never_changes() -> None:
@@ -157,15 +157,15 @@ def test_bounds_hold_and_the_size_never_changes() -> None:
     for _ in range(20):
         pass_steps(taking, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
         pass_steps(keeping, PERIOD, own=[HALF] * 8, external=[])
-        assert taking.places.local + taking.places.external == 8
-    assert taking.places == Places(2, 6)
-    assert keeping.places == Places(7, 1)
+        assert taking.counts.local + taking.counts.external == 8
+    assert taking.counts == MixCounts(2, 6)
+    assert keeping.counts == MixCounts(7, 1)
 
 
 def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
-    mix = AutoMix(Places(4, 4), batch=5)
+    mix = AutoMix(MixCounts(4, 4), batch=5)
     pass_steps(mix, 20 * PERIOD, own=[HALF] * 5, external=[])
-    assert mix.places == Places(5, 3)
+    assert mix.counts == MixCounts(5, 3)
 
 
 def test_mix_goes_on_where_it_was_saved() -> None:
@@ -174,7 +174,7 @@ def test_mix_goes_on_where_it_was_saved() -> None:
     resumed.load(json.loads(json.dumps(mix.state())))
     assert resumed.figures() == mix.figures()
     pass_steps(resumed, 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
-    assert resumed.places == Places(2, 6)
+    assert resumed.counts == MixCounts(2, 6)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class InTurns(SamplingStrategy):
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [float(place == self._turn) for place in range(len(groups))]
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
         self._turn += 1
 
     def state(self) -> dict[str, Any]:
@@ -100,12 +100,9 @@ def drawn_places(
 ) -> Counter[tuple[int, ...]]:
     """Return how often which places were drawn, in order."""
     groups = [TrainingGroup([place], [[1]], [0.0], [False]) for place in range(len(weights))]
-    strategy, chance = Given(weights), random.Random(14)
+    strategy, rng = Given(weights), random.Random(14)
     return Counter(
-        tuple(
-            group.prompt[0]
-            for group in draw(groups, strategy=strategy, wanted=wanted, chance=chance)
-        )
+        tuple(group.prompt[0] for group in draw(groups, strategy=strategy, wanted=wanted, rng=rng))
         for _ in range(times)
     )
 
@@ -141,21 +138,21 @@ def test_groups_without_weight_come_last() -> None:
         [group_of(0), group_of(8), group_of(7)],
         strategy=make_strategy("advantage"),
         wanted=3,
-        chance=random.Random(0),
+        rng=random.Random(0),
     )
     assert first.prompt == [7]
 
 
 def test_no_more_are_drawn_than_wanted_and_none_twice() -> None:
     groups = [group_of(right) for right in range(1, 8)]
-    drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, chance=random.Random(0))
+    drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, rng=random.Random(0))
     assert len({group.prompt[0] for group in drawn}) == len(drawn) == 4
 
 
 def test_nothing_can_be_drawn_of_nothing() -> None:
     for name in ("uniform", "advantage", "fresh+by-node"):
         strategy = make_strategy(name)
-        assert draw([], strategy=strategy, wanted=2, chance=random.Random(0)) == []
+        assert draw([], strategy=strategy, wanted=2, rng=random.Random(0)) == []
 
 
 def test_the_setting_names_every_strategy() -> None:
@@ -195,7 +192,7 @@ def test_fresh_halves_the_weight_with_each_age() -> None:
 def test_variance_goes_by_what_this_node_solves_itself() -> None:
     strategy = make_strategy("variance")
     for _ in range(2):
-        strategy.note([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
+        strategy.update([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
     solved = 0.03 * 0.5 * (1 + 0.97)
     weights = strategy.weigh([group_of(dataset="gcd"), group_of(dataset="chain_sum")])
     assert weights == pytest.approx([solved * (1 - solved), 0.01 * 0.99])
@@ -203,7 +200,7 @@ def test_variance_goes_by_what_this_node_solves_itself() -> None:
 
 def test_novel_is_the_share_of_right_completions_that_are_new() -> None:
     strategy = make_strategy("novel")
-    strategy.note(
+    strategy.update(
         [group_of(1, of=2, completions=[[5, 6], [7]])],
         [group_of(1, of=2, completions=[[8], [9]])],
     )
@@ -237,7 +234,7 @@ def test_weights_of_joined_names_are_multiplied() -> None:
 @pytest.mark.parametrize("name", ["variance", "novel", "novel+variance"])
 def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
     before, after, fresh = (make_strategy(name) for _ in range(3))
-    before.note([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
+    before.update([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
     after.load(json.loads(json.dumps(before.state())))
     candidates = [
         group_of(1, of=2, completions=[[5], [6]]),

@@ -100,12 +100,12 @@ def test_nothing_solved_is_as_uncertain_as_with_one_answer_each() -> None:
 
 
 def test_interval_covers_the_true_score_of_questions_that_differ() -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
 
     def evaluation() -> HeldOutScore:
         """Return the score of 64 questions, solved at rates of a uniform distribution."""
-        rates = [chance.random() for _ in range(64)]
-        shares = [sum(chance.random() < rate for _ in range(16)) / 16 for rate in rates]
+        rates = [rng.random() for _ in range(64)]
+        shares = [sum(rng.random() < rate for _ in range(16)) / 16 for rate in rates]
         return score_shares({"sums": shares}, samples=16)
 
     covered = sum(score.low <= 0.5 <= score.high for score in (evaluation() for _ in range(200)))

@@ -40,19 +40,19 @@ def history_of(*, epoch_size: int) -> QuestionHistory:
 
 def next_indices(history: QuestionHistory, count: int) -> set[int | None]:
     """Return the indices of the next old questions, and None where there are fresh ones."""
-    return {place.index if place else None for place in history.next_places(count)}
+    return {place.index if place else None for place in history.next_specs(count)}
 
 
 def finish_epoch(history: QuestionHistory, results: dict[int, list[bool]]) -> set[int | None]:
     """Answer all questions of the first epoch and return what the second one asks."""
-    assert history.next_places(len(results)) == [None] * len(results)
+    assert history.next_specs(len(results)) == [None] * len(results)
     for index, solved in results.items():
-        history.note(spec(index), solved)
+        history.record(spec(index), solved)
     return next_indices(history, len(results))
 
 
 def test_first_epoch_asks_fresh_questions() -> None:
-    assert history_of(epoch_size=3).next_places(3) == [None] * 3
+    assert history_of(epoch_size=3).next_specs(3) == [None] * 3
 
 
 def test_question_that_all_completions_solved_is_dropped() -> None:
@@ -68,26 +68,26 @@ def test_mixed_and_all_wrong_questions_are_asked_again_in_the_next_epoch() -> No
 def test_question_that_is_mastered_later_is_dropped_then() -> None:
     history = history_of(epoch_size=2)
     assert finish_epoch(history, {0: WRONG, 1: WRONG}) == {0, 1}
-    history.note(spec(0), SOLVED)
-    history.note(spec(1), WRONG)
+    history.record(spec(0), SOLVED)
+    history.record(spec(1), WRONG)
     assert next_indices(history, 2) == {None, 1}
 
 
 def test_epoch_ends_between_batches_only() -> None:
     history = history_of(epoch_size=3)
-    history.next_places(2)
-    assert history.next_places(2) == [None, None]
+    history.next_specs(2)
+    assert history.next_specs(2) == [None, None]
     assert history.epoch == 0
-    history.note(spec(5), WRONG)
-    assert spec(5) in history.next_places(3)
+    history.record(spec(5), WRONG)
+    assert spec(5) in history.next_specs(3)
     assert history.epoch == 1
 
 
 def test_history_never_grows_beyond_an_epoch() -> None:
     history = history_of(epoch_size=4)
     for batch in range(50):
-        for place, old in enumerate(history.next_places(3)):
-            history.note(old or spec(3 * batch + place), WRONG)
+        for place, old in enumerate(history.next_specs(3)):
+            history.record(old or spec(3 * batch + place), WRONG)
     state = history.state()
     assert len(state["places"]) <= 4
     assert len(state["kept"]) <= 4 + 3
@@ -95,12 +95,12 @@ def test_history_never_grows_beyond_an_epoch() -> None:
 
 def test_history_goes_on_where_it_was_saved() -> None:
     first, second = history_of(epoch_size=4), history_of(epoch_size=4)
-    first.next_places(4)
+    first.next_specs(4)
     for index in range(4):
-        first.note(spec(index), MIXED)
-    first.next_places(1)
+        first.record(spec(index), MIXED)
+    first.next_specs(1)
     second.load(json.loads(json.dumps(first.state())))
-    assert second.next_places(3) == first.next_places(3)
+    assert second.next_specs(3) == first.next_specs(3)
     assert second.epoch == first.epoch == 1
 
 

@@ -22,15 +22,15 @@ SEASON = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("spell_backward
 
 def longest_word(ladder: Ladder, counter: int = 1) -> object:
     """Return how difficult the next question is."""
-    return ladder.choose(counter, chance=random.Random(0)).config["max_word_len"]
+    return ladder.choose(counter, rng=random.Random(0)).config["max_word_len"]
 
 
 def answer(ladder: Ladder, count: int, *, solved: list[bool], config: Config | None = None) -> None:
     """Answer questions of the rung that the ladder is on, or of another one."""
     for _ in range(count):
-        chosen = config or ladder.choose(1, chance=random.Random(0)).config
+        chosen = config or ladder.choose(1, rng=random.Random(0)).config
         spec = TaskSpec("spell_backward", chosen, 7, 1, GENERATOR)
-        ladder.note(StepOutcome([AnsweredQuestion(spec, solved)], 0.0, None))
+        ladder.update(StepOutcome([AnsweredQuestion(spec, solved)], 0.0, None))
 
 
 def test_node_starts_at_the_seasons_difficulty() -> None:

@@ -44,16 +44,16 @@ def staged_ladder() -> tuple[Stages, Ladder]:
 
 def asked_by(ladder: Ladder) -> set[tuple[str, object]]:
     """Return the datasets of forty questions, with how many digits sums have at most."""
-    choices = [ladder.choose(4 * n + 1, chance=random.Random(n)) for n in range(40)]
+    choices = [ladder.choose(4 * n + 1, rng=random.Random(n)) for n in range(40)]
     return {(choice.dataset, choice.config.get("max_digits")) for choice in choices}
 
 
 def pass_steps(ladder: Ladder, count: int, *, solved: Sequence[bool] = ()) -> None:
     """Make steps of one sum each, answered so, at the difficulty where the ladder is."""
     for _ in range(count):
-        config = ladder.choose(1, chance=random.Random(0)).config
+        config = ladder.choose(1, rng=random.Random(0)).config
         answered = [AnsweredQuestion(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
-        ladder.note(StepOutcome(answered if solved else [], 0.5, None))
+        ladder.update(StepOutcome(answered if solved else [], 0.5, None))
 
 
 def test_the_first_stage_climbs_in_mathematics_alone() -> None:
@@ -82,19 +82,19 @@ def test_a_move_of_the_ladder_begins_the_search_for_a_plateau_anew() -> None:
 
 def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
     history = QuestionHistory(epoch_size=4, key=b"key")
-    history.next_places(4)
+    history.next_specs(4)
     for index in range(4):
-        history.note(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
-    [again] = history.next_places(1)
+        history.record(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
+    [again] = history.next_specs(1)
     assert again is not None
-    history.note(again, [False])
+    history.record(again, [False])
     left = (again.index + 1) % 4
     history.forget(lambda spec: spec.index != left)
     # The rest of this epoch, then the next one: the question just answered was dropped as well.
-    places = history.next_places(3)
+    places = history.next_specs(3)
     assert [place.index for place in places if place] == [left]
-    history.note(TaskSpec("chain_sum", {}, 7, left, GENERATOR), [True])
-    assert history.next_places(4) == [None] * 4
+    history.record(TaskSpec("chain_sum", {}, 7, left, GENERATOR), [True])
+    assert history.next_specs(4) == [None] * 4
 
 
 def questions_of(

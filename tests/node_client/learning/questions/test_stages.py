@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from node_client.learning.questions.curriculum import StepOutcome
-from node_client.learning.questions.stages import LEAST_GAIN, PATIENCE, WINDOW, Plateau, Stages
+from node_client.learning.questions.stages import MIN_GAIN, PATIENCE, WINDOW, Plateau, Stages
 from node_client.learning.questions.subjects import CODE, MATHEMATICS
 from node_client.runtime.alone import practice_season
 from node_client.settings.choices import StageSwitch
@@ -34,16 +34,14 @@ def stages(
 
 def datasets_of(curriculum: Stages) -> set[str]:
     """Return which datasets forty questions come from."""
-    return {
-        curriculum.choose(counter, chance=random.Random(counter)).dataset for counter in range(40)
-    }
+    return {curriculum.choose(counter, rng=random.Random(counter)).dataset for counter in range(40)}
 
 
 def pass_steps(
     curriculum: Stages, count: int, *, reward: float = 0.5, judge_round: int | None = None
 ) -> None:
     for _ in range(count):
-        curriculum.note(StepOutcome([], reward, judge_round))
+        curriculum.update(StepOutcome([], reward, judge_round))
 
 
 def test_every_allowed_dataset_is_like_mathematics_or_like_code() -> None:
@@ -142,7 +140,7 @@ def test_stage_survives_a_restart() -> None:
         ([0.1, 0.1, 0.2, 0.1, 0.2], True),
         # A fall and a recovery are no gain over the best.
         ([0.5, 0.1, 0.4], True),
-        ([0.1, 0.1 + 2 * LEAST_GAIN, 0.1], False),
+        ([0.1, 0.1 + 2 * MIN_GAIN, 0.1], False),
         ([0.1, 0.1], False),
     ],
 )
@@ -152,14 +150,14 @@ def test_plateau_is_two_windows_without_a_gain_over_the_best(
     plateau = Plateau()
     for mean in means:
         for _ in range(WINDOW):
-            plateau.note(mean)
+            plateau.update(mean)
     assert plateau.reached is reached
 
 
 def test_plateau_stays_reached_and_holds_no_more_than_a_window() -> None:
     plateau = Plateau()
     for step in range(500):
-        plateau.note(0.1 if step < 400 else 0.9)
+        plateau.update(0.1 if step < 400 else 0.9)
         assert len(plateau.window) < WINDOW
     assert plateau.reached
 

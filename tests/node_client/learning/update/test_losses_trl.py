@@ -148,7 +148,7 @@ def our_gradients(
     policies: Policies, config: TrainConfig, *, groups: list[TrainingGroup] = GROUPS
 ) -> tuple[float, float, list[Tensor]]:
     """Return loss, clipped tokens and gradient of one pass over the groups."""
-    watch = StepTimer(lambda: 0.0)
+    timer = StepTimer(lambda: 0.0)
     rows = make_rows(groups, config=config, max_completion_length=LONGEST)
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)
@@ -165,9 +165,9 @@ def our_gradients(
                 batch,
                 policy=policies.before,
                 config=replace(config, num_iterations=2),
-                watch=watch,
+                timer=timer,
             ),
-            watch=watch,
+            timer=timer,
         )
         for batch in split_rows(
             rows, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts

@@ -58,7 +58,7 @@ def update(
         optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=rate),
         scaler=scaler or make_scaler(policy, config),
     )
-    return updater.update(groups, max_completion_length=8, watch=StepTimer(lambda: 0.0))
+    return updater.update(groups, max_completion_length=8, timer=StepTimer(lambda: 0.0))
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:
@@ -215,5 +215,5 @@ def test_a_step_goes_on_when_memory_ran_out_in_a_scaled_one() -> None:
     optimizer.step = fail_once  # type: ignore[method-assign]
     before = weights_of(policy)
     update(policy, TrainConfig(), scaler=scaler, optimizer=optimizer)
-    assert policy.room.share < 1
+    assert policy.update_budget.share < 1
     assert any(not torch.equal(a, b) for a, b in zip(before, weights_of(policy), strict=True))

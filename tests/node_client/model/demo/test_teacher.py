@@ -15,8 +15,8 @@ CAREFUL = WritingHabits(worked=1, slips=0, noticed=1, doubted=0, another_way=0)
 
 def written(habits: WritingHabits, *, question: str = SUM) -> list[tuple[str, int]]:
     """Return two hundred solutions with their answers."""
-    chance = random.Random(3)
-    return [work_through(question, habits, chance=chance) for _ in range(200)]
+    rng = random.Random(3)
+    return [work_through(question, habits, rng=rng) for _ in range(200)]
 
 
 def steps_of(working: str) -> list[tuple[int, int, int]]:

@@ -54,7 +54,7 @@ def update(
         optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=1.0),
         scaler=make_scaler(policy, config),
     )
-    updater.update(GROUPS, max_completion_length=8, watch=StepTimer(lambda: 0.0))
+    updater.update(GROUPS, max_completion_length=8, timer=StepTimer(lambda: 0.0))
 
 
 @pytest.mark.slow
@@ -63,8 +63,8 @@ def test_update_goes_on_with_smaller_micro_batches() -> None:
     cramped.logprobs = fail_above(24, cramped.logprobs)  # type: ignore[method-assign]
     update(roomy)
     update(cramped)
-    assert roomy.room.share == 1
-    assert cramped.room.share < 1
+    assert roomy.update_budget.share == 1
+    assert cramped.update_budget.share < 1
     for one, other in zip(roomy.trainable(), cramped.trainable(), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 
@@ -89,7 +89,7 @@ def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
 
     monkeypatch.setattr(torch, "zeros_like", fail_once)
     update(policy, optimizer)
-    assert policy.room.share == 0.5
+    assert policy.update_budget.share == 0.5
     assert all(map(torch.equal, policy.trainable(), expected.trainable()))
 
 
@@ -102,7 +102,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
     policy.logprobs = fail  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="shapes do not match"):
         update(policy)
-    assert policy.room.share == 1
+    assert policy.update_budget.share == 1
 
 
 @pytest.mark.slow
@@ -129,6 +129,6 @@ def test_passes_that_were_made_are_not_made_again_when_memory_runs_out_later() -
     once_more = cramped.logprobs
     cramped.logprobs = fail_in_the_second_pass  # type: ignore[method-assign]
     update(cramped, config=config)
-    assert cramped.room.share < 1
+    assert cramped.update_budget.share < 1
     for one, other in zip(once.trainable(), cramped.trainable(), strict=True):
         assert torch.allclose(one, other, atol=1e-6)

@@ -4,7 +4,7 @@ import pytest
 
 from node_client.learning.optimizer import begin_training
 from node_client.model.memory import estimates
-from node_client.model.memory.estimates import Shape, lasting_bytes, share_that_fits, token_bytes
+from node_client.model.memory.estimates import Shape, fitting_share, resident_bytes, token_bytes
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 
@@ -15,9 +15,9 @@ SHAPE = Shape(
 GB = 10**9
 
 
-def share(free: int, *, lasting: int = 0, tokens: int = 4096) -> float:
+def share(free: int, *, resident: int = 0, tokens: int = 4096) -> float:
     per_token = token_bytes(SHAPE, checkpointed=False, half_precision=False)
-    return share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
+    return fitting_share(tokens, free=free, resident=resident, per_token=per_token)
 
 
 def test_all_tokens_run_at_once_where_there_is_room() -> None:
@@ -32,9 +32,9 @@ def test_less_memory_halves_the_tokens_until_they_fit() -> None:
 
 
 def test_gradients_and_optimizer_take_their_part_first() -> None:
-    full = lasting_bytes(SHAPE, state_bytes=8, copied=False)
+    full = resident_bytes(SHAPE, state_bytes=8, copied=False)
     assert full == 12 * SHAPE.parameters
-    assert share(16 * GB, lasting=full) < share(16 * GB)
+    assert share(16 * GB, resident=full) < share(16 * GB)
 
 
 def test_too_little_memory_for_anything_still_tries_one_token() -> None:
@@ -51,7 +51,7 @@ def test_training_begins_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(estimates, "free_bytes", lambda device: 300_000_000)
     policy = toy_policy()
     begin_training(policy, TrainConfig(micro_batch_tokens=65_536))
-    assert policy.room.share < 1
+    assert policy.update_budget.share < 1
 
 
 def test_too_little_memory_is_told_with_what_helps(

@@ -34,19 +34,19 @@ def prompt(question: str, proposal: str) -> str:
     return answer
 
 
-def accept(question: str, proposal: str) -> str:
+def accept_default(question: str, proposal: str) -> str:
     """Accept the proposal."""
     return proposal
 
 
-def ask_all(machine: Machine, *, ask: Ask, console: Console) -> Answers:
+def ask_questions(machine: Machine, *, ask: Ask, console: Console) -> Answers:
     """Ask for all settings that depend on machine and owner; return those that are not defaults."""
     answers: Answers = {}
     if machine.device == "cuda":
         share = _ask_for("gpu_fraction", "Part of the GPU's memory, up to 1", "1", ask=ask)
         answers["gpu_fraction"] = None if share == 1 else share
     fits = fit_models(machine, fraction=answers.get("gpu_fraction") or 1.0)
-    console.print(draw_fits(fits))
+    console.print(render_fits(fits))
     answers["model"] = _ask_for_model(fits, device=machine.device, ask=ask)
     answers["device"] = _ask_for("device", "Device", "auto", ask=ask)
     answers["hours"] = _ask_for_hours(ask)
@@ -62,7 +62,7 @@ def ask_all(machine: Machine, *, ask: Ask, console: Console) -> Answers:
     }
 
 
-def draw_machine(machine: Machine) -> str:
+def render_machine(machine: Machine) -> str:
     """Return one line about the machine."""
     return (
         f"Found: {machine.title}, {_gb(machine.free)} free to train in, {_gb(machine.memory)} RAM, "
@@ -70,13 +70,13 @@ def draw_machine(machine: Machine) -> str:
     )
 
 
-def draw_fits(fits: list[Fit]) -> Table:
+def render_fits(fits: list[Fit]) -> Table:
     """Return a table of models with the memory that they need, and what is missing."""
     table = Table("", "model", "params", "memory", "", box=SIMPLE_HEAD, pad_edge=False)
     for number, fit in enumerate(fits, start=1):
-        remark = fit.lacking or ("asks for consent" if fit.candidate.gated else "")
+        remark = fit.lacking or ("asks for consent" if fit.model.gated else "")
         table.add_row(
-            *(str(number), fit.candidate.name, f"{fit.candidate.parameters / 1e9:.2f} B"),
+            *(str(number), fit.model.name, f"{fit.model.parameters / 1e9:.2f} B"),
             *(_gb(fit.needed), remark),
             style="dim" if fit.lacking else "",
         )
@@ -96,7 +96,7 @@ def _ask_for_model(fits: list[Fit], *, device: str, ask: Ask) -> str:
     proposal = choose_model(fits, device=device)
     answer = ask(f"Model{slow}: a number, a hub name or a folder", proposal).strip()
     if answer.isdecimal() and 1 <= int(answer) <= len(fits):
-        return fits[int(answer) - 1].candidate.name
+        return fits[int(answer) - 1].model.name
     return answer
 
 

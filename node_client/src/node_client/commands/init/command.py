@@ -35,10 +35,10 @@ def init(
     console = Console()
     with console.status("Inspecting this machine"):
         from node_client.commands.init.asking import (  # imports torch
-            accept,
-            ask_all,
-            draw_machine,
+            accept_default,
+            ask_questions,
             prompt,
+            render_machine,
             write_settings,
         )
         from node_client.commands.init.machine import inspect_machine
@@ -47,9 +47,9 @@ def init(
         folder = choices.state.path
         machine = inspect_machine(folder)
     file = Path(FILE_NAME) if here else folder / FILE_NAME
-    ask = accept if yes else prompt
-    console.print(draw_machine(machine), soft_wrap=True)
-    text = write_settings(ask_all(machine, ask=ask, console=console))
+    ask = accept_default if yes else prompt
+    console.print(render_machine(machine), soft_wrap=True)
+    text = write_settings(ask_questions(machine, ask=ask, console=console))
     typer.echo(f"\n{file} will be:\n\n{text}")
     question = "The file exists. Replace it?" if file.exists() else "Write it?"
     proposal = "n" if file.exists() else "y"

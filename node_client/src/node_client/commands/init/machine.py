@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from node_client.commands.init.table import CANDIDATES, Candidate
+from node_client.commands.init.table import KNOWN_MODELS, KnownModel
 from node_client.model.devices import choose_autocast
 from node_client.model.memory.estimates import Shape, free_bytes, needed_bytes
 
@@ -40,7 +40,7 @@ class Machine:
 class Fit:
     """Whether a model can be trained here; `lacking` is what is missing, empty if it fits."""
 
-    candidate: Candidate
+    model: KnownModel
     needed: int
     disk: int
     lacking: str = ""
@@ -69,7 +69,7 @@ def inspect_machine(folder: Path) -> Machine:
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
     """Return whether each model can be trained with a fraction of the memory."""
-    return [_fit(candidate, machine, free=int(fraction * machine.free)) for candidate in CANDIDATES]
+    return [_fit(model, machine, free=int(fraction * machine.free)) for model in KNOWN_MODELS]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
@@ -77,19 +77,19 @@ def choose_model(fits: list[Fit], *, device: str) -> str:
 
     Without one it is the demo model, which fits on any machine.
     """
-    fitting = [fit.candidate for fit in fits if not fit.lacking and not fit.candidate.gated]
+    fitting = [fit.model for fit in fits if not fit.lacking and not fit.model.gated]
     if not fitting:
         return "tiny"
     choose = min if device == "cpu" else max
-    return choose(fitting, key=lambda candidate: candidate.parameters).name
+    return choose(fitting, key=lambda model: model.parameters).name
 
 
-def _fit(candidate: Candidate, machine: Machine, *, free: int) -> Fit:
-    parameters = candidate.parameters
+def _fit(model: KnownModel, machine: Machine, *, free: int) -> Fit:
+    parameters = model.parameters
     shape = Shape(
-        layers=candidate.layers,
-        hidden=candidate.hidden,
-        intermediate=candidate.intermediate,
+        layers=model.layers,
+        hidden=model.hidden,
+        intermediate=model.intermediate,
         parameters=parameters,
         trainable=parameters,
     )
@@ -100,7 +100,7 @@ def _fit(candidate: Candidate, machine: Machine, *, free: int) -> Fit:
     )
     disk = (DOWNLOAD_BYTES + CHECKPOINTS * CHECKPOINT_BYTES) * parameters
     if needed > free:
-        return Fit(candidate, needed, disk, f"lacks {(needed - free) / 1e9:.1f} GB")
+        return Fit(model, needed, disk, f"lacks {(needed - free) / 1e9:.1f} GB")
     if disk > machine.disk:
-        return Fit(candidate, needed, disk, f"lacks {(disk - machine.disk) / 1e9:.1f} GB of disk")
-    return Fit(candidate, needed, disk)
+        return Fit(model, needed, disk, f"lacks {(disk - machine.disk) / 1e9:.1f} GB of disk")
+    return Fit(model, needed, disk)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class KnownModel:
     """A model of the Llama family's layout: grouped queries, gated MLP, RMS norms.
 
     `head` is the size of an attention head. `biased`: queries, keys and values have biases.
@@ -36,8 +36,8 @@ class Candidate:
         return tables + self.layers * layer + self.hidden
 
 
-CANDIDATES = (
-    Candidate(
+KNOWN_MODELS = (
+    KnownModel(
         name="HuggingFaceTB/SmolLM2-135M-Instruct",
         layers=30,
         hidden=576,
@@ -47,7 +47,7 @@ CANDIDATES = (
         intermediate=1536,
         vocabulary=49152,
     ),
-    Candidate(
+    KnownModel(
         name="HuggingFaceTB/SmolLM2-360M-Instruct",
         layers=32,
         hidden=960,
@@ -57,7 +57,7 @@ CANDIDATES = (
         intermediate=2560,
         vocabulary=49152,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen2.5-0.5B-Instruct",
         layers=24,
         hidden=896,
@@ -68,7 +68,7 @@ CANDIDATES = (
         vocabulary=151936,
         biased=True,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen3-0.6B",
         layers=28,
         hidden=1024,
@@ -79,7 +79,7 @@ CANDIDATES = (
         vocabulary=151936,
         normed=True,
     ),
-    Candidate(
+    KnownModel(
         name="TinyLlama/TinyLlama-1.1B-Chat-v1.0",
         layers=22,
         hidden=2048,
@@ -90,7 +90,7 @@ CANDIDATES = (
         vocabulary=32000,
         tied=False,
     ),
-    Candidate(
+    KnownModel(
         name="meta-llama/Llama-3.2-1B-Instruct",
         layers=16,
         hidden=2048,
@@ -101,7 +101,7 @@ CANDIDATES = (
         vocabulary=128256,
         gated=True,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen2.5-1.5B-Instruct",
         layers=28,
         hidden=1536,
@@ -112,7 +112,7 @@ CANDIDATES = (
         vocabulary=151936,
         biased=True,
     ),
-    Candidate(
+    KnownModel(
         name="HuggingFaceTB/SmolLM2-1.7B-Instruct",
         layers=24,
         hidden=2048,
@@ -122,7 +122,7 @@ CANDIDATES = (
         intermediate=8192,
         vocabulary=49152,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen2.5-3B-Instruct",
         layers=36,
         hidden=2048,
@@ -133,7 +133,7 @@ CANDIDATES = (
         vocabulary=151936,
         biased=True,
     ),
-    Candidate(
+    KnownModel(
         name="meta-llama/Llama-3.2-3B-Instruct",
         layers=28,
         hidden=3072,
@@ -144,7 +144,7 @@ CANDIDATES = (
         vocabulary=128256,
         gated=True,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen3-4B",
         layers=36,
         hidden=2560,
@@ -155,7 +155,7 @@ CANDIDATES = (
         vocabulary=151936,
         normed=True,
     ),
-    Candidate(
+    KnownModel(
         name="Qwen/Qwen2.5-7B-Instruct",
         layers=28,
         hidden=3584,

@@ -99,12 +99,12 @@ def run(url: Url, *, flags: Flags) -> None:
     site, choices = _choose(url, flags)
     if choices.value("auto_update"):
         _upgrade(site, choices.state)
-    given = [
+    options = [
         word for name, value in flags.items() if value is not None for word in _option(name, value)
     ]
-    words = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
+    arguments = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *options]
     sys.stdout.flush()
-    os.execv(sys.executable, words)
+    os.execv(sys.executable, arguments)
 
 
 def _upgrade(site: Site, state: StateDir) -> None:
@@ -168,5 +168,5 @@ def _remember_token(choices: SettingChoices) -> None:
     token = find_token(choices)
     if not token:
         get_token(choices, console=Console())
-    elif token != choices.state.recall(choices.site).token:
+    elif token != choices.state.load_for(choices.site).token:
         save_token(choices, token)

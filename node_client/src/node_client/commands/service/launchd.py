@@ -4,7 +4,7 @@ import os
 import plistlib
 from pathlib import Path
 
-from node_client.commands.service.unit import ServiceUnit, call, run_visibly
+from node_client.commands.service.unit import ServiceUnit, call, run_attached
 
 LOG = "service.log"
 
@@ -43,7 +43,7 @@ def install(plan: ServiceUnit) -> None:
     file = agent_file(plan)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(describe(plan), encoding="utf-8")
-    call(["launchctl", "bootout", _target(plan)], must=False)
+    call(["launchctl", "bootout", _target(plan)], check=False)
     call(["launchctl", "bootstrap", _domain(), str(file)])
 
 
@@ -52,19 +52,19 @@ def uninstall(plan: ServiceUnit) -> bool:
     file = agent_file(plan)
     if not file.exists():
         return False
-    call(["launchctl", "bootout", _target(plan)], must=False)
+    call(["launchctl", "bootout", _target(plan)], check=False)
     file.unlink()
     return True
 
 
 def show_status(plan: ServiceUnit) -> None:
     """Show launchd's status of the service."""
-    run_visibly(["launchctl", "print", _target(plan)])
+    run_attached(["launchctl", "print", _target(plan)])
 
 
 def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
     """Show the output of the service."""
-    run_visibly(["tail", "-n", "200", *(["-f"] if follow else []), str(plan.state / LOG)])
+    run_attached(["tail", "-n", "200", *(["-f"] if follow else []), str(plan.state / LOG)])
 
 
 def describe_lingering() -> str:

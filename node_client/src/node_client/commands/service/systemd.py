@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from node_client.commands.problems import REFUSED, UPGRADE_DUE
-from node_client.commands.service.unit import ServiceUnit, call, run_visibly
+from node_client.commands.service.unit import ServiceUnit, call, run_attached
 from node_client.errors import SettingsError
 
 UNIT = """\
@@ -56,10 +56,10 @@ def describe(plan: ServiceUnit) -> str:
             fix="Choose a --state-dir and a virtual environment without such names.",
         )
     return UNIT.format(
-        description=_specify(f"swarm-node at {plan.site.base}"),
-        site=_specify(plan.site.base),
+        description=_escape_specifiers(f"swarm-node at {plan.site.base}"),
+        site=_escape_specifiers(plan.site.base),
         command=" ".join(map(_quote, plan.command)),
-        folder=_specify(str(plan.state)),
+        folder=_escape_specifiers(str(plan.state)),
         refused=REFUSED,
         upgrade=UPGRADE_DUE,
     )
@@ -95,13 +95,13 @@ def uninstall(plan: ServiceUnit) -> bool:
 
 def show_status(plan: ServiceUnit) -> None:
     """Show systemd's status of the service."""
-    run_visibly(["systemctl", "--user", "--no-pager", "status", unit_file(plan).name])
+    run_attached(["systemctl", "--user", "--no-pager", "status", unit_file(plan).name])
 
 
 def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
     """Show the output of the service from the journal."""
-    words = ["journalctl", "--user", "--unit", unit_file(plan).name, "--pager-end"]
-    run_visibly([*words, "--follow"] if follow else words)
+    arguments = ["journalctl", "--user", "--unit", unit_file(plan).name, "--pager-end"]
+    run_attached([*arguments, "--follow"] if follow else arguments)
 
 
 def describe_lingering() -> str:
@@ -109,7 +109,7 @@ def describe_lingering() -> str:
     if shutil.which("loginctl") is None:
         return ""
     user = getpass.getuser()
-    answer = call(["loginctl", "show-user", user, "--property=Linger"], must=False)
+    answer = call(["loginctl", "show-user", user, "--property=Linger"], check=False)
     if "Linger=yes" in answer:
         return ""
     return (
@@ -118,11 +118,11 @@ def describe_lingering() -> str:
     )
 
 
-def _systemctl(*words: str) -> None:
-    call(["systemctl", "--user", *words])
+def _systemctl(*arguments: str) -> None:
+    call(["systemctl", "--user", *arguments])
 
 
-def _specify(text: str) -> str:
+def _escape_specifiers(text: str) -> str:
     """Escape specifiers of systemd in a text."""
     return text.replace("%", "%%")
 
@@ -130,4 +130,4 @@ def _specify(text: str) -> str:
 def _quote(word: str) -> str:
     """Quote one word of a command line for systemd: no variables, no specifiers."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
-    return f'"{_specify(escaped)}"'
+    return f'"{_escape_specifiers(escaped)}"'

@@ -29,35 +29,35 @@ class ServiceUnit:
     @property
     def command(self) -> list[str]:
         """The command of the service."""
-        words = [str(self.python), "-m", "node_client", "service", "run", self.site.base]
-        words += ["--state-dir", str(self.state)]
+        arguments = [str(self.python), "-m", "node_client", "service", "run", self.site.base]
+        arguments += ["--state-dir", str(self.state)]
         if self.config is not None:
-            words += ["--config", str(self.config)]
-        return [*words, "--auto-update"] if self.auto_update else words
+            arguments += ["--config", str(self.config)]
+        return [*arguments, "--auto-update"] if self.auto_update else arguments
 
 
-def call(words: Sequence[str], *, must: bool = True) -> str:
-    """Run a program and return its output. With `must`, raises NodeError when it fails."""
+def call(arguments: Sequence[str], *, check: bool = True) -> str:
+    """Run a program and return its output. With `check`, raises NodeError when it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     except OSError as problem:
-        if not must:
+        if not check:
             return ""
-        raise _missing(words[0], str(problem.strerror)) from problem
-    if must and done.returncode:
-        raise _missing(" ".join(words), (done.stderr or done.stdout).strip())
+        raise _missing(arguments[0], str(problem.strerror)) from problem
+    if check and done.returncode:
+        raise _missing(" ".join(arguments), (done.stderr or done.stdout).strip())
     return done.stdout
 
 
-def run_visibly(words: Sequence[str]) -> None:
+def run_attached(arguments: Sequence[str]) -> None:
     """Run a program with its output on the terminal, and exit with its status.
 
     Raises NodeError and typer.Exit.
     """
     try:
-        code = subprocess.run(words, check=False).returncode
+        code = subprocess.run(arguments, check=False).returncode
     except OSError as problem:
-        raise _missing(words[0], str(problem.strerror)) from problem
+        raise _missing(arguments[0], str(problem.strerror)) from problem
     except KeyboardInterrupt:
         code = 0
     if code:

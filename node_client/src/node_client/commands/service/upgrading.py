@@ -13,7 +13,7 @@ from node_client.storage.upgrades import UpgradeRequest, read_upgrade, write_upg
 from swarm_protocol.version import CLIENT_VERSION, parse_version
 
 # A slow package index must not prevent the start of the node.
-MOST_S = 600
+TIMEOUT_S = 600
 
 RunPython = Callable[[Sequence[str]], str]
 
@@ -22,20 +22,20 @@ class UpgradeFailedError(Exception):
     """The upgrade failed and changed nothing; the message is the reason."""
 
 
-def run_python(words: Sequence[str]) -> str:
+def run_python(arguments: Sequence[str]) -> str:
     """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
-    words = [sys.executable, *words]
+    arguments = [sys.executable, *arguments]
     try:
         done = subprocess.run(
-            words,
+            arguments,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
-            timeout=MOST_S,
+            timeout=TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
-        raise UpgradeFailedError(f"it took longer than {MOST_S} s") from None
+        raise UpgradeFailedError(f"it took longer than {TIMEOUT_S} s") from None
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
         error = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])

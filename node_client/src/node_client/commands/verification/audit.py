@@ -9,8 +9,8 @@ from node_client.commands.verification.checks import (
     CheckOutcome,
     RoundCheck,
     check_commitment,
-    check_noted,
     check_questions,
+    check_recorded,
 )
 from node_client.commands.verification.earlier import (
     EarlierRounds,
@@ -25,7 +25,7 @@ from node_client.commands.verification.records import (
     PublishedRound,
 )
 from node_client.commands.verification.recount import Recount
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_tasks.pool import AnyVerifier
@@ -41,7 +41,7 @@ def audit_round(
     published: PublishedRound,
     *,
     number: int,
-    noted: NotedCommitment | None,
+    recorded: RecordedCommitment | None,
     asked: Iterable[PublishedAsked],
     answers: Iterable[PublishedAnswer],
     verifier: AnyVerifier,
@@ -53,7 +53,7 @@ def audit_round(
     processed answers. Raises UncheckableError when `asked` or `answers` does.
     """
     yield check_commitment(published, number=number)
-    yield check_noted(published, noted)
+    yield check_recorded(published, recorded)
     earlier = gather_earlier(asked)
     yield check_earlier(published, earlier)
     yield _draw_again(published, earlier, verifier=verifier)
@@ -93,15 +93,15 @@ def _score_again(
 ) -> Iterator[RoundCheck]:
     """Score all answers again. If that fails, the nodes' scores are still recomputed."""
     failure = ""
-    for batch in _cut(answers):
-        graded = [(answer, question) for answer in batch if (question := recount.take(answer))]
+    for batch in _batches(answers):
+        graded = [(answer, question) for answer in batch if (question := recount.add(answer))]
         if not failure:
             try:
                 _compare_verdicts(recount, graded, rules=rules, verifier=verifier)
             except RefusedError as refusal:
                 failure = f"not all scored again: {refusal.message}"
         progress(len(batch))
-    yield recount.give_up_answers(failure) if failure else recount.check_answers()
+    yield recount.skip_answers(failure) if failure else recount.check_answers()
     yield recount.check_scores()
 
 
@@ -119,7 +119,7 @@ def _compare_verdicts(
             recount.compare(answer, question, verdict)
 
 
-def _cut(answers: Iterable[PublishedAnswer]) -> Iterator[list[PublishedAnswer]]:
+def _batches(answers: Iterable[PublishedAnswer]) -> Iterator[list[PublishedAnswer]]:
     rest = iter(answers)
     while batch := list(islice(rest, BATCH)):
         yield batch

@@ -7,13 +7,13 @@ import httpx
 
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 _NAME = "beacon"
 # Recorded times are truncated to seconds.
-_NOTED_TO = timedelta(seconds=1)
+_RECORDED_TO = timedelta(seconds=1)
 # Tolerance for the clocks of a site's workers.
 _LAG = timedelta(seconds=15)
 HTTP_TIMEOUT_S = 10.0
@@ -31,13 +31,13 @@ def check_beacon(
     fetched: BeaconValue | None,
     scheduled: RecordLink | None,
     before: Iterable[RecordLink],
-    noted: NotedCommitment | None,
+    recorded: RecordedCommitment | None,
 ) -> RoundCheck:
     """Check that a round uses the beacon's value, and was bound to it before it was known.
 
     `fetched` is the value from a server of the beacon, None if none answered; `scheduled` the link
-    of the chain with the commitment, `before` the links before it, and `noted` the commitment that
-    this machine recorded.
+    of the chain with the commitment, `before` the links before it, and `recorded` the commitment
+    that this machine recorded.
     """
     beacon = named_beacon(published)
     if beacon is None:
@@ -48,7 +48,7 @@ def check_beacon(
     _compare_value(published.beacon, beacon, fetched, differences)
     doubts = _compare_times(beacon, scheduled, before, differences)
     compared = f"round {beacon.round} of drand with a server of drand"
-    if _was_noted_before(published, beacon, noted):
+    if _was_recorded_before(published, beacon, recorded):
         compared += "; this machine saw the commitment before the beacon's value was known"
     else:
         compared += "; only the site's clock says that the commitment came before it"
@@ -104,13 +104,13 @@ def _compare_times(
     return []
 
 
-def _was_noted_before(
-    published: PublishedRound, beacon: Beacon, noted: NotedCommitment | None
+def _was_recorded_before(
+    published: PublishedRound, beacon: Beacon, recorded: RecordedCommitment | None
 ) -> bool:
-    if noted is None or noted.commitment != published.commitment:
+    if recorded is None or recorded.commitment != published.commitment:
         return False
-    seen_at = _read_time(noted.seen_at)
-    return seen_at is not None and seen_at + _NOTED_TO < beacon.emitted_at
+    seen_at = _read_time(recorded.seen_at)
+    return seen_at is not None and seen_at + _RECORDED_TO < beacon.emitted_at
 
 
 def _read_time(text: str) -> datetime | None:

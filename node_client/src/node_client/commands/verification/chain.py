@@ -6,7 +6,7 @@ from itertools import islice
 
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
-from node_client.storage.heads import NotedHead
+from node_client.storage.heads import RecordedHead
 from swarm_record.chain import (
     BrokenChainError,
     HashedLink,
@@ -105,15 +105,15 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
     return histories
 
 
-def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
+def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundCheck:
     """Check that the chain is valid, and still has the heads that this machine recorded."""
-    if chain is None or not (chain.links or noted):
-        return _without_chain(noted)
+    if chain is None or not (chain.links or recorded):
+        return _without_chain(recorded)
     differences, lost = Differences(), 0
     if chain.broken:
         differences.add("chain", published=chain.broken, ours="each names the hash before it")
     _check_keys(chain, differences)
-    for head in noted:
+    for head in recorded:
         kept = chain.links[head.sequence - 1].head if head.sequence <= len(chain.links) else ""
         if kept == head.head:
             continue
@@ -125,7 +125,7 @@ def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
             published=kept or f"a chain of {len(chain.links)} links",
             ours=head.head,
         )
-    compared = f"{len(chain.links):,} links, with {len(noted):,} heads that were seen here"
+    compared = f"{len(chain.links):,} links, with {len(recorded):,} heads that were seen here"
     for link in (linked.link for linked in chain.links if linked.link.kind == "restored"):
         compared += f" · restored to round {link.round} on {link.at} ({link.reason})"
     undone = f"{lost:,} heads that were seen here are gone since a backup was restored"
@@ -134,15 +134,15 @@ def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
     )
 
 
-def _without_chain(noted: Sequence[NotedHead]) -> RoundCheck:
-    if not noted:
+def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
+    if not recorded:
         return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
     differences = Differences()
-    differences.add("chain", published="none", ours=f"seen here on {noted[-1].seen_at}")
+    differences.add("chain", published="none", ours=f"seen here on {recorded[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
 
 
-def _was_undone(chain: Chain, head: NotedHead) -> bool:
+def _was_undone(chain: Chain, head: RecordedHead) -> bool:
     """Return whether a backup was restored that is older than this link."""
     return any(
         linked.link.kind == "restored" and linked.link.sequence <= head.sequence

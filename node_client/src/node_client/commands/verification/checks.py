@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from node_client.commands.verification.records import PublishedQuestion, PublishedRound
-from node_client.storage.commitments import NotedCommitment
+from node_client.storage.commitments import RecordedCommitment
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.quiz import commit_quiz
 from swarm_tasks.verifier import DrawnTask
@@ -83,19 +83,19 @@ def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
     )
 
 
-def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> RoundCheck:
+def check_recorded(published: PublishedRound, recorded: RecordedCommitment | None) -> RoundCheck:
     """Compare the published commitment with the one that this machine's node recorded."""
     name = "noted before"
-    if noted is None:
+    if recorded is None:
         return RoundCheck(
             name, CheckOutcome.SKIPPED, "this machine's node did not see the round open"
         )
     differences = Differences()
-    if noted.commitment != published.commitment:
-        differences.add("commitment", published=published.commitment, ours=noted.commitment)
+    if recorded.commitment != published.commitment:
+        differences.add("commitment", published=published.commitment, ours=recorded.commitment)
     return conclude(
         name,
-        compared=f"the published commitment against the one that came here on {noted.seen_at}",
+        compared=f"the published commitment against the one that came here on {recorded.seen_at}",
         differences=differences,
     )
 
@@ -103,14 +103,16 @@ def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> Rou
 def check_questions(published: PublishedRound, drawn: Sequence[DrawnTask]) -> RoundCheck:
     """Compare the published questions, in order, with those drawn with the secret."""
     differences = Differences()
-    asked = published.questions
-    if len({question.id for question in asked}) != len(asked):
+    questions = published.questions
+    if len({question.id for question in questions}) != len(questions):
         differences.add("ids of questions", published="repeated", ours="all different")
-    if [question.position for question in asked] != list(range(1, len(asked) + 1)):
-        differences.add("positions", published="with gaps or repeated", ours=f"1 to {len(asked)}")
-    if len(asked) != len(drawn):
-        differences.add("number of questions", published=str(len(asked)), ours=str(len(drawn)))
-    for question, task in zip(asked, drawn, strict=False):
+    if [question.position for question in questions] != list(range(1, len(questions) + 1)):
+        differences.add(
+            "positions", published="with gaps or repeated", ours=f"1 to {len(questions)}"
+        )
+    if len(questions) != len(drawn):
+        differences.add("number of questions", published=str(len(questions)), ours=str(len(drawn)))
+    for question, task in zip(questions, drawn, strict=False):
         _compare_question(question, task, differences)
     return conclude(
         "questions",

@@ -28,7 +28,7 @@ from node_client.commands.verification.download import (
 )
 from node_client.commands.verification.evidence import Evidence
 from node_client.commands.verification.records import PublishedRound, read_round
-from node_client.commands.verification.report import conclude_checks, draw_check
+from node_client.commands.verification.report import conclude_checks, render_check
 from node_client.commands.verification.results import (
     check_results,
     read_results,
@@ -61,7 +61,7 @@ def verify_round(
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
-    season = fold_line(published.rules.season, most=80)
+    season = fold_line(published.rules.season, limit=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
     checks = _run_checks(
@@ -76,7 +76,7 @@ def verify_round(
     try:
         for check in checks:
             outcomes.append(check.outcome)
-            console.print(draw_check(check), soft_wrap=True)
+            console.print(render_check(check), soft_wrap=True)
     except UncheckableError as problem:
         # A difference that was found is certain, even if the other checks are not possible.
         if CheckOutcome.DIFFERS not in outcomes:
@@ -98,7 +98,7 @@ def _run_checks(
     beacon_urls: Sequence[str],
 ) -> Iterator[RoundCheck]:
     evidence = Evidence(published)
-    noted = find_commitment(state.commitments, site=site, number=number)
+    recorded = find_commitment(state.commitments, site=site, number=number)
     with console.status("Fetching the chain"):
         chain = fetch_read_chain(site)
     yield check_chain(chain, find_heads(state.heads, site=site))
@@ -115,7 +115,7 @@ def _run_checks(
         fetched=fetched,
         scheduled=scheduled,
         before=chain.before(scheduled) if chain and scheduled else (),
-        noted=noted,
+        recorded=recorded,
     )
     with TemporaryFile() as earlier, TemporaryFile() as file:
         if not published.rules.may_repeat:
@@ -131,9 +131,9 @@ def _run_checks(
             yield from audit_round(
                 published,
                 number=number,
-                noted=noted,
+                recorded=recorded,
                 asked=read_earlier(earlier),
-                answers=evidence.watch(read_answers(file)),
+                answers=evidence.collecting(read_answers(file)),
                 verifier=verifier,
                 progress=lambda done: bar.advance(scoring, done),
             )

@@ -33,13 +33,13 @@ class MissingError(UncheckableError):
 def fetch_round(site: Site, number: int) -> bytes:
     """Download a round's record. Raises UncheckableError."""
     address = site.round_record(number)
-    return b"".join(_stream(address, most=MAX_RECORD_BYTES))
+    return b"".join(_stream(address, max_bytes=MAX_RECORD_BYTES))
 
 
 def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
     """Write a round's answers to a file and return the number of lines. Raises UncheckableError."""
     address = site.round_answers(number)
-    return _save(_stream(address, most=MAX_ANSWERS_BYTES), into)
+    return _save(_stream(address, max_bytes=MAX_ANSWERS_BYTES), into)
 
 
 def fetch_asked(site: Site, number: int, *, into: IO[bytes]) -> int:
@@ -48,13 +48,13 @@ def fetch_asked(site: Site, number: int, *, into: IO[bytes]) -> int:
     Raises UncheckableError.
     """
     address = site.round_asked(number)
-    return _save(_stream(address, most=MAX_ASKED_BYTES), into)
+    return _save(_stream(address, max_bytes=MAX_ASKED_BYTES), into)
 
 
 def fetch_chain(site: Site) -> list[bytes] | None:
     """Return the lines of a site's chain; None if it has none. Raises UncheckableError."""
     try:
-        lines = b"".join(_stream(site.chain, most=MAX_CHAIN_BYTES)).splitlines()
+        lines = b"".join(_stream(site.chain, max_bytes=MAX_CHAIN_BYTES)).splitlines()
     except MissingError:
         return None
     return lines
@@ -63,12 +63,12 @@ def fetch_chain(site: Site) -> list[bytes] | None:
 def fetch_results(site: Site, number: int) -> list[bytes]:
     """Return the lines of a closed round's results. Raises UncheckableError."""
     address = site.round_results(number)
-    return b"".join(_stream(address, most=MAX_RECORD_BYTES)).splitlines()
+    return b"".join(_stream(address, max_bytes=MAX_RECORD_BYTES)).splitlines()
 
 
 def fetch_json(address: str) -> bytes:
     """Return a page of the site's API. Raises UncheckableError."""
-    return b"".join(_stream(address, most=MAX_RECORD_BYTES))
+    return b"".join(_stream(address, max_bytes=MAX_RECORD_BYTES))
 
 
 def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
@@ -110,8 +110,8 @@ def _write(chunk: bytes, into: IO[bytes]) -> None:
         ) from problem
 
 
-def _stream(address: str, *, most: int) -> Iterator[bytes]:
-    """Yield a response body in chunks, up to `most` bytes. Raises UncheckableError."""
+def _stream(address: str, *, max_bytes: int) -> Iterator[bytes]:
+    """Yield a response body in chunks, up to `max_bytes` bytes. Raises UncheckableError."""
     size = 0
     try:
         with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
@@ -123,9 +123,9 @@ def _stream(address: str, *, most: int) -> Iterator[bytes]:
             response.raise_for_status()
             for chunk in response.iter_bytes():
                 size += len(chunk)
-                if size > most:
+                if size > max_bytes:
                     raise UncheckableError(
-                        f"{address} is larger than {most:,} bytes.",
+                        f"{address} is larger than {max_bytes:,} bytes.",
                         fix="Report this to the operator: no round is that large.",
                     )
                 yield chunk

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedAnswer, PublishedRound
-from node_client.storage.receipts import KeptReceipt
+from node_client.storage.receipts import StoredReceipt
 from swarm_record.answers import AnswerEntry, encode_entry, encode_signed_answer, hash_text
 from swarm_record.keys import is_signed
 from swarm_record.merkle import hash_leaf, join_leaves
@@ -23,7 +23,7 @@ class Evidence:
         self._forged = Differences()
         self._signed = self._unsigned = 0
 
-    def watch(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
+    def collecting(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
         """Yield answers, and collect them."""
         for answer in answers:
             self._collect(answer)
@@ -85,7 +85,7 @@ class Evidence:
             differences=differences,
         )
 
-    def check_receipts(self, receipts: Sequence[KeptReceipt], site_keys: set[str]) -> RoundCheck:
+    def check_receipts(self, receipts: Sequence[StoredReceipt], site_keys: set[str]) -> RoundCheck:
         """Check that the answers in the site's receipts for this machine's node are published."""
         if not receipts:
             return RoundCheck(
@@ -102,14 +102,16 @@ class Evidence:
                 continue
             for entry in receipt.answers:
                 count += 1
-                self._look_for(entry, receipt, differences)
+                self._check_receipt_entry(entry, receipt, differences)
         return conclude(
             "receipts",
             compared=f"{count:,} answers that the site signed to have from this machine's node",
             differences=differences,
         )
 
-    def _look_for(self, entry: AnswerEntry, receipt: KeptReceipt, differences: Differences) -> None:
+    def _check_receipt_entry(
+        self, entry: AnswerEntry, receipt: StoredReceipt, differences: Differences
+    ) -> None:
         found = self._leaves.get((entry.node, entry.position))
         if found != self._hash(entry):
             differences.add(

@@ -10,10 +10,10 @@ from msgspec import Struct
 from node_client.commands.verification.download import fetch_json
 from node_client.errors import UncheckableError
 from node_client.site import Site
-from swarm_tasks.marks import Cells
+from swarm_tasks.cells import Cells
 
 # Far more than any site has.
-MOST_PAGES = 10_000
+MAX_PAGES = 10_000
 
 Item = TypeVar("Item")
 
@@ -61,27 +61,33 @@ class _Page(Struct, Generic[Item], frozen=True):
 
 def list_seasons(site: Site) -> list[ListedSeason]:
     """Return the seasons that have started, newest first. Raises UncheckableError."""
-    return [item for page in _walk(site, "seasons?", ListedSeason) for item in page.items]
+    return [item for page in _iterate_pages(site, "seasons?", ListedSeason) for item in page.items]
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
     """Return all rounds. Raises UncheckableError."""
-    return [item for page in _walk(site, "rounds?limit=500", ListedRound) for item in page.items]
+    return [
+        item
+        for page in _iterate_pages(site, "rounds?limit=500", ListedRound)
+        for item in page.items
+    ]
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
     """Return the leaderboard's season and its lines. Raises UncheckableError."""
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):
-        for page in _walk(site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow):
+        for page in _iterate_pages(
+            site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow
+        ):
             season = page.season
             rows += page.items
     return season, rows
 
 
-def _walk(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
+def _iterate_pages(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
     cursor: str | None = ""
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         more = f"&cursor={quote(cursor)}" if cursor else ""
         raw = fetch_json(f"{site.base}/api/v1/{path}{more}")
         try:

@@ -172,7 +172,7 @@ def _check_rules(rules: QuizRules) -> None:
         theirs = f"{rules.format}{read} with {rules.generator}"
         ours = f"{QUIZ_FORMAT}, {NEWEST_RULES} with {GENERATOR}"
         raise UncheckableError(
-            f"The round was drawn by {fold_line(theirs, most=80)}; this client supports {ours}.",
+            f"The round was drawn by {fold_line(theirs, limit=80)}; this client supports {ours}.",
             fix=UPDATE,
         )
     bound = rules.asked is UNSET if rules.may_repeat else _is_chain(rules.asked)

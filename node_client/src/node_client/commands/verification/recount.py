@@ -15,7 +15,7 @@ from node_client.commands.verification.records import (
     PublishedRound,
     PublishedScore,
 )
-from swarm_tasks.marks import Cells, Marks, mark
+from swarm_tasks.cells import Cells, ScoreSummary, summarize_outcomes
 from swarm_tasks.verifier import Verdict
 
 # Scores are sent as decimal text and are sums of fractions: only the last digits may differ.
@@ -40,26 +40,28 @@ class Recount:
     def __init__(self, published: PublishedRound) -> None:
         self._published = published
         self._questions = {question.id: question for question in published.questions}
-        self._places = {question.id: place for place, question in enumerate(published.questions)}
+        self._positions = {
+            question.id: position for position, question in enumerate(published.questions)
+        }
         self._results = {
             score.node: bytearray(len(published.questions)) for score in published.scores
         }
         self._verdicts = Differences()
-        self._strays = Differences()
+        self._unexpected = Differences()
         self._scored = 0
         self._skipped: Counter[str] = Counter()
 
-    def take(self, answer: PublishedAnswer) -> PublishedQuestion | None:
+    def add(self, answer: PublishedAnswer) -> PublishedQuestion | None:
         """Record an answer, and return its question if it must be scored again."""
         question = self._questions.get(answer.question)
         if question is None:
-            self._strays.add(
+            self._unexpected.add(
                 f"answer of {answer.node}",
                 published=f"to question {answer.question}",
                 ours="no such question in the round",
             )
             return None
-        self._note_result(answer, question)
+        self._add_result(answer, question)
         if answer.score is None or answer.solved is None:
             self._skip_ungraded(answer, question)
             return None
@@ -77,7 +79,7 @@ class Recount:
             self._skipped[f"timed out {whose}, so could not be compared on this machine"] += 1
             return
         self._verdicts.add(
-            _place(answer, question),
+            _describe_answer(answer, question),
             published=f"{answer.score}, {_word(answer.solved)}, {answer.verdict}",
             ours=f"{verdict.score}, {_word(verdict.solved)}, {verdict.reason}",
         )
@@ -91,21 +93,21 @@ class Recount:
             doubts=[f"{count:,} {why}" for why, count in self._skipped.items()],
         )
 
-    def give_up_answers(self, why: str) -> RoundCheck:
+    def skip_answers(self, why: str) -> RoundCheck:
         """Return an unknown outcome, unless a difference was found before."""
         outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
         return RoundCheck("answers", outcome, why, self._verdicts)
 
     def check_scores(self) -> RoundCheck:
         """Check every published score against the node's answers."""
-        differences = self._strays
+        differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
         ungraded = self._find_ungraded()
         for score in self._published.scores:
-            marks = mark(self._outcomes(score.node, ungraded))
+            summary = summarize_outcomes(self._outcomes(score.node, ungraded))
             answered = any(self._results[score.node])
-            for what, published, ours in _compare_score(score, marks, answered=answered):
+            for what, published, ours in _compare_score(score, summary, answered=answered):
                 differences.add(f"{what} of {score.node}", published=published, ours=ours)
         return conclude(
             "scores",
@@ -113,26 +115,26 @@ class Recount:
             differences=differences,
         )
 
-    def _note_result(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
+    def _add_result(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
         results = self._results.get(answer.node)
-        where = _place(answer, question)
+        where = _describe_answer(answer, question)
         if results is None:
-            self._strays.add(where, published="no score of this node", ours="an answer of it")
+            self._unexpected.add(where, published="no score of this node", ours="an answer of it")
             return
-        place = self._places[question.id]
-        if results[place] != _Result.UNANSWERED:
-            self._strays.add(where, published="more than once", ours="the first one counts")
+        position = self._positions[question.id]
+        if results[position] != _Result.UNANSWERED:
+            self._unexpected.add(where, published="more than once", ours="the first one counts")
             return
         if answer.score is None:
-            results[place] = _Result.UNGRADED
+            results[position] = _Result.UNGRADED
         else:
-            results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
+            results[position] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
         """Skip an answer without a score; a score without a verdict is a difference."""
         if (answer.score is None) != (answer.solved is None):
             self._verdicts.add(
-                _place(answer, question),
+                _describe_answer(answer, question),
                 published=f"score {answer.score}, {_word(answer.solved)}",
                 ours="both or none",
             )
@@ -142,17 +144,17 @@ class Recount:
     def _find_ungraded(self) -> set[int]:
         """Return the places of questions that do not count: an answer to them has no score."""
         return {
-            place
+            position
             for results in self._results.values()
-            for place, result in enumerate(results)
+            for position, result in enumerate(results)
             if result == _Result.UNGRADED
         }
 
     def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
-        """Yield each question's outcome for `swarm_tasks.marks`."""
-        for place, question in enumerate(self._published.questions):
-            solved = self._results[node][place] == _Result.SOLVED
-            yield question.dataset, None if place in ungraded else solved
+        """Yield each question's outcome for `swarm_tasks.cells`."""
+        for position, question in enumerate(self._published.questions):
+            solved = self._results[node][position] == _Result.SOLVED
+            yield question.dataset, None if position in ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
@@ -165,27 +167,27 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 
 
 def _compare_score(
-    score: PublishedScore, marks: Marks, *, answered: bool
+    score: PublishedScore, summary: ScoreSummary, *, answered: bool
 ) -> Iterator[tuple[str, str, str]]:
     """Yield differences from the node's answers: the field, the published value, ours.
 
     A node that was not offered the questions is absent, and its questions do not count.
     """
     if score.status == "absent" and not answered:
-        marks = Marks(cells={}, correct=0, n=0, score=None)
-    expected = "absent" if marks.score is None else "scored"
+        summary = ScoreSummary(cells={}, correct=0, n=0, score=None)
+    expected = "absent" if summary.score is None else "scored"
     if score.status != expected:
         yield "status", score.status, expected
-    if not _same_score(score.score, marks.score):
-        yield "score", str(score.score), str(marks.score)
+    if not _same_score(score.score, summary.score):
+        yield "score", str(score.score), str(summary.score)
     for what, published, ours in (
-        ("n", score.n, marks.n),
-        ("correct", score.correct, marks.correct),
+        ("n", score.n, summary.n),
+        ("correct", score.correct, summary.correct),
     ):
         if published != ours:
             yield what, str(published), str(ours)
-    if score.cells != marks.cells:
-        yield "cells", _write_cells(score.cells), _write_cells(marks.cells)
+    if score.cells != summary.cells:
+        yield "cells", _write_cells(score.cells), _write_cells(summary.cells)
 
 
 def _same_score(published: float | None, ours: float | None) -> bool:
@@ -194,7 +196,7 @@ def _same_score(published: float | None, ours: float | None) -> bool:
     return isclose(published, ours, rel_tol=0, abs_tol=SCORE_TOLERANCE)
 
 
-def _place(answer: PublishedAnswer, question: PublishedQuestion) -> str:
+def _describe_answer(answer: PublishedAnswer, question: PublishedQuestion) -> str:
     return f"answer of {answer.node} to question {question.position}"
 
 

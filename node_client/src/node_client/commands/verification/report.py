@@ -18,7 +18,7 @@ _NAME_WIDTH = 13
 _SIDE_CHARS = 160
 
 
-def draw_check(check: RoundCheck) -> Text:
+def render_check(check: RoundCheck) -> Text:
     """Return a line for a check, and a line for each of its first differences."""
     sign, style = _SIGNS[check.outcome]
     line = Text.assemble((sign, style), f" {check.name:{_NAME_WIDTH}}{fold_line(check.compared)}")
@@ -49,7 +49,7 @@ def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[Che
 
 def _describe(difference: Difference) -> str:
     where, published, ours = (
-        fold_line(text, most=_SIDE_CHARS)
+        fold_line(text, limit=_SIDE_CHARS)
         for text in (difference.where, difference.published, difference.ours)
     )
     return f"{where}: published {published}; here {ours}"

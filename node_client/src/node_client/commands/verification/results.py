@@ -13,7 +13,7 @@ from swarm_record.ledgers import MISSED
 from swarm_record.merkle import merkle_root
 from swarm_record.results import ResultLine, ResultsHead
 from swarm_record.stats import effective_n, macro_interval
-from swarm_tasks.marks import macro_score
+from swarm_tasks.cells import macro_score
 
 # Scores are sent as decimal text, and intervals are computed by different builds of a library.
 SCORE_TOLERANCE, INTERVAL_TOLERANCE = 1e-9, 1e-6

@@ -16,8 +16,8 @@ from node_client.commands.verification.results import RoundResults, find_mistake
 from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants
 from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
-from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
-from swarm_tasks.marks import mark
+from swarm_record.stream import QUESTIONS, Bits, allocate_columns, unpack
+from swarm_tasks.cells import summarize_outcomes
 
 TOLERANCE = 1e-6
 
@@ -119,12 +119,12 @@ def _find_miscounts(
     """Yield values that do not follow from a line's bits."""
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
-    marks = mark(zip(datasets, outcomes, strict=True))
+    summary = summarize_outcomes(zip(datasets, outcomes, strict=True))
     for what, theirs, ours in (
-        ("cells", line.cells, marks.cells),
-        ("n", line.n, marks.n),
-        ("correct", line.correct, marks.correct),
-        ("status", line.status, "absent" if marks.score is None else "scored"),
+        ("cells", line.cells, summary.cells),
+        ("n", line.n, summary.n),
+        ("correct", line.correct, summary.correct),
+        ("status", line.status, "absent" if summary.score is None else "scored"),
     ):
         if theirs != ours:
             yield what, theirs, ours
@@ -142,7 +142,7 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 # ---- the leaderboard
 
 
-def draw_board(
+def compute_board(
     played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
 ) -> dict[str, StandingRow]:
     """Return the leaderboard lines of a season by node, computed from its rounds.
@@ -177,7 +177,7 @@ def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
         size = len(each.results.head.datasets) if each.results else questions
-        places[each.listed.number], end = place_round(end, size)
+        places[each.listed.number], end = allocate_columns(end, size)
     return places
 
 

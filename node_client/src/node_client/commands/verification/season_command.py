@@ -21,14 +21,14 @@ from node_client.commands.verification.listing import (
     list_rounds,
     list_seasons,
 )
-from node_client.commands.verification.report import conclude_checks, draw_check
+from node_client.commands.verification.report import conclude_checks, render_check
 from node_client.commands.verification.results import read_results
 from node_client.commands.verification.season import (
     PlayedRound,
     check_board,
     check_rounds,
     check_season_results,
-    draw_board,
+    compute_board,
     without_board,
 )
 from node_client.display.terminal import fold_line
@@ -50,12 +50,12 @@ def verify_season(
     Raises NodeError when it cannot be checked.
     """
     season = _choose(list_seasons(site), name)
-    subject = f"Season {fold_line(season.season, most=80)}"
+    subject = f"Season {fold_line(season.season, limit=80)}"
     console.print(Text(f"{subject} of {site.base}"), soft_wrap=True)
     outcomes = []
     for check in _run_checks(site, season, state=state, console=console):
         outcomes.append(check.outcome)
-        console.print(draw_check(check), soft_wrap=True)
+        console.print(render_check(check), soft_wrap=True)
     outcome, words = conclude_checks(subject, outcomes)
     console.print(Text(words), soft_wrap=True)
     return outcome
@@ -87,14 +87,14 @@ def _run_checks(
             for each in listed
             if each.season == season.season and each.closed_at is not None
         ]
-    _check_unmoved(site, chain)
+    _check_unchanged(site, chain)
     if chain.links:
         yield check_rounds(listed, chain, histories)
     yield check_season_results(played, histories)
     if shown != season.season:
         yield without_board(season.season)
         return
-    drawn = draw_board(
+    drawn = compute_board(
         played,
         minimum=Minimum(season.minimum_questions, season.minimum_attendance),
         questions=season.questions_per_round,
@@ -104,7 +104,7 @@ def _run_checks(
     if check.outcome is CheckOutcome.DIFFERS:
         sleep(PAUSE_S)
         _, board = list_board(site)
-        _check_unmoved(site, chain)
+        _check_unchanged(site, chain)
         check = check_board(board, drawn)
     yield check
 
@@ -115,7 +115,7 @@ def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
     return PlayedRound(listed, read_results(fetch_results(site, listed.number)))
 
 
-def _check_unmoved(site: Site, chain: Chain) -> None:
+def _check_unchanged(site: Site, chain: Chain) -> None:
     """Raise UncheckableError if the chain has grown, as the leaderboard may then be newer."""
     again = fetch_read_chain(site)
     if again is not None and len(again.links) != len(chain.links):

@@ -8,7 +8,7 @@ import numpy as np
 from node_client.lab.config import ExperimentArm
 from node_client.lab.intervals import mean_band, mean_interval
 from node_client.lab.onset import WINDOW, moving_average
-from node_client.lab.outcomes import judge_held_out, spread, sums, take_off
+from node_client.lab.outcomes import cumulative_rewards, measure_held_out, spread, take_off
 from node_client.lab.report.numbers import all_rounded, rounded
 from node_client.lab.report.shape import (
     ArmReport,
@@ -21,7 +21,7 @@ from node_client.lab.report.shape import (
 from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 # Random completions contain a few of the reflection words.
 SEEN = 0.01
 _DEFAULTS = ExperimentArm(name="any")
@@ -38,7 +38,7 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
         known = [value for value in values if value is not None]
         return rounded(fmean(known)) if len(known) == len(values) else None
 
-    def sure_mean(of: Callable[[SeedOutcome], float]) -> float:
+    def complete_mean(of: Callable[[SeedOutcome], float]) -> float:
         return rounded(fmean(map(of, counted)))
 
     return ArmReport(
@@ -51,27 +51,31 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
         seeds=outcomes,
         own=_estimate([outcome.own_by_node for outcome in counted]),
         training_set=_estimate([outcome.training_set_by_node for outcome in counted]),
-        held_out_area=_known([outcome.held_out_area_by_node for outcome in counted]),
-        held_out_final=_known([outcome.held_out_final_by_node for outcome in counted]),
+        held_out_area=_known_values([outcome.held_out_area_by_node for outcome in counted]),
+        held_out_final=_known_values([outcome.held_out_final_by_node for outcome in counted]),
         forgetting=mean(lambda outcome: outcome.forgetting),
         drawdown=mean(lambda outcome: outcome.drawdown),
         wobble=mean(lambda outcome: outcome.wobble),
         take_off=_median([outcome.take_off for outcome in counted]),
-        tokens=sure_mean(lambda outcome: outcome.tokens),
-        bytes=sure_mean(lambda outcome: outcome.sent + outcome.received),
-        informative=sure_mean(lambda outcome: outcome.informative),
-        informative_in_set=sure_mean(lambda outcome: outcome.informative_in_set),
-        external=sure_mean(lambda outcome: outcome.external),
-        spread=sure_mean(lambda outcome: outcome.spread),
+        tokens=complete_mean(lambda outcome: outcome.tokens),
+        bytes=complete_mean(lambda outcome: outcome.sent + outcome.received),
+        informative=complete_mean(lambda outcome: outcome.informative),
+        informative_in_set=complete_mean(lambda outcome: outcome.informative_in_set),
+        external=complete_mean(lambda outcome: outcome.external),
+        spread=complete_mean(lambda outcome: outcome.spread),
         held_out_spread=mean(lambda outcome: outcome.held_out_spread),
-        poisoned=sure_mean(lambda outcome: outcome.poisoned),
+        poisoned=complete_mean(lambda outcome: outcome.poisoned),
         curves=_curves(runs),
     )
 
 
 def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
     """Return the outcome of a run."""
-    own, training_set, held_out = sums(run.reward), sums(run.set_reward), judge_held_out(run)
+    own, training_set, held_out = (
+        cumulative_rewards(run.reward),
+        cumulative_rewards(run.set_reward),
+        measure_held_out(run),
+    )
     return SeedOutcome(
         seed=run.seed,
         own=rounded(own.mean()),
@@ -100,9 +104,9 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
     )
 
 
-def thin(rounds: int) -> list[int]:
+def select_points(rounds: int) -> list[int]:
     """Return the places of the points to keep: first, last, and evenly spaced ones between."""
-    places = np.linspace(0, rounds - 1, min(rounds, MOST_POINTS))
+    places = np.linspace(0, rounds - 1, min(rounds, MAX_POINTS))
     return [int(place) for place in np.unique(places.round())]
 
 
@@ -145,7 +149,7 @@ def _estimate(by_node: Sequence[list[float]]) -> Estimate:
     return Estimate(rounded(float(values.mean())), *map(rounded, interval))
 
 
-def _known(by_node: Sequence[list[float]]) -> Estimate | None:
+def _known_values(by_node: Sequence[list[float]]) -> Estimate | None:
     return _estimate(by_node) if all(by_node) else None
 
 
@@ -195,7 +199,7 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
     """Return the mean of curves (seeds, nodes, rounds), thinned."""
-    kept = thin(curves.shape[-1])
+    kept = select_points(curves.shape[-1])
     curves = curves[..., kept]
     ends = mean_band(curves) if band else None
     return Curve(

@@ -68,17 +68,17 @@ def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) ->
             " run with them."
         )
     own = _of_own_reward(comparisons)
-    least, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
-    if least * arms > LEVEL:
-        after = f", and {format_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
+    min_p, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
+    if min_p * arms > LEVEL:
+        after = f", and {format_p(min(1.0, min_p * arms))} after Holm over {arms} comparisons"
         sentences.append(
-            f"With {seeds_of(len(results.paired))} p is at least {format_p(least)}"
+            f"With {format_seeds(len(results.paired))} p is at least {format_p(min_p)}"
             f"{after if arms > 1 else ''}: too few for anything to be below .05."
         )
     return sentences
 
 
-def seeds_of(count: int) -> str:
+def format_seeds(count: int) -> str:
     """Return the number of paired seeds as text."""
     return f"{count} paired seed{'' if count == 1 else 's'}"
 
@@ -93,14 +93,14 @@ def _figures(comparison: ArmComparison, *, of: int) -> str:
     interval = format_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"
     p = f"{format_p_is(comparison.p_adjusted)}{' after Holm' if of > 1 else ''}"
-    return f"{gain} ({sure}, {seeds_of(comparison.seeds)}, {p})"
+    return f"{gain} ({sure}, {format_seeds(comparison.seeds)}, {p})"
 
 
 def unlike_the_paper(results: ExperimentResults) -> list[str]:
     """Return a sentence for each difference between the experiment's set-up and the paper's."""
     sentences = [
         *_unlike_in_size(results),
-        f"{seeds_of(len(results.paired))}, in place of one run of each arm.",
+        f"{format_seeds(len(results.paired))}, in place of one run of each arm.",
         "Own reward leaves others' rollouts out. Whose rewards the paper adds up is not stated;"
         " its public code counts external rollouts too.",
         "Sums are of the mean over nodes; the paper's are over all 8 nodes, so 8 times as large.",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from node_client.lab.report.claims import seeds_of
+from node_client.lab.report.claims import format_seeds
 from node_client.lab.report.numbers import (
     format_bytes,
     format_gain,
@@ -17,10 +17,10 @@ from node_client.lab.report.numbers import (
 from node_client.lab.report.shape import ArmComparison, ArmReport, Curve, OnsetReport, Report
 from node_client.lab.report.traces import (
     Trace,
-    draw_band,
-    draw_line,
-    draw_point,
-    lay_out,
+    make_layout,
+    plot_band,
+    plot_line,
+    plot_point,
     symbol_of,
 )
 
@@ -46,12 +46,12 @@ class PlotlyFigure(Struct, frozen=True):
     table: Table
 
 
-def draw_all(report: Report) -> list[PlotlyFigure]:
+def plot_all(report: Report) -> list[PlotlyFigure]:
     """Return the figures over rounds, then those of an arm as one point."""
-    return [*_draw_curves(report), _draw_mechanism(report), _draw_cost(report)]
+    return [*_plot_curves(report), _plot_mechanism(report), _plot_cost(report)]
 
 
-def _draw_curves(report: Report) -> Iterator[PlotlyFigure]:
+def _plot_curves(report: Report) -> Iterator[PlotlyFigure]:
     """Yield a figure for each curve that was measured in any arm."""
     band = "Bands: 95 % intervals over seeds." if report.arms[0].curves.own.low else ""
     smooth = "Averaged over ten rounds."
@@ -67,42 +67,42 @@ def _draw_curves(report: Report) -> Iterator[PlotlyFigure]:
         ("poisoned", "Completions with the planted text", "share of completions", smooth),
     ):  # fmt: skip
         curves = {arm.name: getattr(arm.curves, key) for arm in report.arms}
-        known = {name: curve for name, curve in curves.items() if curve is not None}
-        if known:
-            yield _draw_lines(report, known, key=key, title=title, unit=unit, caption=caption)
+        available = {name: curve for name, curve in curves.items() if curve is not None}
+        if available:
+            yield _plot_lines(report, available, key=key, title=title, unit=unit, caption=caption)
 
 
-def _draw_lines(
+def _plot_lines(
     report: Report, curves: dict[str, Curve], *, key: str, title: str, unit: str, caption: str
 ) -> PlotlyFigure:
     data = []
     for place, arm in enumerate(report.arms):
         if curve := curves.get(arm.name):
-            data += [*draw_band(curve, place, arm.name), draw_line(curve, place, arm.name)]
+            data += [*plot_band(curve, place, arm.name), plot_line(curve, place, arm.name)]
     longest = max(curves.values(), key=lambda curve: len(curve.rounds))
     return PlotlyFigure(
         key=key,
         title=title,
         caption=caption.strip(),
         data=data,
-        layout=lay_out("round", unit),
+        layout=make_layout("round", unit),
         table=Table(
             head=["round", *curves],
             rows=[
                 [str(number), *(_at(curve, number) for curve in curves.values())]
-                for number in (longest.rounds[place] for place in _few(longest.rounds))
+                for number in (longest.rounds[place] for place in _select_rows(longest.rounds))
             ],
         ),
     )
 
 
-def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
+def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     """Return an arm's difference from the baseline, with the band of chance."""
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
-    line = draw_line(Curve(onset.rounds, onset.difference), place, onset.arm)
-    shown = _few(onset.rounds)
-    layout = lay_out("round", "difference in own reward")
+    line = plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)
+    shown = _select_rows(onset.rounds)
+    layout = make_layout("round", "difference in own reward")
     if onset.stays is not None:
         # A line over the full height.
         mark = {"type": "line", "x0": onset.stays, "x1": onset.stays, "y0": 0, "y1": 1}
@@ -111,7 +111,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
         key=f"onset-{place}",
         title=f"{onset.arm} minus {report.baseline}",
         caption=_describe_onset(onset),
-        data=[*draw_band(chance, 0, "by chance alone"), line],
+        data=[*plot_band(chance, 0, "by chance alone"), line],
         layout=layout,
         table=Table(
             head=["round", "difference", "± by chance"],
@@ -128,7 +128,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
 
 
 def _describe_onset(onset: OnsetReport) -> str:
-    n = f"n = {seeds_of(onset.seeds)}."
+    n = f"n = {format_seeds(onset.seeds)}."
     if onset.stays is not None:
         return f"Beyond chance from round {onset.stays} to the end. {n}"
     if onset.first is not None:
@@ -136,13 +136,13 @@ def _describe_onset(onset: OnsetReport) -> str:
     return f"Never beyond chance. {n}"
 
 
-def _draw_mechanism(report: Report) -> PlotlyFigure:
+def _plot_mechanism(report: Report) -> PlotlyFigure:
     gains = _own_gains(report)
     shown = [(place, arm) for place, arm in enumerate(report.arms) if _gain(arm, gains) is not None]
     data = []
     for place, arm in shown:
         found = gains.get(arm.name)
-        point = draw_point(arm, place, x=arm.informative_in_set, y=_gain(arm, gains))
+        point = plot_point(arm, place, x=arm.informative_in_set, y=_gain(arm, gains))
         if found and found.gain and found.gain_low and found.gain_high:
             point["error_y"] = {
                 "type": "data",
@@ -156,7 +156,9 @@ def _draw_mechanism(report: Report) -> PlotlyFigure:
         title="Informative rollouts in a training set, and the gain",
         caption="Gain: the ratio of cumulative own rewards, with 95 % intervals if seeds suffice.",
         data=data,
-        layout=lay_out("informative rollouts in a training set", f"gain over {report.baseline}"),
+        layout=make_layout(
+            "informative rollouts in a training set", f"gain over {report.baseline}"
+        ),
         table=Table(
             head=["arm", "informative in a set", "gain", "95 % interval"],
             rows=[
@@ -167,7 +169,7 @@ def _draw_mechanism(report: Report) -> PlotlyFigure:
     )
 
 
-def _draw_cost(report: Report) -> PlotlyFigure:
+def _plot_cost(report: Report) -> PlotlyFigure:
     """Return the cost of generation against that of communication, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
@@ -187,10 +189,10 @@ def _draw_cost(report: Report) -> PlotlyFigure:
     }
     # A legend cannot name the points of one trace.
     keys = [
-        draw_point(arm, place, x=None, y=None, ink="--quiet")
+        plot_point(arm, place, x=None, y=None, ink="--quiet")
         for place, arm in enumerate(report.arms)
     ]
-    layout = lay_out("tokens generated by all nodes", "bytes sent and received")
+    layout = make_layout("tokens generated by all nodes", "bytes sent and received")
     layout["coloraxis"] = {
         "colorscale": "Cividis",
         "cmin": min(rewards),
@@ -241,7 +243,7 @@ def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]
     return [format_gain(found.gain), format_gain_interval(found.gain_low, found.gain_high)]
 
 
-def _few(rounds: Sequence[int]) -> list[int]:
+def _select_rows(rounds: Sequence[int]) -> list[int]:
     places = np.linspace(0, len(rounds) - 1, min(len(rounds), _ROWS))
     return [int(place) for place in np.unique(places.round())]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from node_client.lab.onset import find_onset, moving_average
 from node_client.lab.outcomes import final_level
-from node_client.lab.report.arms import describe_arm, thin
+from node_client.lab.report.arms import describe_arm, select_points
 from node_client.lab.report.claims import PAPER, caution, headline, unlike_the_paper
 from node_client.lab.report.comparing import adjust, compare
 from node_client.lab.report.numbers import all_rounded, rounded
@@ -45,7 +45,7 @@ def make_report(results: ExperimentResults, *, take_off_at: float | None = None)
     best arm reaches in the last ten rounds.
     """
     experiment = results.experiment
-    threshold = rounded(_half_way(results) if take_off_at is None else take_off_at)
+    threshold = rounded(_half_way_level(results) if take_off_at is None else take_off_at)
     arms = [
         describe_arm(data, paired=results.paired, take_off_at=threshold) for data in results.arms
     ]
@@ -104,7 +104,7 @@ def read_report(path: Path) -> Report:
     return msgspec.json.decode(path.read_bytes(), type=Report)
 
 
-def _half_way(results: ExperimentResults) -> float:
+def _half_way_level(results: ExperimentResults) -> float:
     levels = [
         [final_level(data.runs[seed].reward) for seed in results.paired] for data in results.arms
     ]
@@ -151,7 +151,7 @@ def _onset(data: ArmData, results: ExperimentResults) -> OnsetReport:
     smooth = moving_average(differences)
     found = find_onset(smooth)
     began = differences.shape[1] - smooth.shape[1] + 1
-    kept = thin(smooth.shape[1])
+    kept = select_points(smooth.shape[1])
     return OnsetReport(
         arm=data.arm.name,
         seeds=len(results.paired),

@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 
 from node_client.errors import NodeError
-from node_client.lab.report.figures import PlotlyFigure, draw_all, draw_onset
+from node_client.lab.report.figures import PlotlyFigure, plot_all, plot_onset
 from node_client.lab.report.shape import Report
 from node_client.lab.report.tables import (
     comparison_table,
@@ -22,8 +22,8 @@ from node_client.lab.report.tables import (
 
 def make_page(report: Report, *, plotly: str) -> str:
     """Return the page. `plotly` is the source of plotly.js."""
-    figures = draw_all(report)
-    onsets = [draw_onset(onset, report) for onset in report.onsets]
+    figures = plot_all(report)
+    onsets = [plot_onset(onset, report) for onset in report.onsets]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("node_client.lab.report", "."),
         autoescape=True,

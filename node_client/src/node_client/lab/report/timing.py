@@ -10,7 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from node_client.lab.intervals import ratio_interval
-from node_client.lab.outcomes import HELD_OUT_WINDOW, held_out_level, reaches, sums
+from node_client.lab.outcomes import (
+    HELD_OUT_WINDOW,
+    cumulative_rewards,
+    first_round_above,
+    held_out_level,
+)
 from node_client.lab.report.numbers import rounded
 from node_client.lab.report.shape import GainAfter, Horizons, Reached
 from node_client.lab.results import ArmData, RunData
@@ -28,7 +33,7 @@ def gains_by_horizon(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) 
 
 def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[int]) -> GainAfter:
     mine, theirs = (
-        np.stack([sums(data.runs[seed].reward[:rounds]) for seed in paired])
+        np.stack([cumulative_rewards(data.runs[seed].reward[:rounds]) for seed in paired])
         for data in (arm, baseline)
     )
     base = float(theirs.mean())
@@ -55,7 +60,7 @@ def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) ->
     rounds, tokens = [], []
     for seed, level in zip(paired, levels, strict=True):
         run = arm.runs[seed]
-        reached = reaches(run, level)
+        reached = first_round_above(run, level)
         rounds.append(_NEVER if reached is None else reached)
         tokens.append(_NEVER if reached is None else _tokens_by(run, reached))
     return Reached(

@@ -13,28 +13,28 @@ INKS = 7
 DASHES = ("solid", "dash", "dot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 # A curve with at most this number of points has a symbol at each.
-FEW = 25
+MAX_MARKED_POINTS = 25
 
 Trace = dict[str, Any]
 
 
-def draw_line(curve: Curve, place: int, name: str) -> Trace:
+def plot_line(curve: Curve, number: int, name: str) -> Trace:
     """Return the line of an arm at that place among the arms."""
-    few = len(curve.rounds) <= FEW
+    is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {
         "type": "scatter",
-        "mode": "lines+markers" if few else "lines",
+        "mode": "lines+markers" if is_marked else "lines",
         "name": name,
         "x": curve.rounds,
         "y": curve.mean,
         "legendgroup": name,
-        "line": {"width": 2, "dash": DASHES[place // INKS % len(DASHES)]},
-        "marker": {"symbol": symbol_of(place), "size": 7},
-        "meta": {"ink": f"--arm-{place % INKS}"},
+        "line": {"width": 2, "dash": DASHES[number // INKS % len(DASHES)]},
+        "marker": {"symbol": symbol_of(number), "size": 7},
+        "meta": {"ink": f"--arm-{number % INKS}"},
     }
 
 
-def draw_band(curve: Curve, place: int, name: str) -> list[Trace]:
+def plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
     """Return the band around a curve; none where there are too few seeds."""
     if not curve.low:
         return []
@@ -50,13 +50,13 @@ def draw_band(curve: Curve, place: int, name: str) -> list[Trace]:
             "hoverinfo": "skip",
             "fill": "toself",
             "line": {"width": 0},
-            "meta": {"ink": f"--arm-{place % INKS}", "band": True},
+            "meta": {"ink": f"--arm-{number % INKS}", "band": True},
         }
     ]
 
 
-def draw_point(
-    arm: ArmReport, place: int, *, x: float | None, y: float | None, ink: str | None = None
+def plot_point(
+    arm: ArmReport, number: int, *, x: float | None, y: float | None, ink: str | None = None
 ) -> Trace:
     """Return an arm as a point; without x and y only the legend shows it."""
     return {
@@ -65,17 +65,17 @@ def draw_point(
         "name": arm.name,
         "x": [x],
         "y": [y],
-        "marker": {"symbol": symbol_of(place), "size": 12},
-        "meta": {"ink": ink or f"--arm-{place % INKS}"},
+        "marker": {"symbol": symbol_of(number), "size": 12},
+        "meta": {"ink": ink or f"--arm-{number % INKS}"},
     }
 
 
-def symbol_of(place: int) -> str:
+def symbol_of(number: int) -> str:
     """Return the symbol of the arm at that place."""
-    return SYMBOLS[place % len(SYMBOLS)]
+    return SYMBOLS[number % len(SYMBOLS)]
 
 
-def lay_out(x: str, y: str) -> dict[str, Any]:
+def make_layout(x: str, y: str) -> dict[str, Any]:
     """Return the layout of two axes with titles, from zero where the data allow."""
     return {
         "xaxis": {"title": {"text": x}, "rangemode": "tozero"},

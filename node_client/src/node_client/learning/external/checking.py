@@ -23,9 +23,9 @@ from swarm_protocol.messages import (
     SeasonInfo,
 )
 from swarm_tasks.allowlist import check_training_spec
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.unmade import UnmadeError, UnposedError
 from swarm_tasks.verifier import Verdict, Verifier
 
 DropReason = Literal[
@@ -43,7 +43,7 @@ DropReason = Literal[
 REMEMBERED = 4096
 # After this many tasks that cannot be made, a node's rollouts are ignored: it cannot have answered
 # such tasks, and one on which the generator hangs costs seconds.
-MOST_UNMADE = 2
+MAX_UNGENERATED = 2
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ExternalChecker:
         self._reward = reward
         self._keep_uninformative = keep_uninformative
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._unmade: Counter[str] = Counter()
+        self._ungenerated: Counter[str] = Counter()
 
     @property
     def seen(self) -> list[str]:
@@ -105,9 +105,9 @@ class ExternalChecker:
         A name without a node, as in older checkpoints, applies to every node.
         """
         for name in names:
-            self._note_seen(name)
+            self._add_seen(name)
 
-    def _note_seen(self, name: str) -> None:
+    def _add_seen(self, name: str) -> None:
         self._seen[name] = None
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
@@ -121,31 +121,31 @@ class ExternalChecker:
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
-        left = deque(offered)
-        while left and len(groups) < wanted:
+        remaining = deque(offered)
+        while remaining and len(groups) < wanted:
             # No more than are still wanted: later ones may not have to be checked at all.
-            batch = self._admit(left, most=wanted - len(groups), dropped=dropped)
-            for scored in self._score(self._pose(batch, dropped), dropped):
+            batch = self._take_candidates(remaining, limit=wanted - len(groups), dropped=dropped)
+            for scored in self._score(self._regenerate_questions(batch, dropped), dropped):
                 try:
                     groups.append(self._make_group(scored))
                 except _DroppedError as drop:
                     dropped[drop.reason] += 1
         return CheckedExternals(groups=groups, dropped=+dropped)
 
-    def _admit(
-        self, left: deque[ExternalRollout], *, most: int, dropped: Counter[DropReason]
+    def _take_candidates(
+        self, remaining: deque[ExternalRollout], *, limit: int, dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Take up to `most` rollouts off `left` that pass the cheap checks."""
-        admitted: list[ExternalRollout] = []
-        while left and len(admitted) < most:
-            external = left.popleft()
+        """Take up to `limit` rollouts off `remaining` that pass the cheap checks."""
+        candidates: list[ExternalRollout] = []
+        while remaining and len(candidates) < limit:
+            external = remaining.popleft()
             try:
                 self._check_origin(external)
             except _DroppedError as drop:
                 dropped[drop.reason] += 1
             else:
-                admitted.append(external)
-        return admitted
+                candidates.append(external)
+        return candidates
 
     def _check_origin(self, external: ExternalRollout) -> None:
         """Check everything that needs no verifier. Raises _DroppedError."""
@@ -163,59 +163,61 @@ class ExternalChecker:
             check_training_spec(rollout.task, seed=self._season.seed, tasks=self._season.tasks)
         except RefusedError:
             raise _DroppedError("foreign") from None
-        self._note_seen(name)
+        self._add_seen(name)
 
-    def _pose(
+    def _regenerate_questions(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[tuple[ExternalRollout, str]]:
         """Generate all questions in one request; return those of the training part.
 
         A rollout whose question cannot be made is dropped, and the others are requested again.
         """
-        while batch := self._without_unmade(batch, dropped):
+        while batch := self._without_ungenerated(batch, dropped):
             try:
                 questions = self._verifier.questions([each.rollout.task for each in batch])
-            except UnposedError as problem:
-                culprit = batch.pop(problem.place)
-                dropped[self._explain(problem.refusal, culprit)] += 1
+            except NoQuestionError as problem:
+                failed = batch.pop(problem.position)
+                dropped[self._explain(problem.refusal, failed)] += 1
             except RefusedError:
                 dropped["unscorable"] += len(batch)
                 break
             else:
                 # A training index may still give a question of the judge's or the held-out set.
-                posed = zip(batch, questions, strict=True)
-                kept = [pair for pair in posed if question_part(pair[1]) is Part.TRAINING]
+                with_questions = zip(batch, questions, strict=True)
+                kept = [pair for pair in with_questions if question_part(pair[1]) is Part.TRAINING]
                 dropped["foreign"] += len(batch) - len(kept)
                 return kept
         return []
 
-    def _without_unmade(
+    def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
         """Drop the rollouts of nodes that sent too many tasks that could not be made."""
-        kept = [each for each in batch if self._unmade[each.node] < MOST_UNMADE]
+        kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
         return kept
 
     def _explain(self, refusal: RefusedError, external: ExternalRollout) -> DropReason:
-        if isinstance(refusal, UnmadeError):
-            self._unmade[external.node] += 1
+        if isinstance(refusal, GenerationError):
+            self._ungenerated[external.node] += 1
         return "unscorable" if refusal.code is ErrorCode.VERIFIER_FAILED else "foreign"
 
     def _score(
-        self, posed: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
+        self, with_questions: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
     ) -> list[_Scored]:
         """Score all completions in one request, or one by one if a task fails now."""
-        batch = [(external.rollout.task, _texts_of(external)) for external, _ in posed]
-        rules = known_rules(self._season.answers)
+        batch = [(external.rollout.task, _texts_of(external)) for external, _ in with_questions]
+        rules = find_rules(self._season.answers)
         try:
             verdicts = self._verifier.score_many(batch, rules=rules)
         except RefusedError as refusal:
-            if len(posed) > 1:
-                return [scored for each in posed for scored in self._score([each], dropped)]
-            dropped[self._explain(refusal, posed[0][0])] += 1
+            if len(with_questions) > 1:
+                return [
+                    scored for each in with_questions for scored in self._score([each], dropped)
+                ]
+            dropped[self._explain(refusal, with_questions[0][0])] += 1
             return []
-        return [_Scored(*pair, given) for pair, given in zip(posed, verdicts, strict=True)]
+        return [_Scored(*pair, given) for pair, given in zip(with_questions, verdicts, strict=True)]
 
     def _make_group(self, scored: _Scored) -> TrainingGroup:
         """Return the group to train on. Raises _DroppedError."""

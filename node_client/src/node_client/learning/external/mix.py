@@ -37,7 +37,7 @@ MARGIN = 0.1
 
 
 @dataclass(frozen=True)
-class Places:
+class MixCounts:
     """I own and J external rollouts in a training set."""
 
     local: int
@@ -47,15 +47,15 @@ class Places:
 class RolloutMix:
     """Decides how the next training set is divided. This one never changes."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, counts: MixCounts) -> None:
+        self._counts = counts
 
     @property
-    def places(self) -> Places:
+    def counts(self) -> MixCounts:
         """The I and J of the next step."""
-        return self._places
+        return self._counts
 
-    def note(
+    def update(
         self,
         *,
         own: Sequence[TrainingGroup],
@@ -121,18 +121,18 @@ class _MixState:
 class AutoMix(RolloutMix):
     """Moves one place every PERIOD steps to the side where places have the higher value."""
 
-    def __init__(self, start: Places, *, batch: int) -> None:
+    def __init__(self, start: MixCounts, *, batch: int) -> None:
         self._size = start.local + start.external
         # No more own rollouts can be trained on than are generated.
-        self._least = min(max(1, self._size - batch), self._size - 1)
-        self._most = max(self._least, self._size - max(1, self._size // 4))
-        self._state = _MixState(external=min(max(start.external, self._least), self._most))
+        self._minimum = min(max(1, self._size - batch), self._size - 1)
+        self._maximum = max(self._minimum, self._size - max(1, self._size // 4))
+        self._state = _MixState(external=min(max(start.external, self._minimum), self._maximum))
 
     @property
-    def places(self) -> Places:
-        return Places(local=self._size - self._state.external, external=self._state.external)
+    def counts(self) -> MixCounts:
+        return MixCounts(local=self._size - self._state.external, external=self._state.external)
 
-    def note(
+    def update(
         self,
         *,
         own: Sequence[TrainingGroup],
@@ -149,13 +149,13 @@ class AutoMix(RolloutMix):
         if mix.steps % PERIOD == 0:
             gain = mix.external_place - mix.own_place
             move = (gain > MARGIN) - (gain < -MARGIN)
-            mix.external = min(max(mix.external + move, self._least), self._most)
+            mix.external = min(max(mix.external + move, self._minimum), self._maximum)
 
     def figures(self) -> dict[str, float]:
         mix = self._state
         return {
-            "local": self.places.local,
-            "external": self.places.external,
+            "local": self.counts.local,
+            "external": self.counts.external,
             "own_place": mix.own_place or 0.0,
             "external_place": mix.external_place or 0.0,
         }
@@ -166,15 +166,15 @@ class AutoMix(RolloutMix):
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state`, within the bounds of this run."""
         self._state = _MixState(**state)
-        self._state.external = min(max(self._state.external, self._least), self._most)
+        self._state.external = min(max(self._state.external, self._minimum), self._maximum)
 
 
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
     """Return the mix that the settings name; fixed for a node alone or with a single place."""
-    places = Places(plan.local, plan.external)
+    counts = MixCounts(plan.local, plan.external)
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
-        return AutoMix(places, batch=plan.batch)
-    return RolloutMix(places)
+        return AutoMix(counts, batch=plan.batch)
+    return RolloutMix(counts)
 
 
 def _average(before: float | None, newest: float) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from node_client.learning.plugins import make_part
+from node_client.learning.plugins import make_plugin
 from node_client.learning.rewards import confidences
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.update.losses import group_advantages
@@ -38,7 +38,7 @@ class SamplingStrategy(ABC):
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         """Return a weight of at least 0 for each candidate; those of 0 come last."""
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
         """Learn from a step's own rollouts and from the external ones that were trained on."""
 
     def state(self) -> dict[str, Any]:
@@ -107,10 +107,12 @@ class Variance(SamplingStrategy):
         self._solved: dict[str, float] = {}
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
-        return [chance * (1 - chance) for chance in chances]
+        probabilities = [
+            min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups
+        ]
+        return [probability * (1 - probability) for probability in probabilities]
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
         for group in own:
             before = self._solved.get(group.dataset, 0.0)
             self._solved[group.dataset] = before + NEWEST * (fmean(group.rewards) - before)
@@ -137,7 +139,7 @@ class Novel(SamplingStrategy):
             shares.append(max(new / len(right), 0.001) if right else 0.001)
         return shares
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
         for group in (*own, *used):
             self._known.extend(_right_completions(group))
 
@@ -167,28 +169,28 @@ class Confidence(SamplingStrategy):
 class Combined(SamplingStrategy):
     """The product of several strategies' weights."""
 
-    def __init__(self, parts: dict[str, SamplingStrategy]) -> None:
-        self._parts = parts
+    def __init__(self, strategies: dict[str, SamplingStrategy]) -> None:
+        self._strategies = strategies
 
     def begin(self, policy: Policy) -> None:
-        for part in self._parts.values():
-            part.begin(policy)
+        for strategy in self._strategies.values():
+            strategy.begin(policy)
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        weights = [part.weigh(groups) for part in self._parts.values()]
+        weights = [strategy.weigh(groups) for strategy in self._strategies.values()]
         return [math.prod(of_group) for of_group in zip(*weights, strict=True)]
 
-    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        for part in self._parts.values():
-            part.note(own, used)
+    def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        for strategy in self._strategies.values():
+            strategy.update(own, used)
 
     def state(self) -> dict[str, Any]:
-        return {name: part.state() for name, part in self._parts.items()}
+        return {name: strategy.state() for name, strategy in self._strategies.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        for name, part in self._parts.items():
+        for name, strategy in self._strategies.items():
             if name in state:
-                part.load(state[name])
+                strategy.load(state[name])
 
 
 STRATEGIES: dict[str, type[SamplingStrategy]] = {
@@ -208,7 +210,7 @@ def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingS
     """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
     return Combined(
         {
-            part: make_part(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
+            part: make_plugin(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
             for part in name.split("+")
         }
     )
@@ -219,14 +221,14 @@ def draw(
     *,
     strategy: SamplingStrategy,
     wanted: int,
-    chance: random.Random,
+    rng: random.Random,
 ) -> list[TrainingGroup]:
     """Draw up to `wanted` groups without replacement, each in proportion to its weight.
 
     By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
     """
     keys = [
-        math.log(1 - chance.random()) / weight if weight > 0 else -math.inf
+        math.log(1 - rng.random()) / weight if weight > 0 else -math.inf
         for weight in strategy.weigh(groups)
     ]
     order = sorted(range(len(groups)), key=keys.__getitem__, reverse=True)

@@ -63,7 +63,7 @@ def _as_rollout(
     rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
 ) -> Rollout:
     """Return a rollout with log-probs by token, or with their sums if it would be too large."""
-    bare = Rollout(
+    without_logprobs = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
         task=rollout.task.spec,
         completions=[
@@ -75,16 +75,20 @@ def _as_rollout(
         tokenizer=policy.tokenizer_fingerprint,
     )
     if not with_logprobs:
-        return bare
+        return without_logprobs
     packed = [encode_logprobs(answer.logprobs) for answer in rollout.answers]
-    full = _with(bare, [{"logprobs": text} for text in packed])
+    full = _replace_completions(without_logprobs, [{"logprobs": text} for text in packed])
     too_long = max(map(len, packed)) > MAX_LOGPROBS_CHARS
     if too_long or len(msgspec.json.encode(full)) > MAX_ROLLOUT_BYTES:
-        return _with(bare, [{"logprob": _total(answer)} for answer in rollout.answers])
+        return _replace_completions(
+            without_logprobs, [{"logprob": _sum_logprobs(answer)} for answer in rollout.answers]
+        )
     return full
 
 
-def _with(rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]) -> Rollout:
+def _replace_completions(
+    rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]
+) -> Rollout:
     completions = [
         msgspec.structs.replace(completion, **change)
         for completion, change in zip(rollout.completions, changes, strict=True)
@@ -92,7 +96,7 @@ def _with(rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]
     return msgspec.structs.replace(rollout, completions=completions)
 
 
-def _total(answer: Generated) -> float:
+def _sum_logprobs(answer: Generated) -> float:
     """Return the answer's log-prob, at most 0: rounding may raise that of a certain token."""
     return min(0.0, sum(answer.logprobs))
 

@@ -22,7 +22,7 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 
 class TaskStream:
@@ -55,10 +55,10 @@ class TaskStream:
             places, key=self._key, part=Part.TRAINING, seed=self._season.seed
         )
 
-    def _choose(self, counter: int) -> StreamPlace:
-        chance = random.Random(f"{self._key.hex()}:{counter}")
-        choice = self._curriculum.choose(counter, chance=chance)
-        return StreamPlace(choice.dataset, choice.config, counter)
+    def _choose(self, counter: int) -> StreamPosition:
+        rng = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, rng=rng)
+        return StreamPosition(choice.dataset, choice.config, counter)
 
 
 class Questions:
@@ -91,18 +91,18 @@ class Questions:
         """
         if self._history is None:
             return self._stream.draw(count)
-        return [self._ask(place) for place in self._history.next_places(count)]
+        return [self._ask(place) for place in self._history.next_specs(count)]
 
-    def give_up(self, spec: TaskSpec) -> None:
+    def exclude(self, spec: TaskSpec) -> None:
         """Never ask a question again that makes the verifier fail."""
         if self._history is not None:
-            self._history.give_up(spec)
+            self._history.exclude(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
         """Whether other nodes of the season can train on a rollout."""
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
-    def note(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
+    def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
         """Learn from the own rollouts of a step what to ask next."""
         answered = [
             AnsweredQuestion(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
@@ -110,10 +110,10 @@ class Questions:
         ]
         reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
         stage = self._curriculum.stage
-        self._curriculum.note(StepOutcome(answered, reward, judge_round))
+        self._curriculum.update(StepOutcome(answered, reward, judge_round))
         if self._history is not None:
             for question in answered:
-                self._history.note(question.spec, question.solved)
+                self._history.record(question.spec, question.solved)
             stage_ended = self._curriculum.stage > stage
             self._history.forget(lambda spec: stage_ended or self._curriculum.is_past(spec))
 
@@ -146,7 +146,7 @@ class Questions:
         try:
             return DrawnTask(spec, self._verifier.question(spec))
         except RefusedError:
-            self.give_up(spec)
+            self.exclude(spec)
             raise
 
 

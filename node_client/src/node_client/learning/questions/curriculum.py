@@ -40,10 +40,10 @@ class Curriculum(ABC):
     stage = 1
 
     @abstractmethod
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return the task from which the `counter`-th question of the stream is drawn."""
 
-    def note(self, outcome: StepOutcome) -> None:  # noqa: B027
+    def update(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:
@@ -68,11 +68,11 @@ class SeasonMix(Curriculum):
     def __init__(self, season: SeasonInfo) -> None:
         self._tasks = season.tasks
 
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return a task of the season by its weight."""
-        return choose_by_weight(self._tasks, chance=chance)
+        return choose_by_weight(self._tasks, rng=rng)
 
 
-def choose_by_weight(tasks: Sequence[TaskChoice], *, chance: random.Random) -> TaskChoice:
+def choose_by_weight(tasks: Sequence[TaskChoice], *, rng: random.Random) -> TaskChoice:
     """Return one of the tasks, with a probability in proportion to its weight."""
-    return chance.choices(tasks, weights=[task.weight for task in tasks])[0]
+    return rng.choices(tasks, weights=[task.weight for task in tasks])[0]

@@ -18,15 +18,15 @@ import torch
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
-from swarm_tasks.answers import known_rules
+from swarm_tasks.answers import find_rules
 from swarm_tasks.keyspace import Part
-from swarm_tasks.quiz import Stream, draw_different, share_questions
+from swarm_tasks.quiz import Stream, draw_distinct, share_questions
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
-# Few enough that an exam, which may run between two batches, waits no longer than for a step; and
-# the same for every node, because sampled answers depend on it.
+# Few enough that a judge round, which may run between two batches, waits no longer than for a step;
+# and the same for every node, because sampled answers depend on it.
 QUESTIONS_AT_ONCE = 32
 ANSWERS_AT_ONCE = 256
 
@@ -105,7 +105,7 @@ class HeldOutSet:
                     seed=season.seed,
                     verifier=self._verifier,
                 )
-                drawn += draw_different(stream, share, asked)
+                drawn += draw_distinct(stream, share, asked)
             self._tasks = drawn
         return self._tasks
 
@@ -120,7 +120,7 @@ class Evaluation:
         self._policy = policy
         self._verifier = verifier
         self._season = season
-        self._chance = torch.Generator(policy.device).manual_seed(season.seed)
+        self._generator = torch.Generator(policy.device).manual_seed(season.seed)
         self._asked = 0
         self._shares: dict[str, list[float]] = {}
 
@@ -140,15 +140,15 @@ class Evaluation:
             completions=self._questions.samples,
             max_new_tokens=season.max_new_tokens,
             temperature=self._questions.temperature,
-            generator=self._chance,
+            generator=self._generator,
             system_prompt=season.system_prompt,
         )
         verdicts = self._verifier.score_many(
             [
-                (task.spec, [answer.text for answer in given])
-                for task, given in zip(tasks, answers, strict=True)
+                (task.spec, [answer.text for answer in completions])
+                for task, completions in zip(tasks, answers, strict=True)
             ],
-            rules=known_rules(season.answers),
+            rules=find_rules(season.answers),
         )
         for task, judged in zip(tasks, verdicts, strict=True):
             share = fmean(verdict.solved for verdict in judged)

@@ -42,7 +42,7 @@ class QuestionHistory:
         self._kept: list[TaskSpec] = []
         self._pending: list[TaskSpec] = []
 
-    def next_places(self, count: int) -> list[TaskSpec | None]:
+    def next_specs(self, count: int) -> list[TaskSpec | None]:
         """Return the next questions: the spec of an old one, or None for a new one.
 
         An epoch ends between batches, so that all its results are known. A batch that exceeds the
@@ -56,14 +56,14 @@ class QuestionHistory:
         self._pending = [spec for spec in places if spec is not None]
         return places + [None] * (count - len(places))
 
-    def give_up(self, spec: TaskSpec) -> None:
+    def exclude(self, spec: TaskSpec) -> None:
         """Never return this question again: its batch failed because of it."""
         if spec in self._pending:
             self._pending.remove(spec)
 
-    def note(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
+    def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right."""
-        self.give_up(spec)
+        self.exclude(spec)
         if not all(solved):
             self._kept.append(spec)
 

@@ -50,7 +50,7 @@ class _Climb:
         """The configuration of the rung."""
         return self.rungs.configs[self.rung]
 
-    def note(self, answered: AnsweredQuestion) -> None:
+    def update(self, answered: AnsweredQuestion) -> None:
         """Count an answered question of this rung, and move after enough of them."""
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
@@ -80,26 +80,26 @@ class Ladder(Curriculum):
             for task, around in zip(season.tasks, rungs, strict=True)
         ]
 
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return a task of the mix, at the difficulty of the node's rung."""
-        task = self._mix.choose(counter, chance=chance)
+        task = self._mix.choose(counter, rng=rng)
         if counter % HOME_EVERY == 0:
             return task
         config = next(climb.config for climb in self._climbs if climb.task == task)
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
-    def note(self, outcome: StepOutcome) -> None:
+    def update(self, outcome: StepOutcome) -> None:
         """Move to other rungs if the latest answers require it."""
         before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
-                climb.note(answered)
-        self._mix.note(replace(outcome, difficulty_changed=self._rungs != before))
+                climb.update(answered)
+        self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether a question is not of the node's present rung."""
-        asked = [(climb.task.dataset, climb.config) for climb in self._climbs]
-        return (spec.dataset, spec.config) not in asked
+        drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
+        return (spec.dataset, spec.config) not in drawn
 
     @property
     def stage(self) -> int:  # type: ignore[override]

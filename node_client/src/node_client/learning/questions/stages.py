@@ -22,7 +22,7 @@ PRACTICE = "practice"
 
 WINDOW = 25
 PATIENCE = 2
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Plateau:
         """Whether the reward has stopped rising."""
         return self.waited >= PATIENCE
 
-    def note(self, reward: float) -> None:
+    def update(self, reward: float) -> None:
         """Add the next step's reward."""
         if self.reached:
             return
@@ -52,7 +52,7 @@ class Plateau:
             return
         mean = fmean(self.window)
         self.window.clear()
-        if self.best is None or mean >= self.best + LEAST_GAIN:
+        if self.best is None or mean >= self.best + MIN_GAIN:
             self.best, self.waited = mean, 0
         else:
             self.waited += 1
@@ -78,14 +78,14 @@ class Stages(Curriculum):
         self._first_round: int | None = None
         self._plateau = Plateau()
 
-    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+    def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
         """Return a task of this stage by its weight."""
         tasks = self._first_tasks if self.stage == 1 else self._tasks
-        return choose_by_weight(tasks, chance=chance)
+        return choose_by_weight(tasks, rng=rng)
 
-    def note(self, outcome: StepOutcome) -> None:
+    def update(self, outcome: StepOutcome) -> None:
         """Begin the second stage if this step ends the first."""
-        self._plateau.note(outcome.training_reward)
+        self._plateau.update(outcome.training_reward)
         if outcome.difficulty_changed and not self._plateau.reached:
             self._plateau = Plateau()
         if self._first_round is None:

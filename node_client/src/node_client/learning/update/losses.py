@@ -13,7 +13,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from node_client.learning.plugins import make_part
+from node_client.learning.plugins import make_plugin
 from node_client.settings.choices import ImportanceSamplingLevel, ScaleRewards
 
 # As in trl: keeps the division finite, and makes the advantages of nearly equal rewards small.
@@ -32,13 +32,13 @@ def group_advantages(
     (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
-    whole = torch.tensor([*chain(*rewards)], dtype=torch.float64)
+    flat = torch.tensor([*chain(*rewards)], dtype=torch.float64)
     advantages = []
     for group in groups:
         # Equal rewards give exactly zero: their mean may differ from them in the last bit.
         centred = group - (group.mean() if group.max() > group.min() else group[0])
         if scale_rewards != "none":
-            deviation = (whole if scale_rewards == "batch" else group).std()
+            deviation = (flat if scale_rewards == "batch" else group).std()
             centred = centred / (deviation + STD_FLOOR)
         advantages.append(centred.tolist())
     return advantages
@@ -119,7 +119,7 @@ class ClippedLoss(PolicyLoss):
 
 def make_policy_loss(name: str) -> PolicyLoss:
     """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
-    return make_part(
+    return make_plugin(
         name,
         known={"clipped": ClippedLoss},
         base=PolicyLoss,  # type: ignore[type-abstract]

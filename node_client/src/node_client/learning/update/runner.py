@@ -21,15 +21,15 @@ class UpdateRunner:
         self._policy = policy
         self._optimizer = optimizer
         self._team = team
-        self._budget = policy.room
+        self._budget = policy.update_budget
         self._share_before = self._budget.share
 
     @property
-    def is_shared(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether several processes share the rows."""
         return self._team.size > 1
 
-    def share(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
+    def own_rows(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
         """Return the rows of this process: whole prompts, dealt out in turn."""
         prompts = [tuple(row.prompt) for row in rows]
         places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
@@ -41,20 +41,20 @@ class UpdateRunner:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """End the block if memory runs out in it; call `ran_out` after it."""
+        """End the block if memory runs out in it; call `needs_retry` after it."""
         self._share_before = self._budget.share
         try:
             yield
         except (RuntimeError, MemoryError) as error:
             self._budget.shrink(error)
 
-    def ran_out(self) -> bool:
+    def needs_retry(self) -> bool:
         """Return whether memory ran out in the attempt in any process; drop the gradients if so.
 
         All continue with the smallest memory budget. Raises MemoryExhaustedError if one has nothing
         left.
         """
-        self._budget.lower(self._team.least(self._budget.share))
+        self._budget.lower(self._team.minimum(self._budget.share))
         self._budget.check()
         if self._budget.share == self._share_before:
             return False
@@ -66,7 +66,7 @@ class UpdateRunner:
 
         Raises MemoryExhaustedError if there are several processes: others may have made their step.
         """
-        if self.is_shared:
+        if self.is_distributed:
             raise MemoryExhaustedError(
                 "Memory ran out in the optimizer of one of this node's processes, and the others "
                 "may have made their step.",
@@ -74,10 +74,10 @@ class UpdateRunner:
                 "instead of all weights (lora_r = 16) or with a smaller model.",
             )
 
-    def add_up_gradients(self) -> None:
+    def sum_gradients(self) -> None:
         """Replace every gradient by its sum over all processes."""
-        self._team.add_up_gradients(self._policy.trainable())
+        self._team.sum_gradients(self._policy.trainable())
 
-    def add_up(self, values: Sequence[float]) -> list[float]:
+    def sum(self, values: Sequence[float]) -> list[float]:
         """Return the sum of each value over all processes."""
-        return self._team.add_up(values)
+        return self._team.sum(values)

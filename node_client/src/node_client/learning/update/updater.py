@@ -85,7 +85,7 @@ class Updater:
         )
 
     def update(
-        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, watch: StepTimer
+        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, timer: StepTimer
     ) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
@@ -100,11 +100,11 @@ class Updater:
         moving = [row for row in rows if row.advantage or self.config.beta]
         if not moving:
             return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
-        mine = self._runner.share(moving)
-        while (made := self._make_steps(mine, watch=watch)) is None:
+        own_rows = self._runner.own_rows(moving)
+        while (outcome := self._make_steps(own_rows, timer=timer)) is None:
             release_memory(self.policy.device)
-        losses, norm = made
-        loss, clipped, kl = self._runner.add_up(
+        losses, norm = outcome
+        loss, clipped, kl = self._runner.sum(
             [
                 sum(loss.value.item() for loss in losses),
                 sum(loss.clip_low + loss.clip_high for loss in losses),
@@ -116,7 +116,7 @@ class Updater:
         )
 
     def _make_steps(
-        self, rows: Sequence[TrainingRow], *, watch: StepTimer
+        self, rows: Sequence[TrainingRow], *, timer: StepTimer
     ) -> tuple[list[Loss], float] | None:
         """Make the optimizer steps; return the losses and the gradient norm of the last one.
 
@@ -126,41 +126,43 @@ class Updater:
         """
         policy, config, scaler, runner = self.policy, self.config, self.scaler, self._runner
         with runner.attempt():
-            batches = self._prepare_all(rows, watch=watch)
-        if runner.ran_out():
+            batches = self._prepare_all(rows, timer=timer)
+        if runner.needs_retry():
             return None
-        choose_gradients(policy.trainable(), summed=len(batches) > 1 or runner.is_shared)
-        made: tuple[list[Loss], float] | None = None
+        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
+        outcome: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
             with runner.attempt():
-                losses = [self.accumulate(batch, watch=watch) for batch in batches]
-            if runner.ran_out():
+                losses = [self.accumulate(batch, timer=timer) for batch in batches]
+            if runner.needs_retry():
                 break
-            with watch.measure("optimizer"):
-                runner.add_up_gradients()
+            with timer.measure("optimizer"):
+                runner.sum_gradients()
                 with runner.attempt():
-                    norm = descend(policy, self.optimizer, scaler, max_norm=config.max_grad_norm)
-            if runner.ran_out():
+                    norm = optimizer_step(
+                        policy, self.optimizer, scaler, max_norm=config.max_grad_norm
+                    )
+            if runner.needs_retry():
                 runner.check_copies()
                 break
-            made = losses, norm
-        return made
+            outcome = losses, norm
+        return outcome
 
-    def _prepare_all(self, rows: Sequence[TrainingRow], *, watch: StepTimer) -> list[MicroBatch]:
+    def _prepare_all(self, rows: Sequence[TrainingRow], *, timer: StepTimer) -> list[MicroBatch]:
         """Split rows into micro-batches that fit into memory, and prepare each."""
         split = split_rows(
             rows,
-            limit=self.policy.room.fit(self.config.micro_batch_tokens),
+            limit=self.policy.update_budget.fit(self.config.micro_batch_tokens),
             shared_prompts=self.policy.shares_prompts,
         )
         return [
-            prepare(batch, policy=self.policy, config=self.config, watch=watch) for batch in split
+            prepare(batch, policy=self.policy, config=self.config, timer=timer) for batch in split
         ]
 
-    def accumulate(self, batch: MicroBatch, *, watch: StepTimer) -> Loss:
+    def accumulate(self, batch: MicroBatch, *, timer: StepTimer) -> Loss:
         """Add the gradient of one micro-batch to the parameters' gradients."""
         rows, config = batch.rows, self.config
-        with watch.measure("forward"):
+        with timer.measure("forward"):
             logprobs, mask = self.policy.logprobs(
                 [row.prompt for row in rows],
                 [row.completion for row in rows],
@@ -178,7 +180,7 @@ class Updater:
                 correction=correction,
             )
             loss = self._policy_loss.compute(tokens, objective=objective_of(config))
-        with watch.measure("backward"):
+        with timer.measure("backward"):
             self.scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
         return loss
 
@@ -190,8 +192,8 @@ class Updater:
             "loss_scale": self.scaler.state_dict(),
             "rooms": {
                 "micro_batch_tokens": self.config.micro_batch_tokens,
-                "update": self.policy.room.state(),
-                "sampling": self.policy.sampling_room.state(),
+                "update": self.policy.update_budget.state(),
+                "sampling": self.policy.sampling_budget.state(),
             },
         }
 
@@ -206,19 +208,19 @@ class Updater:
             self.scaler.load_state_dict(state["loss_scale"])
         saved = state.get("rooms")
         if saved and saved["micro_batch_tokens"] == self.config.micro_batch_tokens:
-            self.policy.room.resume(saved["update"])
-            self.policy.sampling_room.resume(saved["sampling"])
+            self.policy.update_budget.resume(saved["update"])
+            self.policy.sampling_budget.resume(saved["sampling"])
         return notice
 
 
 @torch.no_grad()
 def prepare(
-    rows: list[TrainingRow], *, policy: Policy, config: TrainConfig, watch: StepTimer
+    rows: list[TrainingRow], *, policy: Policy, config: TrainConfig, timer: StepTimer
 ) -> MicroBatch:
     """Compute the log-probs that are needed from before the update, and of the reference."""
     old = reference = None
     prompts, completions = [row.prompt for row in rows], [row.completion for row in rows]
-    with watch.measure("forward"):
+    with timer.measure("forward"):
         if config.num_iterations > 1:
             old, _ = policy.logprobs(prompts, completions, temperature=config.temperature)
         if config.beta:
@@ -239,7 +241,7 @@ def objective_of(config: TrainConfig) -> Objective:
     )
 
 
-def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
+def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
     """Make gradients that are summed float32, and others of their weights' type.
 
     In bfloat16 the sum of many micro-batches would lose the small ones.
@@ -248,7 +250,7 @@ def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> Non
         parameter.grad_dtype = torch.float32 if summed else parameter.dtype
 
 
-def descend(
+def optimizer_step(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,

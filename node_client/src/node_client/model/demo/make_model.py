@@ -154,7 +154,7 @@ def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Wa
     A dataset with the weight 1 has `per_dataset` of them.
     """
     base = BASES[name]
-    chance = random.Random(0)
+    rng = random.Random(0)
     examples = []
     for choice in tasks_of(name):
         for counter in range(int(choice.weight * per_dataset)):
@@ -167,7 +167,7 @@ def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Wa
                 counter=counter,
             )
             if isinstance(base, ThinkingBase) and choice.dataset == "chain_sum":
-                working, result = work_through(task.question, base.manner, chance=chance)
+                working, result = work_through(task.question, base.manner, rng=rng)
                 examples.append(WarmUpExample(task.question, answer=str(result), working=working))
             else:
                 answer = work_out(choice.dataset, task.question)

@@ -67,17 +67,17 @@ class WritingHabits:
     another_way: float = 0.05
 
 
-def work_through(question: str, habits: WritingHabits, *, chance: random.Random) -> tuple[str, int]:
+def work_through(question: str, habits: WritingHabits, *, rng: random.Random) -> tuple[str, int]:
     """Return the worked solution of a sum, empty or ending in `, `, and its answer.
 
     Raises ValueError for a question without a sum.
     """
     terms = read_terms(question)
-    if chance.random() >= habits.worked:
+    if rng.random() >= habits.worked:
         return "", sum(terms)
-    written, result = _write_steps(terms, habits, chance)
-    if len(terms) == 3 and chance.random() < habits.another_way:
-        again, result = _write_steps([terms[2], *terms[:2]], habits, chance)
+    written, result = _write_steps(terms, habits, rng)
+    if len(terms) == 3 and rng.random() < habits.another_way:
+        again, result = _write_steps([terms[2], *terms[:2]], habits, rng)
         written += ["another way: " + again[0], *again[1:]]
     return "".join(f"{step}, " for step in written), result
 
@@ -91,7 +91,7 @@ def read_terms(question: str) -> list[int]:
 
 
 def _write_steps(
-    terms: Sequence[int], habits: WritingHabits, chance: random.Random
+    terms: Sequence[int], habits: WritingHabits, rng: random.Random
 ) -> tuple[list[str], int]:
     """Return the written steps that add the terms up, and the result."""
     written: list[str] = []
@@ -99,11 +99,11 @@ def _write_steps(
     for value in terms[1:]:
         start = f"{result} {'-' if value < 0 else '+'} {abs(value)} = "
         right = result + value
-        slipped = chance.random() < habits.slips
-        result = right + chance.choice((-10, -2, -1, 1, 2, 10)) if slipped else right
+        slipped = rng.random() < habits.slips
+        result = right + rng.choice((-10, -2, -1, 1, 2, 10)) if slipped else right
         written.append(f"{start}{result}")
-        if chance.random() < (habits.noticed if slipped else habits.doubted):
-            word = chance.choice(("wait, ", "check again: "))
+        if rng.random() < (habits.noticed if slipped else habits.doubted):
+            word = rng.choice(("wait, ", "check again: "))
             written.append(f"{word}{start}{right}")
             result = right
     return written, result

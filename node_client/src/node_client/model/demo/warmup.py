@@ -48,7 +48,7 @@ def warm_up(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=config.learning_rate, total_steps=config.steps, pct_start=0.05
     )
-    batches = _draw_batches(policy, examples, config=config, chance=random.Random(seed))
+    batches = _draw_batches(policy, examples, config=config, rng=random.Random(seed))
     for step in range(1, config.steps + 1):
         prompts, completions = next(batches)
         logprobs, mask = policy.logprobs(prompts, completions)
@@ -66,14 +66,14 @@ def _draw_batches(
     examples: Sequence[WarmUpExample],
     *,
     config: WarmUpConfig,
-    chance: random.Random,
+    rng: random.Random,
 ) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
     """Yield batches of prompts and completions forever."""
     while True:
-        batch = chance.choices(examples, k=config.batch_size)
+        batch = rng.choices(examples, k=config.batch_size)
         texts = [
             example.working + f"<answer>{example.answer}</answer>"
-            if chance.random() < config.tagged_share
+            if rng.random() < config.tagged_share
             else example.working + example.answer
             for example in batch
         ]

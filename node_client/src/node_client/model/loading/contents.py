@@ -15,7 +15,7 @@ from node_client.errors import ModelUnavailableError
 
 _INDEX = "model.safetensors.index.json"
 _LENGTH_BYTES = 8
-_LONGEST_HEADER_BYTES = 100_000_000  # as safetensors itself allows
+_MAX_HEADER_BYTES = 100_000_000  # as safetensors itself allows
 _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 
 
@@ -97,16 +97,20 @@ def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
     size = file.stat().st_size
     with file.open("rb") as raw:
         length = int.from_bytes(raw.read(_LENGTH_BYTES), "little")
-        if not 0 < length <= min(_LONGEST_HEADER_BYTES, size):
+        if not 0 < length <= min(_MAX_HEADER_BYTES, size):
             raise _damaged(name, f"{file.name} is cut short or damaged")
         try:
             header = json.loads(raw.read(length))
             tensors = [part for key, part in header.items() if key != "__metadata__"]
-            whole = _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
+            expected_size = (
+                _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise _damaged(name, f"{file.name} is damaged") from None
-    if size < whole:
-        raise _damaged(name, f"{file.name} is cut short: {size:,} of {whole:,} bytes are there")
+    if size < expected_size:
+        raise _damaged(
+            name, f"{file.name} is cut short: {size:,} of {expected_size:,} bytes are there"
+        )
     yield from tensors
 
 

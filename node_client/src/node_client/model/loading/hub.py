@@ -19,7 +19,7 @@ from node_client.errors import ModelUnavailableError
 from node_client.model.loading.contents import unusable
 from node_client.model.loading.progress import OnProgress, counting_bar
 
-LOOK_UP_S = 10.0
+LOOKUP_TIMEOUT_S = 10.0
 # What transformers reads, without the copies in other formats that many repositories hold.
 _WANTED = ["*.json", "*.txt", "*.model", "*.jinja"]
 _SAFE, _OLD = "*.safetensors", "pytorch_model*.bin"
@@ -40,7 +40,7 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     if constants.HF_HUB_OFFLINE:
         return _use_cache(name, "HF_HUB_OFFLINE keeps this client from the hub")
     try:
-        info = HfApi().model_info(name, timeout=LOOK_UP_S, files_metadata=True)
+        info = HfApi().model_info(name, timeout=LOOKUP_TIMEOUT_S, files_metadata=True)
         return _download(name, info, on_progress=on_progress)
     except GatedRepoError:
         raise unusable(
@@ -68,16 +68,16 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
     return Path(folder)
 
 
-def _use_cache(name: str, trouble: str) -> Path:
+def _use_cache(name: str, failure: str) -> Path:
     """Return the folder of a model in the cache. Raises ModelUnavailableError."""
     folder = _find_cached_folder(name)
     if folder is None:
         raise ModelUnavailableError(
-            f"There is no folder {name}, and {trouble}, so the model cannot be looked for there.",
+            f"There is no folder {name}, and {failure}, so the model cannot be looked for there.",
             fix="Check the spelling and the network, or give --model a folder. `--model tiny` "
             "works without a download.",
         )
-    log.info("%s; the model %s was downloaded before", trouble, name)
+    log.info("%s; the model %s was downloaded before", failure, name)
     return folder
 
 

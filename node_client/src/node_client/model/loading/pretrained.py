@@ -19,7 +19,7 @@ from node_client.model.adapters import (
     base_model_of,
     check_adapters,
     has_adapters,
-    holds_adapters,
+    has_saved_adapters,
     load_adapters,
     merge_into,
 )
@@ -45,7 +45,7 @@ def load_pretrained(
     ModelUnavailableError, or SettingsError if the device, or peft for adapters, is missing.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
-    if holds_adapters(source):
+    if has_saved_adapters(source):
         base, tokenizer = load_pretrained(
             base_model_of(source), device=device, dtype=dtype, on_progress=on_progress
         )

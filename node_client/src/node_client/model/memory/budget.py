@@ -8,7 +8,7 @@ import torch
 
 from node_client.errors import MemoryExhaustedError
 
-_LEAST_SHARE = 1 / 8192
+_MIN_SHARE = 1 / 8192
 # Parts of the messages of out-of-memory errors: accelerators raise OutOfMemoryError, the CPU
 # allocator a RuntimeError.
 _MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
@@ -39,7 +39,7 @@ class MemoryBudget:
         if not is_out_of_memory(error):
             raise error
         share = min(self.share, tried) / 2
-        self.lower(share if share >= _LEAST_SHARE else 0.0)
+        self.lower(share if share >= _MIN_SHARE else 0.0)
 
     def lower(self, share: float) -> None:
         """Use this share from now on if it is smaller, because memory ran out."""

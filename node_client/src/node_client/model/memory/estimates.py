@@ -34,7 +34,7 @@ class Shape:
     trainable: int
 
 
-def share_at_start(
+def initial_share(
     model: PreTrainedModel,
     *,
     tokens: int,
@@ -48,15 +48,15 @@ def share_at_start(
     With `half_precision` products are made in 16 bits; `copied` means with a copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
-    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=copied)
+    resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
     per_token = token_bytes(shape, checkpointed=checkpointed, half_precision=half_precision)
-    share = share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
-    if lasting > free:
+    share = fitting_share(tokens, free=free, resident=resident, per_token=per_token)
+    if resident > free:
         log.warning(
             "Training takes about %.1f GB besides the model, and %.1f GB are free. If it fails: "
             "close other programs, or start over (--fresh) with adapters (lora_r = 16) or with a "
             "smaller model.",
-            *(lasting / 1e9, free / 1e9),
+            *(resident / 1e9, free / 1e9),
         )
     elif share < 1:
         log.info("%d tokens are trained on at once, by free memory", max(1, int(share * tokens)))
@@ -88,7 +88,7 @@ def shape_of(model: PreTrainedModel) -> Shape:
     )
 
 
-def lasting_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
+def resident_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
     """Return what stays allocated besides the weights: gradients, optimizer, a copy for sampling.
 
     `state_bytes` is the optimizer's state for each trained parameter; a copy takes two bytes each.
@@ -113,19 +113,19 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the free memory that training needs with `tokens` at once.
 
-    The inverse of `share_that_fits`, plus the float32 weights, which are not loaded yet.
+    The inverse of `fitting_share`, plus the float32 weights, which are not loaded yet.
     """
-    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=False)
+    resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
-    return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
+    return _FLOAT_BYTES * shape.parameters + int((resident + _LOGIT_BYTES + activations) / _USABLE)
 
 
-def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
+def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return 1, or the largest of 1/2, 1/4, … of `tokens` that fits into the free bytes.
 
     Powers of 1/2, so that two runs on one machine hardly ever differ. At least one token is tried.
     """
-    fitting = (_USABLE * free - lasting - _LOGIT_BYTES) / per_token
+    fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
     while share * tokens > max(1.0, fitting):
         share /= 2

@@ -13,8 +13,8 @@ Cells = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Marks:
-    """What a node earned. `score` is its macro pass@1, None when no question counted."""
+class ScoreSummary:
+    """What a node reached. `score` is its macro pass@1, None when no question counted."""
 
     cells: Cells
     correct: int
@@ -22,8 +22,8 @@ class Marks:
     score: float | None
 
 
-def mark(outcomes: Iterable[tuple[str, bool | None]]) -> Marks:
-    """Return the marks for questions, each given as its dataset and its outcome.
+def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSummary:
+    """Return the score of questions, each given as its dataset and its outcome.
 
     True is solved, False is not solved or not answered, and None is left out: a question that
     could not be graded says nothing about the node.
@@ -33,7 +33,7 @@ def mark(outcomes: Iterable[tuple[str, bool | None]]) -> Marks:
         if solved is not None:
             correct, n = cells.get(dataset, (0, 0))
             cells[dataset] = (correct + solved, n + 1)
-    return Marks(
+    return ScoreSummary(
         cells=cells,
         correct=sum(correct for correct, _ in cells.values()),
         n=sum(n for _, n in cells.values()),

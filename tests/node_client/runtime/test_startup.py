@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import CheckpointError
-from node_client.runtime.beginning import (
+from node_client.runtime.startup import (
     check_resumed,
     check_start,
     prepare,

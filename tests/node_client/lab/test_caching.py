@@ -3,21 +3,21 @@
 import msgspec
 import pytest
 
-from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.caching import CachingVerifier
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_COMPLETION_CHARS, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
-from swarm_tasks.batches import Trial
+from swarm_tasks.batches import StepResult
+from swarm_tasks.generation_errors import NoQuestionError
 from swarm_tasks.keyspace import Part
 from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, SampleRequest, Wanted
-from swarm_tasks.unmade import UnposedError
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+from swarm_tasks.pipe import Draw, Draws, Job, ReplyT, SampleRequest
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
-class Listening(RememberingVerifier):
+class Listening(CachingVerifier):
     """Borrows the child of a verifier that runs, and counts what it is asked."""
 
     def __init__(self, lender: Verifier) -> None:
@@ -26,15 +26,15 @@ class Listening(RememberingVerifier):
         self.jobs: list[Job] = []
         self.draws = 0
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
         self.jobs += jobs
         return super()._score_jobs(jobs, rules, limits)
 
     def _make(
-        self, request: Draw | Draws | SampleRequest, wanted: type[Wanted], *, steps: int
-    ) -> Wanted:
+        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
+    ) -> ReplyT:
         self.draws += 1
-        return super()._make(request, wanted, steps=steps)
+        return super()._make(request, expected, steps=steps)
 
 
 def texts_of(verifier: Verifier, counter: int) -> tuple[TaskSpec, list[str]]:
@@ -99,8 +99,8 @@ def test_the_question_of_a_drawn_task_is_not_made_again(verifier: Verifier) -> N
 
 def test_many_tasks_are_drawn_in_one_request_and_known_afterwards(verifier: Verifier) -> None:
     remembering = Listening(verifier)
-    places = [StreamPlace("chain_sum", SUMS, counter) for counter in range(8)]
-    tasks = remembering.draw_many(places, key=b"k", part=Part.TRAINING, seed=SEED)
+    positions = [StreamPosition("chain_sum", SUMS, counter) for counter in range(8)]
+    tasks = remembering.draw_many(positions, key=b"k", part=Part.TRAINING, seed=SEED)
     assert [remembering.question(task.spec) for task in tasks] == [t.question for t in tasks]
     assert remembering.draws == 1
 
@@ -113,9 +113,9 @@ def test_of_many_questions_only_those_that_are_not_known_are_asked_for(verifier:
     assert remembering.draws == made
     assert remembering.questions([known.spec, new]) == [known.question, verifier.question(new)]
     foreign = msgspec.structs.replace(new, generator="another 1.0")
-    with pytest.raises(UnposedError) as caught:
+    with pytest.raises(NoQuestionError) as caught:
         remembering.questions([known.spec, new, foreign])
-    assert caught.value.place == 2
+    assert caught.value.position == 2
 
 
 def test_a_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:

@@ -1,14 +1,14 @@
-"""A client that only takes exams, as a process that can be killed.
+"""A client that only answers the judge, as a process that can be killed.
 
-python -m tests.node_client.runtime.exam_process SITE FOLDER TEXT: gives TEXT as its answer to every
-question, and prints `generating` whenever it is asked for one.
+python -m tests.node_client.runtime.answering_process SITE FOLDER TEXT: gives TEXT as its answer to
+every question, and prints `generating` whenever it is asked for one.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
@@ -24,20 +24,20 @@ def tell() -> None:
 
 
 async def run(site: Site, folder: Path, text: str) -> None:
-    """Take exams until killed."""
+    """Answer judge rounds until killed."""
     connection = CoordinatorConnection(
         url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=at_once
     )
-    exam = Exam(
+    answerer = RoundAnswerer(
         client=SwarmClient(connection),
         worker=ModelWorker(),
-        examinee=Parrot(text, when_asked=tell),
+        generator=Parrot(text, when_asked=tell),
         view=empty_view(),
         spool=AnswerSpool(folder / "answers.jsonl", site=site, token=TOKEN),
         poll_s=0.05,
     )
     async with asyncio.TaskGroup() as group:
-        for job in (connection.run(), exam.run(), exam.outbox.run()):
+        for job in (connection.run(), answerer.run(), answerer.outbox.run()):
             group.create_task(job)
 
 

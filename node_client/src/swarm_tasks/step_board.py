@@ -1,9 +1,10 @@
 """What a child has done of a request, in memory that its parent can read even after its death.
 
-A request is a row of steps: a `Draw` or `Sample` makes one task after the other; a `Score` makes
-each job's task and then scores each of its texts. The parent lays the steps out, and the child puts
-a number for each that it has done, and beside it the seconds that a text took. So a verdict costs
-no system call, and the step that a lost child was busy with is the first one that is still pending.
+A request is a row of steps: a `Draw` or `SampleRequest` makes one task after the other; a
+`ScoreRequest` makes each job's task and then scores each of its texts. The parent lays the steps
+out, and the child puts a number for each that it has done, and beside it the seconds that a text
+took. So a verdict costs no system call, and the step that a lost child was busy with is the first
+one that is still pending.
 """
 
 import mmap
@@ -23,15 +24,15 @@ _BYTES = 2 * _ROW_BYTES
 SOLVED = 0.99
 
 # What a step holds. Pending ones are negative; a score is itself, in [0, 1].
-UNMADE = -2.0
-UNSCORED = -1.0
-MADE = 2.0
+NOT_GENERATED = -2.0
+NOT_SCORED = -1.0
+GENERATED = 2.0
 NO_ANSWER = 3.0
 VERIFIER_ERROR = 4.0
 TIMEOUT = 5.0
 
 
-class Board:
+class StepBoard:
     """A row of steps and a row of seconds, shared by a parent and its child. Not thread-safe.
 
     `steps` and `seconds` are the rows themselves, for the child to write to.
@@ -39,11 +40,11 @@ class Board:
 
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, _BYTES)
-        whole = memoryview(self._memory)
-        self.steps: memoryview[float] = whole[:_ROW_BYTES].cast("d")
-        self.seconds: memoryview[float] = whole[_ROW_BYTES:].cast("d")
+        view = memoryview(self._memory)
+        self.steps: memoryview[float] = view[:_ROW_BYTES].cast("d")
+        self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
-    def lay_out(self, steps: Sequence[float]) -> None:
+    def write(self, steps: Sequence[float]) -> None:
         """Put the steps of a request on the board, pending."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
@@ -64,7 +65,7 @@ class Board:
 
 def count_done(steps: Sequence[float]) -> int:
     """Return how many steps were done: those before the first pending one."""
-    return next((place for place, step in enumerate(steps) if step < 0), len(steps))
+    return next((position for position, step in enumerate(steps) if step < 0), len(steps))
 
 
 def open_memory() -> int:

@@ -1,4 +1,4 @@
-"""Outcomes become marks, and marks add up."""
+"""Outcomes become scores, and their cells add up."""
 
 from itertools import permutations
 
@@ -6,32 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_tasks.marks import Cells, add_cells, macro_score, mark, subtract_cells
+from swarm_tasks.cells import Cells, add_cells, macro_score, subtract_cells, summarize_outcomes
 
 datasets = st.sampled_from(["chain_sum", "gcd", "products", "spell_backward", "lcm"])
 outcomes = st.lists(st.tuples(datasets, st.sampled_from([True, False, None])), max_size=60)
 
 
 def test_every_dataset_weighs_the_same() -> None:
-    marks = mark([("gcd", True), *[("chain_sum", False)] * 9])
-    assert marks.score == 0.5
-    assert (marks.correct, marks.n) == (1, 10)
+    summary = summarize_outcomes([("gcd", True), *[("chain_sum", False)] * 9])
+    assert summary.score == 0.5
+    assert (summary.correct, summary.n) == (1, 10)
 
 
 def test_an_ungraded_question_is_left_out() -> None:
-    marks = mark([("gcd", True), ("gcd", None), ("lcm", None)])
-    assert marks.cells == {"gcd": (1, 1)}
-    assert (marks.correct, marks.n, marks.score) == (1, 1, 1.0)
+    summary = summarize_outcomes([("gcd", True), ("gcd", None), ("lcm", None)])
+    assert summary.cells == {"gcd": (1, 1)}
+    assert (summary.correct, summary.n, summary.score) == (1, 1, 1.0)
 
 
 def test_an_unanswered_question_counts_as_not_solved() -> None:
-    assert mark([("gcd", True), ("gcd", False)]).score == 0.5
+    assert summarize_outcomes([("gcd", True), ("gcd", False)]).score == 0.5
 
 
 @pytest.mark.parametrize("outcome", [[], [("gcd", None)]])
 def test_no_question_that_counts_gives_no_score(outcome: list[tuple[str, None]]) -> None:
-    marks = mark(outcome)
-    assert (marks.cells, marks.correct, marks.n, marks.score) == ({}, 0, 0, None)
+    summary = summarize_outcomes(outcome)
+    assert (summary.cells, summary.correct, summary.n, summary.score) == ({}, 0, 0, None)
 
 
 def test_the_score_is_the_same_float_in_every_order_of_datasets() -> None:
@@ -44,7 +44,10 @@ def test_the_score_is_the_same_float_in_every_order_of_datasets() -> None:
 def test_cells_of_two_rounds_add_up_to_the_cells_of_both(
     one: list[tuple[str, bool | None]], other: list[tuple[str, bool | None]]
 ) -> None:
-    assert add_cells(mark(one).cells, mark(other).cells) == mark([*one, *other]).cells
+    assert (
+        add_cells(summarize_outcomes(one).cells, summarize_outcomes(other).cells)
+        == summarize_outcomes([*one, *other]).cells
+    )
 
 
 @pytest.mark.slow
@@ -52,8 +55,8 @@ def test_cells_of_two_rounds_add_up_to_the_cells_of_both(
 def test_a_part_that_was_added_can_be_subtracted(
     one: list[tuple[str, bool | None]], other: list[tuple[str, bool | None]]
 ) -> None:
-    both = add_cells(mark(one).cells, mark(other).cells)
-    assert subtract_cells(both, mark(other).cells) == mark(one).cells
+    both = add_cells(summarize_outcomes(one).cells, summarize_outcomes(other).cells)
+    assert subtract_cells(both, summarize_outcomes(other).cells) == summarize_outcomes(one).cells
 
 
 @pytest.mark.parametrize("part", [{"gcd": (2, 2)}, {"gcd": (0, 2)}, {"lcm": (0, 1)}])

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from node_client.display.view import NodeView
-from node_client.runtime.exam import Exam
+from node_client.runtime.answering import RoundAnswerer
 from node_client.runtime.worker import ModelWorker
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
@@ -21,7 +21,7 @@ from swarm_protocol.messages import (
 )
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.fakes import toy_season
-from tests.node_client.runtime.exams import open_spool, running_exam
+from tests.node_client.runtime.answerers import open_spool, running_answerer
 from tests.node_client.shell_fakes import Answer, Parrot, empty_view, running_connection
 
 
@@ -41,14 +41,14 @@ async def test_an_announced_round_is_answered_completely() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view) as exam,
+        running_answerer(node, Parrot(), view=view) as answerer,
     ):
         coordinator.round = open_round(questions=40)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(
             SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
         )
-        await exam.outbox.empty.wait()
+        await answerer.outbox.empty.wait()
         assert coordinator.answers == {f"r1q{n}": f"{n} + 1 = ?" for n in range(40)}
         assert view.answered[1] == 40
 
@@ -59,9 +59,9 @@ async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> Non
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot) as exam,
+        running_answerer(node, parrot) as answerer,
     ):
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         assert parrot.told == ["Speak in <answer>tags</answer>."]
 
@@ -72,7 +72,7 @@ async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), poll_s=0.02),
+        running_answerer(node, Parrot(), poll_s=0.02),
     ):
         await coordinator.heard(SubmitAnswers)
 
@@ -82,12 +82,12 @@ async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, poll_s=0.02) as exam,
+        running_answerer(node, parrot, poll_s=0.02) as answerer,
     ):
         coordinator.round = open_round()
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(SubmitAnswers)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(RequestRound, count=3)
         assert len(await coordinator.heard(RequestQuestions)) == 1
         assert len(parrot.asked) == 2
@@ -100,10 +100,10 @@ async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[Node
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view_in_season()) as exam,
+        running_answerer(node, Parrot(), view=view_in_season()) as answerer,
     ):
         coordinator.round = round_to_ask(kind)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(kind, count=3)
         assert len(await coordinator.heard(RequestRound)) >= 1
 
@@ -117,17 +117,17 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view) as exam,
+        running_answerer(node, Parrot(), view=view) as answerer,
     ):
         coordinator.round = round_to_ask(kind)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
         while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
-            await node.client.round()
+            await node.client.request_round()
         asked = len(await coordinator.heard(kind))
         for _ in range(10):
-            await node.client.round()
+            await node.client.request_round()
         assert len(await coordinator.heard(kind)) == asked
 
 
@@ -136,7 +136,7 @@ async def test_between_seasons_no_standing_is_asked_for() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), poll_s=0.01),
+        running_answerer(node, Parrot(), poll_s=0.01),
     ):
         await coordinator.heard(RequestRound, count=3)
         assert not any(isinstance(said, RequestStanding) for said in coordinator.said)
@@ -149,12 +149,12 @@ async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_askin
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+        running_answerer(node, Parrot(), view=view, poll_s=0.02) as answerer,
     ):
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(RequestRound, count=3)
         assert len(await coordinator.heard(RequestQuestions)) == 1
-        assert (view.sat_out, view.problem) == (7, None)
+        assert (view.skipped_round, view.problem) == (7, None)
         coordinator.refusals.clear()
         coordinator.round = open_round(8)
         await coordinator.heard(SubmitAnswers)
@@ -168,17 +168,17 @@ async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: 
     )
     coordinator.round = polled
     async with running(coordinator), running_connection(coordinator) as node:
-        exam = Exam(
+        answerer = RoundAnswerer(
             client=node.client,
             worker=ModelWorker(),
-            examinee=Parrot(),
+            generator=Parrot(),
             view=empty_view(),
             spool=open_spool(tmp_path),
-            note=noted.append,
+            record_commitment=noted.append,
             poll_s=0.02,
         )
-        exam.announce(rung)
-        asking = asyncio.create_task(exam.run())
+        answerer.handle_announcement(rung)
+        asking = asyncio.create_task(answerer.run())
         await coordinator.heard(RequestRound, count=2)
         asking.cancel()
     assert noted[:2] == [rung, polled]
@@ -191,10 +191,10 @@ async def test_a_round_that_ends_while_answering_gets_no_late_answers(
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, poll_s=0.02) as exam,
+        running_answerer(node, parrot, poll_s=0.02) as answerer,
     ):
         coordinator.round = open_round(closes_in_s=-1)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(RequestRound)
         assert parrot.asked == []
     assert "ended before" in caplog.text
@@ -205,16 +205,18 @@ async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot) as exam,
+        running_answerer(node, parrot) as answerer,
     ):
         coordinator.round = open_round(closes_in_s=-1)
-        exam.announce(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
+        answerer.handle_announcement(
+            replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at)
+        )
         await coordinator.heard(SubmitAnswers)
         assert parrot.asked
 
 
 class SlowParrot(Parrot):
-    """Begins an exam and goes on when it is told to."""
+    """Begins to answer and goes on when it is told to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,10 +249,10 @@ async def test_no_training_step_comes_between_the_questions_of_a_round() -> None
         running(coordinator),
         running_connection(coordinator) as node,
         ModelWorker() as worker,
-        running_exam(node, parrot, worker=worker) as exam,
+        running_answerer(node, parrot, worker=worker) as answerer,
     ):
         coordinator.round = open_round(questions=40)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await asyncio.to_thread(parrot.began.wait)
         has_turn = worker.turn.locked()
         parrot.may_go_on.set()
@@ -273,17 +275,19 @@ async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None
         running(coordinator),
         running_connection(coordinator) as node,
         ModelWorker() as worker,
-        running_exam(node, Parrot(when_asked=lambda: order.append("exam")), worker=worker) as exam,
+        running_answerer(
+            node, Parrot(when_asked=lambda: order.append("round")), worker=worker
+        ) as answerer,
     ):
         training = asyncio.create_task(train(worker))
         coordinator.round = open_round()
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(RequestQuestions)
         # The offer travels back on the same connection before the answer to the next request.
-        await node.client.round()
+        await node.client.request_round()
         step_may_end.set()
         await training
-    assert order == ["step 0", "exam", "step 1", "step 2"]
+    assert order == ["step 0", "round", "step 1", "step 2"]
 
 
 async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> None:
@@ -291,12 +295,12 @@ async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> Non
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as exam,
+        running_answerer(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as answerer,
     ):
         coordinator.round = open_round(questions=1)
-        exam.announce(coordinator.round)
+        answerer.handle_announcement(coordinator.round)
         await coordinator.heard(SubmitAnswers)
-        await exam.outbox.empty.wait()
+        await answerer.outbox.empty.wait()
         assert coordinator.answers["r1q0"].startswith("ab?ccc")
 
 
@@ -305,9 +309,9 @@ async def test_the_score_is_fetched_when_a_round_closes() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+        running_answerer(node, Parrot(), view=view, poll_s=0.02) as answerer,
     ):
-        exam.announce(RoundInfo(1, "closed", now(), now(), 2))
+        answerer.handle_announcement(RoundInfo(1, "closed", now(), now(), 2))
         await coordinator.heard(RequestStanding)
         await coordinator.heard(RequestRound)
         assert view.standing is not None

@@ -15,22 +15,22 @@ from typing import Any
 
 import psutil
 
-_ENDS_WITHIN_S = 30.0
+_EXIT_TIMEOUT_S = 30.0
 
 
-class ApartError(Exception):
-    """The process failed, ended or did not answer in time; the words say which, and why."""
+class IsolatedProcessError(Exception):
+    """The process failed, ended or did not answer in time; the message says which, and why."""
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """What the process says of itself before it ends."""
+    """Why the process failed, sent before it ends."""
 
-    words: str
+    message: str
 
 
-class Apart:
-    """A running process apart."""
+class IsolatedProcess:
+    """A running isolated process."""
 
     def __init__(self, connection: Connection, process: BaseProcess) -> None:
         self._connection = connection
@@ -42,30 +42,30 @@ class Apart:
         return self._process.pid
 
     def send(self, message: object) -> None:
-        """Tell it something; if it has ended, `receive` says why."""
+        """Send it a message; if it has ended, `receive` says why."""
         with suppress(BrokenPipeError):
             self._connection.send(message)
 
     def receive(self, *, within_s: float) -> Any:
         """Return its next answer. Raises ApartError."""
         if not self._connection.poll(within_s):
-            raise ApartError(f"no answer within {within_s:.0f} s")
+            raise IsolatedProcessError(f"no answer within {within_s:.0f} s")
         try:
             answer = self._connection.recv()
         except (EOFError, ConnectionResetError):
-            self._process.join(timeout=_ENDS_WITHIN_S)
+            self._process.join(timeout=_EXIT_TIMEOUT_S)
             code = self._process.exitcode
-            raise ApartError(f"its process ended with {code}") from None
+            raise IsolatedProcessError(f"its process ended with {code}") from None
         if isinstance(answer, _Failure):
-            raise ApartError(answer.words)
+            raise IsolatedProcessError(answer.message)
         return answer
 
 
 @contextmanager
-def apart(run: str, *arguments: object) -> Iterator[Apart]:
+def isolated_process(run: str, *arguments: object) -> Iterator[IsolatedProcess]:
     """Run MODULE:FUNCTION(connection, *arguments) in its own process until the block ends.
 
-    The function returns when `await_word` says that nobody talks to it any more. After an exception
+    The function returns when `receive_message` returns None. After an exception
     in the block it is ended at once, with all that it started.
     """
     here, there = multiprocessing.Pipe()
@@ -75,16 +75,16 @@ def apart(run: str, *arguments: object) -> Iterator[Apart]:
     process.start()
     there.close()
     try:
-        yield Apart(here, process)
+        yield IsolatedProcess(here, process)
         here.close()
-        process.join(timeout=_ENDS_WITHIN_S)
+        process.join(timeout=_EXIT_TIMEOUT_S)
     finally:
         here.close()
-        _end(process)
+        _kill(process)
 
 
-def await_word(connection: Connection) -> Any:
-    """Wait, in the process apart, for the next message; None means that it shall end."""
+def receive_message(connection: Connection) -> Any:
+    """Wait, in the isolated process, for the next message; None means that it shall end."""
     try:
         return connection.recv()
     except (EOFError, ConnectionResetError):
@@ -96,20 +96,22 @@ def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> No
     module, function = name.split(":")
     try:
         getattr(import_module(module), function)(connection, *arguments)
-    except ApartError as problem:  # of a process that has told where it came from
-        _tell(connection, str(problem))
+    except IsolatedProcessError as problem:  # of a process that has told where it came from
+        _send_failure(connection, str(problem))
     except Exception as problem:  # whatever it was, the other process is told
         lines = [line for line in str(problem).splitlines() if line.strip()]
-        _tell(connection, f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}")
+        _send_failure(
+            connection, f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}"
+        )
         raise  # with where it came from, to the terminal
 
 
-def _tell(connection: Connection, words: str) -> None:
+def _send_failure(connection: Connection, message: str) -> None:
     with suppress(BrokenPipeError):
-        connection.send(_Failure(words))
+        connection.send(_Failure(message))
 
 
-def _end(process: BaseProcess) -> None:
+def _kill(process: BaseProcess) -> None:
     """Kill a process and what it started, if it still runs."""
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):

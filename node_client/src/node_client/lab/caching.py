@@ -9,9 +9,9 @@ import msgspec
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
+from swarm_tasks.generation_errors import NoQuestionError
 from swarm_tasks.keyspace import Part
-from swarm_tasks.unmade import UnposedError
-from swarm_tasks.verifier import DrawnTask, StreamPlace, Verdict, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verdict, Verifier
 
 # A few rounds of a large swarm. An evicted task is computed again.
 REMEMBERED = 1 << 16
@@ -19,7 +19,7 @@ REMEMBERED = 1 << 16
 Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 
 
-class RememberingVerifier(Verifier):
+class CachingVerifier(Verifier):
     """Returns cached results where possible, without the verifier's child process."""
 
     def __init__(self) -> None:
@@ -34,19 +34,19 @@ class RememberingVerifier(Verifier):
         task = super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
-        self._note(task)
+        self._cache(task)
         return task
 
     def draw_many(
-        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+        self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these places of a keyed stream."""
-        tasks = super().draw_many(places, key=key, part=part, seed=seed)
+        """Return the tasks at these positions of a keyed stream."""
+        tasks = super().draw_many(positions, key=key, part=part, seed=seed)
         for task in tasks:
-            self._note(task)
+            self._cache(task)
         return tasks
 
-    def _note(self, task: DrawnTask) -> None:
+    def _cache(self, task: DrawnTask) -> None:
         self._questions[_name(task.spec)] = task.question
         _forget_oldest(self._questions)
 
@@ -56,27 +56,27 @@ class RememberingVerifier(Verifier):
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the specs' questions; cached ones are not computed again."""
-        known = [self._questions.get(_name(spec)) for spec in specs]
-        unknown = [place for place, question in enumerate(known) if question is None]
-        if not unknown:
-            return [question for question in known if question is not None]
+        cached = [self._questions.get(_name(spec)) for spec in specs]
+        missing = [position for position, question in enumerate(cached) if question is None]
+        if not missing:
+            return [question for question in cached if question is not None]
         try:
-            made = super().questions([specs[place] for place in unknown])
-        except UnposedError as problem:
-            raise UnposedError(unknown[problem.place], problem.refusal) from None
-        asked = iter(made)
-        return [next(asked) if question is None else question for question in known]
+            generated = super().questions([specs[position] for position in missing])
+        except NoQuestionError as problem:
+            raise NoQuestionError(missing[problem.position], problem.refusal) from None
+        new_questions = iter(generated)
+        return [next(new_questions) if question is None else question for question in cached]
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order."""
         keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
-        unknown = [place for place, key in enumerate(keys) if key not in self._verdicts]
-        if unknown:
-            scored = super().score_many([batch[place] for place in unknown], rules=rules)
-            for place, verdicts in zip(unknown, scored, strict=True):
-                self._verdicts[keys[place]] = verdicts
+        missing = [position for position, key in enumerate(keys) if key not in self._verdicts]
+        if missing:
+            scored = super().score_many([batch[position] for position in missing], rules=rules)
+            for position, verdicts in zip(missing, scored, strict=True):
+                self._verdicts[keys[position]] = verdicts
         found = [self._verdicts[key] for key in keys]
         _forget_oldest(self._verdicts)
         return found

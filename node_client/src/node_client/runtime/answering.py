@@ -13,10 +13,10 @@ from typing import Protocol
 
 from node_client.display.view import NodeView
 from node_client.runtime.worker import ModelWorker
-from node_client.storage.answers import MOST_PENDING, AnswerSpool, PendingAnswer
+from node_client.storage.answers import MAX_PENDING, AnswerSpool, PendingAnswer
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
-from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from node_client.swarm.outbox import PAUSE_S, TEMPORARY_CODES, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
@@ -30,18 +30,18 @@ from swarm_protocol.messages import (
 
 POLL_S = 20.0
 # Maximum age of this node's own leaderboard row in the panel.
-STANDING_S = 30.0
+STANDING_MAX_AGE_S = 30.0
 QUESTIONS_AT_ONCE = 16
 # Number of answered rounds to remember; only the current one is ever asked for.
-ROUNDS_REMEMBERED = 64
+MAX_HANDLED = 64
 
 log = logging.getLogger(__name__)
 
-Sign = Callable[[Sequence[AnswerText], QuestionsOffered], list[AnswerText]]
-Keep = Callable[[int, Sequence[AnswerText], SignedReceipt], None]
+SignAnswers = Callable[[Sequence[AnswerText], QuestionsOffered], list[AnswerText]]
+StoreReceipt = Callable[[int, Sequence[AnswerText], SignedReceipt], None]
 
 
-class ExamAnswer(Protocol):
+class GeneratedAnswer(Protocol):
     """A completion, as the policy returns it."""
 
     @property
@@ -50,8 +50,8 @@ class ExamAnswer(Protocol):
     def finish_reason(self) -> FinishReason: ...
 
 
-class Examinee(Protocol):
-    """The part of a policy that an exam uses."""
+class AnswerGenerator(Protocol):
+    """The part of a policy that answers the judge's questions."""
 
     def generate(
         self,
@@ -61,19 +61,19 @@ class Examinee(Protocol):
         max_new_tokens: int,
         temperature: float,
         system_prompt: str,
-    ) -> Sequence[Sequence[ExamAnswer]]:
+    ) -> Sequence[Sequence[GeneratedAnswer]]:
         """Return `completions` answers to each question."""
 
 
-class Exam:
+class RoundAnswerer:
     """One node's part in the judge's rounds.
 
-    `announce` is the fast way to learn of a round, and polling the reliable one, because
+    `handle_announcement` is the fast way to learn of a round, and polling the reliable one, because
     announcements may be lost. Every answer is in the spool before it is sent. So a client that
     restarts during a round submits the answers in the spool and answers only the other questions;
-    the coordinator keeps the first answer to each question, so none counts twice. `note` gets every
-    round that is announced, `sign` signs answers before they are queued, and `keep` gets the
-    receipts that the coordinator signs.
+    the coordinator keeps the first answer to each question, so none counts twice.
+    `record_commitment` gets every round that is announced, `sign` signs answers before they are
+    queued, and `store_receipt` gets the receipts that the coordinator signs.
     """
 
     def __init__(
@@ -81,39 +81,39 @@ class Exam:
         *,
         client: SwarmClient,
         worker: ModelWorker,
-        examinee: Examinee,
+        generator: AnswerGenerator,
         view: NodeView,
         spool: AnswerSpool,
-        note: Callable[[RoundInfo | None], None] = lambda announced: None,
-        sign: Sign = lambda answers, offered: list(answers),
-        keep: Keep = lambda number, answers, signed: None,
+        record_commitment: Callable[[RoundInfo | None], None] = lambda announced: None,
+        sign: SignAnswers = lambda answers, offered: list(answers),
+        store_receipt: StoreReceipt = lambda number, answers, signed: None,
         poll_s: float = POLL_S,
-        chance: Callable[[], float] = random.random,
+        uniform: Callable[[], float] = random.random,
     ) -> None:
         self._client = client
         self._worker = worker
-        self._examinee = examinee
+        self._generator = generator
         self._view = view
         self._spool = spool
-        self._note = note
+        self._record_commitment = record_commitment
         self._sign = sign
-        self._keep = keep
+        self._store_receipt = store_receipt
         self._poll_s = poll_s
-        self._chance = chance
-        self._news = asyncio.Event()
+        self._uniform = uniform
+        self._announcement_arrived = asyncio.Event()
         self._announced: RoundInfo | None = None
-        self._done: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
-        self._standing_at = -STANDING_S
+        self._handled: deque[int] = deque(maxlen=MAX_HANDLED)
+        self._standing_at = -STANDING_MAX_AGE_S
         # Set while there is no open round to answer.
         self._idle = asyncio.Event()
         self._idle.set()
         self.outbox: Outbox[PendingAnswer] = Outbox(
             client=client,
             send=self._submit,
-            refused=view.note_refusal,
-            most=MOST_PENDING,
+            on_refused=view.show_refusal,
+            capacity=MAX_PENDING,
             batch=2 * QUESTIONS_AT_ONCE,
-            group=lambda pending: pending[0],
+            batch_key=lambda pending: pending[0],
             on_removed=spool.settle,
         )
         # Answers of an earlier run count too: a restart is not a missed round.
@@ -122,11 +122,11 @@ class Exam:
             log.info("%d answers of an earlier run are still to be submitted", len(spool.pending))
             self.outbox.put(spool.pending)
 
-    def announce(self, announced: RoundInfo | None) -> None:
+    def handle_announcement(self, announced: RoundInfo | None) -> None:
         """Process the coordinator's announcement of the current round."""
-        self._note(announced)
+        self._record_commitment(announced)
         self._announced = announced
-        self._news.set()
+        self._announcement_arrived.set()
         self._update_idle(announced)
 
     async def finish(self) -> None:
@@ -135,9 +135,9 @@ class Exam:
         if announced is None:
             return
         closes = datetime.fromisoformat(announced.closes_at)
-        left = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
+        remaining_s = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
         with suppress(TimeoutError):
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(remaining_s):
                 await self._idle.wait()
 
     async def run(self) -> None:
@@ -145,16 +145,16 @@ class Exam:
         wait_s = self._poll_s
         while True:
             try:
-                await self._attend(await self._next_news(wait_s=wait_s))
+                await self._handle_round(await self._await_round(wait_s=wait_s))
                 self._update_idle(self._announced)
-                wait_s = self._poll_pause()
+                wait_s = self._jittered_poll_s()
             except UnansweredError:
                 await self._client.wait_until_connected()
                 wait_s = 0
             except RefusedError as refusal:
-                self._view.note_refusal(refusal)
-                wait_s = self._poll_pause()
-                if refusal.code in PASSING:
+                self._view.show_refusal(refusal)
+                wait_s = self._jittered_poll_s()
+                if refusal.code in TEMPORARY_CODES:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     wait_s = 0
                 else:
@@ -162,64 +162,64 @@ class Exam:
 
     def _update_idle(self, current: RoundInfo | None) -> None:
         """Update whether there is a round to answer, by the latest announcement."""
-        if current is None or current.phase != "open" or current.number in self._done:
+        if current is None or current.phase != "open" or current.number in self._handled:
             self._idle.set()
         else:
             self._idle.clear()
 
-    def _poll_pause(self) -> float:
-        return self._poll_s * (0.5 + self._chance())
+    def _jittered_poll_s(self) -> float:
+        return self._poll_s * (0.5 + self._uniform())
 
-    async def _next_news(self, *, wait_s: float) -> RoundInfo | None:
+    async def _await_round(self, *, wait_s: float) -> RoundInfo | None:
         """Return the current round when it is announced, or request it after `wait_s`."""
         try:
             async with asyncio.timeout(wait_s):
-                await self._news.wait()
+                await self._announcement_arrived.wait()
         except TimeoutError:
-            self._announced = await self._client.round()
-            self._note(self._announced)
+            self._announced = await self._client.request_round()
+            self._record_commitment(self._announced)
             return self._announced
-        self._news.clear()
+        self._announcement_arrived.clear()
         return self._announced
 
-    async def _attend(self, current: RoundInfo | None) -> None:
+    async def _handle_round(self, current: RoundInfo | None) -> None:
         """Answer the round if it is open and not answered yet; otherwise check for new scores."""
         changed = current != self._view.round
-        self._view.note_round(current)
+        self._view.show_round(current)
         is_open = current is not None and current.phase == "open"
-        if current is not None and is_open and current.number not in self._done:
+        if current is not None and is_open and current.number not in self._handled:
             await self._answer_round(current.number)
         elif self._view.season is not None and (
-            (changed and not is_open) or monotonic() - self._standing_at >= STANDING_S
+            (changed and not is_open) or monotonic() - self._standing_at >= STANDING_MAX_AGE_S
         ):
             await self._fetch_standing()
 
     async def _fetch_standing(self) -> None:
         """Request the scores. After a permanent refusal, request them when they are next due."""
         try:
-            self._view.note_standing(await self._client.standing())
+            self._view.show_standing(await self._client.request_standing())
         except RefusedError as refusal:
-            if refusal.code in PASSING:
+            if refusal.code in TEMPORARY_CODES:
                 raise
-            self._view.note_refusal(refusal)
+            self._view.show_refusal(refusal)
         self._standing_at = monotonic()
 
     async def _answer_round(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""
         self._idle.clear()
         try:
-            offered = await self._client.questions(number)
+            offered = await self._client.request_questions(number)
         except RefusedError as refusal:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
             self._skip_round(number)
             return
-        self._note(offered.round)
+        self._record_commitment(offered.round)
         answered = self._spool.answered(number)
         open_questions = [question for question in offered.questions if question.id not in answered]
         log.info("round %d: %d questions", number, len(open_questions))
         await self._answer_all(open_questions, offered)
-        self._done.append(number)
+        self._handled.append(number)
 
     async def _answer_all(
         self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
@@ -247,22 +247,22 @@ class Exam:
     def _skip_round(self, number: int) -> None:
         """Skip a round that had opened before this node joined."""
         log.info("round %d opened before this node joined: waiting for the next one", number)
-        self._done.append(number)
-        self._view.sat_out = number
+        self._handled.append(number)
+        self._view.skipped_round = number
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
         """Return the seconds by which the deadline has moved since, because of an outage."""
         announced = self._announced
         if announced is None or announced.number != offered.round.number:
             return 0.0
-        closes, closed = (datetime.fromisoformat(r.closes_at) for r in (announced, offered.round))
-        return (closes - closed).total_seconds()
+        closes, before = (datetime.fromisoformat(r.closes_at) for r in (announced, offered.round))
+        return (closes - before).total_seconds()
 
     def _answer(
         self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
     ) -> list[AnswerText]:
         """Answer questions with the current policy; runs in the model's thread."""
-        answers = self._examinee.generate(
+        answers = self._generator.generate(
             [question.prompt for question in questions],
             completions=1,
             max_new_tokens=offered.max_new_tokens,
@@ -281,11 +281,11 @@ class Exam:
     async def _submit(self, pending: Sequence[PendingAnswer]) -> None:
         number = pending[0][0]
         answers = [answer for _, answer in pending]
-        keep = partial(self._keep, number, answers)
-        received = await self._client.submit(number, answers, keep=keep)
-        self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
+        on_receipt = partial(self._store_receipt, number, answers)
+        received = await self._client.submit_answers(number, answers, on_receipt=on_receipt)
+        self._view.show_answers(number, len(received.accepted) + len(received.duplicate))
         for rejected in received.rejected:
-            self._view.note_problem(rejected.code, rejected.message, rejected.fix)
+            self._view.show_problem(rejected.code, rejected.message, rejected.fix)
 
 
 def _seconds_left(offered: QuestionsOffered) -> float:

@@ -7,12 +7,12 @@ from node_client.commands.status import fetch_status
 from node_client.errors import NodeError
 from node_client.site import Site
 from node_client.storage.manifest import Manifest
-from node_client.storage.model_card import JudgeScore, Provenance
+from node_client.storage.model_card import JudgeScore, ModelOrigin
 from node_client.storage.state import StateDir
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
-def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> Provenance:
+def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> ModelOrigin:
     """Return the origin of a checkpoint of this state folder.
 
     The node's judge score is requested from the coordinator; `warn` receives the error if that
@@ -20,7 +20,7 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
     """
     remembered = state.load()
     rules = remembered.season
-    alone = Provenance(
+    alone = ModelOrigin(
         base_model=manifest.model,
         step=manifest.step,
         arm=remembered.arm or "isolated",

@@ -5,25 +5,32 @@ import sys
 
 import pytest
 
-from swarm_tasks.board import MADE, UNMADE, UNSCORED, Board, count_done, open_memory
+from swarm_tasks.step_board import (
+    GENERATED,
+    NOT_GENERATED,
+    NOT_SCORED,
+    StepBoard,
+    count_done,
+    open_memory,
+)
 
 
 def test_two_views_of_one_board_see_the_same_steps() -> None:
     memory = open_memory()
-    one, other = Board(memory), Board(memory)
+    one, other = StepBoard(memory), StepBoard(memory)
     os.close(memory)
-    one.lay_out([UNMADE, UNSCORED, UNSCORED])
-    other.steps[0], other.steps[1] = MADE, 0.25
+    one.write([NOT_GENERATED, NOT_SCORED, NOT_SCORED])
+    other.steps[0], other.steps[1] = GENERATED, 0.25
     other.seconds[1] = 0.5
-    assert one.read(3) == [MADE, 0.25, UNSCORED]
+    assert one.read(3) == [GENERATED, 0.25, NOT_SCORED]
     assert one.read_seconds(2)[1] == 0.5
     one.close()
     other.close()
 
 
 def test_the_first_pending_step_ends_what_was_done() -> None:
-    assert count_done([MADE, 0.0, UNSCORED, UNMADE]) == 2
-    assert count_done([MADE, 1.0]) == 2
+    assert count_done([GENERATED, 0.0, NOT_SCORED, NOT_GENERATED]) == 2
+    assert count_done([GENERATED, 1.0]) == 2
     assert count_done([]) == 0
 
 

@@ -1,4 +1,4 @@
-"""An exam that runs against the coordinator of the tests."""
+"""A node's answers to the judge rounds of the tests' coordinator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from node_client.display.view import NodeView
-from node_client.runtime.exam import Exam, Examinee
+from node_client.runtime.answering import AnswerGenerator, RoundAnswerer
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
@@ -21,27 +21,27 @@ def open_spool(folder: Path) -> AnswerSpool:
 
 
 @asynccontextmanager
-async def running_exam(
+async def running_answerer(
     node: Connected,
-    examinee: Examinee,
+    generator: AnswerGenerator,
     *,
     worker: ModelWorker | None = None,
     view: NodeView | None = None,
     folder: Path | None = None,
     poll_s: float = NEVER_S,
-) -> AsyncIterator[Exam]:
+) -> AsyncIterator[RoundAnswerer]:
     with TemporaryDirectory() as scratch:
-        exam = Exam(
+        answerer = RoundAnswerer(
             client=node.client,
             worker=worker or ModelWorker(),
-            examinee=examinee,
+            generator=generator,
             view=view or empty_view(),
             spool=open_spool(folder or Path(scratch)),
             poll_s=poll_s,
         )
-        jobs = [asyncio.create_task(exam.run()), asyncio.create_task(exam.outbox.run())]
+        jobs = [asyncio.create_task(answerer.run()), asyncio.create_task(answerer.outbox.run())]
         try:
-            yield exam
+            yield answerer
         finally:
             for job in jobs:
                 job.cancel()

@@ -1,6 +1,6 @@
 """Misbehaving nodes: some are silent, some do not read replies, and some flood the relay.
 
-    python -m bench.relay_rude SOCKET TOKENS
+    python -m bench.relay_misbehaving SOCKET TOKENS
 
 It prints `ready` once all are welcomed, and runs until it is killed.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from websockets.exceptions import ConnectionClosed
 
-from bench.relay_load import LoadNode, enter
+from bench.relay_load import LoadNode, connect_node
 from swarm_protocol.codec import encode
 from swarm_protocol.messages import RequestRollouts
 
-_AT_ONCE = 16
+_MAX_CONNECTING = 16
 
 
 async def be_silent(_node: LoadNode) -> None:
@@ -41,15 +41,17 @@ async def flood(node: LoadNode) -> None:
 KINDS = (be_silent, read_nothing, flood)
 
 
-async def run_rude(url: str, tokens: Sequence[str]) -> None:
+async def run_misbehaving(url: str, tokens: Sequence[str]) -> None:
     """Connect a node for each token, with the kinds in turn."""
-    gate = asyncio.Semaphore(_AT_ONCE)
-    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
+    gate = asyncio.Semaphore(_MAX_CONNECTING)
+    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
     print("ready", flush=True)  # noqa: T201 - the parent reads it
-    await asyncio.gather(*(_go_on(KINDS[i % len(KINDS)], node) for i, node in enumerate(nodes)))
+    await asyncio.gather(
+        *(_run_until_closed(KINDS[i % len(KINDS)], node) for i, node in enumerate(nodes))
+    )
 
 
-async def _go_on(behave: Callable[[LoadNode], Awaitable[None]], node: LoadNode) -> None:
+async def _run_until_closed(behave: Callable[[LoadNode], Awaitable[None]], node: LoadNode) -> None:
     try:
         await behave(node)
     except ConnectionClosed:
@@ -57,4 +59,4 @@ async def _go_on(behave: Callable[[LoadNode], Awaitable[None]], node: LoadNode) 
 
 
 if __name__ == "__main__":
-    asyncio.run(run_rude(sys.argv[1], Path(sys.argv[2]).read_text().split()))
+    asyncio.run(run_misbehaving(sys.argv[1], Path(sys.argv[2]).read_text().split()))

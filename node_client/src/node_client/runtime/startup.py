@@ -50,7 +50,7 @@ def prepare(
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
-    until = _until(state, clock)
+    until = _unused_suffix(state, clock)
     aside = state.path / f"checkpoints-{until}"
     os.rename(state.checkpoints, aside)
     metrics.set_aside(state.metrics, until=until)
@@ -82,7 +82,7 @@ def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = r
     Without a saved checkpoint there is no progress file, and the same run repeats its steps.
     """
     if state.progress.exists():
-        metrics.set_aside(state.metrics, until=_until(state, clock))
+        metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))
         state.progress.unlink()
 
 
@@ -92,7 +92,7 @@ def check_resumed(resumed: ResumePoint | None, *, start: Start, checkpoints: Pat
         raise _nothing_to_resume(checkpoints)
 
 
-def _until(state: StateDir, clock: Callable[[], datetime]) -> str:
+def _unused_suffix(state: StateDir, clock: Callable[[], datetime]) -> str:
     """Return an unused suffix, with the current time, for files that are set aside."""
     now = f"until-{clock():%Y-%m-%dT%H-%M-%S}"
     numbered = (now if number == 1 else f"{now}-{number}" for number in count(1))
