@@ -100,7 +100,7 @@ def test_a_declined_code_ends_as_a_refusal() -> None:
 
 
 def test_an_error_of_a_newer_site_is_shown_as_it_came() -> None:
-    with pytest.raises(CoordinatorRefusedError, match="no token: moon_phase"):
+    with pytest.raises(CoordinatorRefusedError, match="a token: moon_phase"):
         wait((400, {"error": "moon_phase"}))
 
 
