@@ -15,7 +15,7 @@ from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.timing import StepTimer, clock_of
 from node_client.learning.update.rows import TrainingRow, make_rows
-from node_client.learning.update.updater import MicroBatch, accumulate, set_gradient_types
+from node_client.learning.update.updater import MicroBatch, Updater, set_gradient_types
 from node_client.model.halves import full_precision
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
@@ -107,13 +107,13 @@ def run_pass(work: Work, policy: Policy) -> Pass:
     """Return the loss of the work, its gradient and the log-probs."""
     set_gradient_types(policy.trainable(), summed=True)  # in float32, also those of halves
     batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
-    loss = accumulate(
-        batch,
-        policy=policy,
+    updater = Updater(
+        policy,
+        CONFIG,
+        optimizer=torch.optim.SGD(policy.trainable()),
         scaler=make_scaler(policy, CONFIG),
-        config=CONFIG,
-        timer=StepTimer(clock_of(policy.device)),
     )
+    loss = updater.accumulate(batch, timer=StepTimer(clock_of(policy.device)))
     gradient = []
     for parameter in policy.trainable():
         assert parameter.grad is not None

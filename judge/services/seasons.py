@@ -96,13 +96,8 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
     The owner's `wish` decides, or the coin in a season with one. An untrained `base` node is in
     neither arm in either case.
     """
-    if season.assignment == _COIN and wish != Node.Arm.BASE:
-        return _flip_coin(node, season)
-    kept = Enrolment.objects.filter(season=season, node=node).first()
-    chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
-    if kept is None or (kept.arm, kept.assignment) != (wish, Season.Assignment.CHOICE):
-        Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
-    return wish
+    (arm,) = enrol_all(season, [(node, wish)])
+    return arm
 
 
 def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
@@ -113,19 +108,31 @@ def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
     nodes = [node.pk for node, _ in wishes]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}
     return [
-        _known_arm(season, known.get(node.pk), wish) or enrol(node, season, wish=wish)
+        _known_arm(season, known.get(node.pk), wish) or _record_arm(node, season, wish=wish)
         for node, wish in wishes
     ]
 
 
 def _known_arm(season: Season, kept: Enrolment | None, wish: str) -> str | None:
-    """Return the recorded arm if `enrol` would return the same one."""
+    """Return the recorded arm, or None if the coin or a new wish must decide."""
     if kept is None:
         return None
-    if season.assignment == _COIN and wish != Node.Arm.BASE:
+    if _is_drawn(season, wish):
         return kept.arm if kept.assignment == _COIN else None
     settled = (kept.arm, kept.assignment) == (wish, Season.Assignment.CHOICE)
     return wish if settled else None
+
+
+def _record_arm(node: Node, season: Season, *, wish: str) -> str:
+    if _is_drawn(season, wish):
+        return _flip_coin(node, season)
+    chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
+    Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
+    return wish
+
+
+def _is_drawn(season: Season, wish: str) -> bool:
+    return season.assignment == _COIN and wish != Node.Arm.BASE
 
 
 # ---- the coin: permuted blocks of random size, so that the arms stay balanced
@@ -136,13 +143,11 @@ def _flip_coin(node: Node, season: Season) -> str:
 
     It is drawn once per season: a node that was `base` for a while returns to its place.
     """
-    enrolled = Enrolment.objects.filter(season=season, node=node).select_related("block")
-    kept = enrolled.first()
-    if kept is not None and kept.assignment == _COIN:
-        return kept.arm
     with transaction.atomic():
         _lock_coin(season)
-        kept = enrolled.first()
+        # Read under the lock: another connection of the node may have been faster.
+        enrolled = Enrolment.objects.filter(season=season, node=node)
+        kept = enrolled.select_related("block").first()
         if kept is not None and kept.assignment == _COIN:
             return kept.arm
         if kept is not None and kept.block is not None and kept.place is not None:

@@ -62,7 +62,6 @@ from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_tr
 from node_client.learning.team import ALONE, Team
 from node_client.learning.team_messages import TeamLeader
 from node_client.learning.timing import StepTimer, clock_of
-from node_client.learning.update.losses import make_policy_loss
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import CANDIDATES, TrainConfig, plan_step
@@ -109,10 +108,9 @@ class Trainer:
         self._exchange = exchange
         self._node = node
         self._key = key
+        check_objective(config)
         self._leader = TeamLeader(policy, config, team=team)
         self._notices = Notices(policy, config)
-        check_objective(config)
-        make_policy_loss(config.policy_loss)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
         self._external_strategy = make_strategy(config.external_sampling)
@@ -168,20 +166,23 @@ class Trainer:
         counts = self._mix.counts
         # Draw questions, answer each L times, score the answers.
         local = self._maker.make(wanted=counts.local, seed=self._seed("sample"), timer=timer)
+        # Share them, or a subset.
         with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._publish(shared)
+        # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
         external = self._fetch_external(counts.external, timer)
+        own = self._maker.groups_to_train_on(
+            local,
+            limit=self._plan.size - len(external.groups),
+            rng=self._rng("prefer"),
+        )
         training_set = assemble_training_set(
-            own=self._maker.groups_to_train_on(
-                local,
-                limit=self._plan.size - len(external.groups),
-                rng=random.Random(self._seed("prefer")),
-            ),
+            own=own,
             external=external.groups,
             local_count=counts.local,
             external_count=counts.external,
-            rng=random.Random(self._seed("mix")),
+            rng=self._rng("mix"),
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
         update = self._leader.update(
@@ -249,7 +250,7 @@ class Trainer:
                 [rollout.group for rollout in rollouts],
                 strategy=self._sharing_strategy,
                 wanted=self.config.shared_rollouts,
-                rng=random.Random(self._seed("share")),
+                rng=self._rng("share"),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
         informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
@@ -279,7 +280,7 @@ class Trainer:
                 # Offered in random order, declared ones first: the first usable are a uniform draw.
                 return self._checker.check(offered, wanted=wanted)
             usable = self._checker.check(offered, wanted=len(offered))
-            rng = random.Random(self._seed("external"))
+            rng = self._rng("external")
             groups = draw(usable.groups, strategy=self._external_strategy, wanted=wanted, rng=rng)
             not_drawn: Counter[DropReason] = Counter(
                 {"not_drawn": len(usable.groups) - len(groups)}
@@ -307,6 +308,10 @@ class Trainer:
         self.totals.local_used += training_set.local
         self.totals.external_used += training_set.external
         self.totals.external_dropped.update(external.dropped)
+
+    def _rng(self, purpose: str) -> random.Random:
+        """Return the random numbers for one purpose in this step of this node."""
+        return random.Random(self._seed(purpose))
 
     def _seed(self, purpose: str) -> int:
         """Return a seed for one purpose in this step of this node."""

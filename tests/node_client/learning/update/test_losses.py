@@ -197,6 +197,13 @@ def test_a_name_of_no_loss_is_refused(name: str) -> None:
         make_policy_loss(name)
 
 
+def test_a_trainer_with_an_unknown_loss_is_refused_before_its_first_step(
+    verifier: Verifier,
+) -> None:
+    with pytest.raises(SettingsError, match="policy_loss"):
+        make_trainer(verifier, config=TrainConfig(policy_loss="kind"))
+
+
 def test_gradient_equals_that_of_the_formula_written_out() -> None:
     generator = torch.Generator().manual_seed(0)
     logprobs = (torch.randn(3, 5, generator=generator) / 3).requires_grad_()

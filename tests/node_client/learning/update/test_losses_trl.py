@@ -28,7 +28,7 @@ from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.losses import group_advantages
 from node_client.learning.update.rows import make_rows, split_rows
-from node_client.learning.update.updater import accumulate, prepare
+from node_client.learning.update.updater import Updater, prepare
 from node_client.model.padding import pad_left, pad_right
 from node_client.model.policy import Policy
 from node_client.settings.choices import (
@@ -152,8 +152,14 @@ def our_gradients(
     rows = make_rows(groups, config=config, max_completion_length=LONGEST)
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)
+    updater = Updater(
+        policy,
+        config,
+        optimizer=torch.optim.SGD(policy.trainable()),
+        scaler=make_scaler(policy, config),
+    )
     losses = [
-        accumulate(
+        updater.accumulate(
             # Several passes are what makes the log-probs before the update be kept.
             prepare(
                 batch,
@@ -161,9 +167,6 @@ def our_gradients(
                 config=replace(config, num_iterations=2),
                 timer=timer,
             ),
-            policy=policy,
-            scaler=make_scaler(policy, config),
-            config=config,
             timer=timer,
         )
         for batch in split_rows(

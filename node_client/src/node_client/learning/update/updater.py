@@ -58,7 +58,7 @@ class MicroBatch:
 
 
 class Updater:
-    """Updates one policy. Holds the optimizer and the loss scale."""
+    """Updates one policy. Holds the optimizer, the loss and its scale."""
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Updater:
         self.config = config
         self.optimizer = optimizer
         self.scaler = scaler
+        self._policy_loss = make_policy_loss(config.policy_loss)
         self._runner = UpdateRunner(policy, optimizer, team=team)
 
     @classmethod
@@ -132,10 +133,7 @@ class Updater:
         outcome: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
             with runner.attempt():
-                losses = [
-                    accumulate(batch, policy=policy, scaler=scaler, config=config, timer=timer)
-                    for batch in batches
-                ]
+                losses = [self.accumulate(batch, timer=timer) for batch in batches]
             if runner.needs_retry():
                 break
             with timer.measure("optimizer"):
@@ -160,6 +158,31 @@ class Updater:
         return [
             prepare(batch, policy=self.policy, config=self.config, timer=timer) for batch in split
         ]
+
+    def accumulate(self, batch: MicroBatch, *, timer: StepTimer) -> Loss:
+        """Add the gradient of one micro-batch to the parameters' gradients."""
+        rows, config = batch.rows, self.config
+        with timer.measure("forward"):
+            logprobs, mask = self.policy.logprobs(
+                [row.prompt for row in rows],
+                [row.completion for row in rows],
+                temperature=config.temperature,  # of the distribution that was sampled from
+            )
+            before = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
+            old, correction = denominators(rows, before=before, config=config)
+            tokens = Tokens(
+                logprobs=logprobs,
+                old_logprobs=old,
+                mask=mask,
+                advantages=logprobs.new_tensor([row.advantage for row in rows]),
+                weights=logprobs.new_tensor([row.weight for row in rows]),
+                reference_logprobs=batch.reference_logprobs,
+                correction=correction,
+            )
+            loss = self._policy_loss.compute(tokens, objective=objective_of(config))
+        with timer.measure("backward"):
+            self.scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
+        return loss
 
     def state(self) -> dict[str, Any]:
         """Return what `load_state` needs; the policy's weights are saved separately."""
@@ -205,39 +228,6 @@ def prepare(
                 prompts, completions, temperature=config.temperature
             )
     return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
-
-
-def accumulate(
-    batch: MicroBatch,
-    *,
-    policy: Policy,
-    scaler: torch.amp.GradScaler,
-    config: TrainConfig,
-    timer: StepTimer,
-) -> Loss:
-    """Add the gradient of one micro-batch to the parameters' gradients."""
-    rows = batch.rows
-    with timer.measure("forward"):
-        logprobs, mask = policy.logprobs(
-            [row.prompt for row in rows],
-            [row.completion for row in rows],
-            temperature=config.temperature,  # of the distribution that was sampled from
-        )
-        before = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
-        old, correction = denominators(rows, before=before, config=config)
-        tokens = Tokens(
-            logprobs=logprobs,
-            old_logprobs=old,
-            mask=mask,
-            advantages=logprobs.new_tensor([row.advantage for row in rows]),
-            weights=logprobs.new_tensor([row.weight for row in rows]),
-            reference_logprobs=batch.reference_logprobs,
-            correction=correction,
-        )
-        loss = make_policy_loss(config.policy_loss).compute(tokens, objective=objective_of(config))
-    with timer.measure("backward"):
-        scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
-    return loss
 
 
 def objective_of(config: TrainConfig) -> Objective:
