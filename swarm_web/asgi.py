@@ -48,7 +48,7 @@ kept_pages = PageCache(
     seconds=settings.PAGE_CACHE_SECONDS,
     marks={home.COOKIE: reverse("home")},
 )
-requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+requests = BodyLimit(kept_pages, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 
 # Loaded objects exist until the process ends, so exclude them from garbage collection. It blocked

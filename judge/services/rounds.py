@@ -108,7 +108,7 @@ def _open(judge_round: Round, now: datetime) -> None:
     deadlines = season_deadlines(judge_round.season, opens_at=now)
     judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
     Seat.objects.bulk_create(
-        [Seat(round=judge_round, node=node) for node in Node.objects.seen_lately(now=now)],
+        [Seat(round=judge_round, node=node) for node in Node.objects.seen_recently(now=now)],
         ignore_conflicts=True,
     )
 

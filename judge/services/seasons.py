@@ -90,42 +90,43 @@ def _announce(season: Season | None) -> None:
 # ---- arms
 
 
-def enrol(node: Node, season: Season, *, wish: str) -> str:
+def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
-    The owner's `wish` decides, or the coin in a season with one. An untrained `base` node is in
+    The owner's preference decides, or the coin in a season with one. An untrained `base` node is in
     neither arm in either case.
     """
-    if season.assignment == _COIN and wish != Node.Arm.BASE:
+    if season.assignment == _COIN and preferred != Node.Arm.BASE:
         return _flip_coin(node, season)
     kept = Enrolment.objects.filter(season=season, node=node).first()
-    chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
-    if kept is None or (kept.arm, kept.assignment) != (wish, Season.Assignment.CHOICE):
+    chosen = {"arm": Node.Arm(preferred), "assignment": Season.Assignment.CHOICE}
+    if kept is None or (kept.arm, kept.assignment) != (preferred, Season.Assignment.CHOICE):
         Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
-    return wish
+    return preferred
 
 
-def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
+def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[str]:
     """Do what `enrol` does for many nodes, each with its owner's wish; return their arms.
 
     One query serves all nodes whose arm is already recorded.
     """
-    nodes = [node.pk for node, _ in wishes]
+    nodes = [node.pk for node, _ in preferences]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}
     return [
-        _known_arm(season, known.get(node.pk), wish) or enrol(node, season, wish=wish)
-        for node, wish in wishes
+        _known_arm(season, known.get(node.pk), preferred)
+        or enrol(node, season, preferred=preferred)
+        for node, preferred in preferences
     ]
 
 
-def _known_arm(season: Season, kept: Enrolment | None, wish: str) -> str | None:
+def _known_arm(season: Season, kept: Enrolment | None, preferred: str) -> str | None:
     """Return the recorded arm if `enrol` would return the same one."""
     if kept is None:
         return None
-    if season.assignment == _COIN and wish != Node.Arm.BASE:
+    if season.assignment == _COIN and preferred != Node.Arm.BASE:
         return kept.arm if kept.assignment == _COIN else None
-    settled = (kept.arm, kept.assignment) == (wish, Season.Assignment.CHOICE)
-    return wish if settled else None
+    settled = (kept.arm, kept.assignment) == (preferred, Season.Assignment.CHOICE)
+    return preferred if settled else None
 
 
 # ---- the coin: permuted blocks of random size, so that the arms stay balanced

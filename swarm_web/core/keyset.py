@@ -83,7 +83,7 @@ class Keyset:
 
     def after(self, rows: QuerySet[Row], key: Key | None) -> QuerySet[Row]:
         """Return the rows after a key, in this order; all of them without a key."""
-        return self.sort(rows if key is None else rows.filter(self._lies_after(key)))
+        return self.sort(rows if key is None else rows.filter(self._condition_after(key)))
 
     def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
         """Return up to `limit` rows after a key, in one query."""
@@ -96,7 +96,7 @@ class Keyset:
 
         None if no row comes before the page that begins after `key`.
         """
-        backwards = rows.exclude(self._lies_after(key)).order_by(
+        backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)
         )
         found = list(backwards.reverse()[: limit + 1])
@@ -104,7 +104,7 @@ class Keyset:
             return None
         return self.key_of(found[limit]) if len(found) > limit else ()
 
-    def _lies_after(self, key: Key) -> Q:
+    def _condition_after(self, key: Key) -> Q:
         """Return the condition that rows come after a key, by the first column that differs."""
         condition, same = Q(), Q()
         for column, value in zip(self.columns, key, strict=True):

@@ -44,7 +44,7 @@ def device(request: HttpRequest) -> HttpResponse:
     if join_request is None:
         count_attempt(
             f"joining:wrong:{request.user.pk}",
-            most=WRONG_CODES,
+            limit=WRONG_CODES,
             period_s=PERIOD_S,
             code="device.limited",
             message="You have tried too many codes that do not exist.",

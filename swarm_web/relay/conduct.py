@@ -15,8 +15,8 @@ with each further finding of the season, up to 64 hours. The findings:
   Refusals by the account's limit alone do not count: another node of the account may have used the
   allowance.
 - UNHEEDING: more than MOST_FLOODS times in an hour a web process closed the node's connection
-  because it continued to send: after `quota.FLOOD` refusals with a `retry_after`, or without
-  reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
+  because it continued to send: after `quota.FLOOD_REFUSALS` refusals with a `retry_after`, or
+  without reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
   reaches. Not reading replies alone is no evidence, however often the node is dropped for it: a
   slow link, a link that loses large packets and a sleeping machine look the same. Such nodes send
   few requests.

@@ -186,9 +186,9 @@ class Hub:
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
-    def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
+    def count_refusal(self, season_id: int, node_id: int, code: str) -> None:
         """Record a refused message of a node as possible evidence of its conduct."""
-        if self._tally.note_refusal((season_id, node_id), code):
+        if self._tally.count_refusal((season_id, node_id), code):
             self._fold.wake()
 
     def wake(self) -> None:

@@ -128,7 +128,7 @@ class Tally:
             found = self.changes[part] = Change()
         return found
 
-    def note_refusal(self, part: Part, code: str) -> bool:
+    def count_refusal(self, part: Part, code: str) -> bool:
         """Count a refused message and return True if it is evidence of a node's conduct."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(part).hurried += 1

@@ -16,9 +16,9 @@ from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, SubmitAnswers
 from swarm_web.gateway.answering import answer
-from swarm_web.gateway.batching import MOST_AT_ONCE, Batcher
+from swarm_web.gateway.batching import MAX_BATCH, Batcher
 from swarm_web.gateway.quota import Wait
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.session import shared_state
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import answers_to, session_of
 from tests.sockets import PATIENCE_S
@@ -109,9 +109,9 @@ async def test_a_submission_after_a_quiet_time_is_stored_like_the_first() -> Non
 
 async def test_no_call_stores_more_than_the_most_at_once() -> None:
     counter = Counter()
-    others = range(2, 2 * MOST_AT_ONCE + 3)
+    others = range(2, 2 * MAX_BATCH + 3)
     told = await counter.serve(await counter.queue_up(*others))
-    assert [len(call) for call in counter.store.calls] == [1, MOST_AT_ONCE, MOST_AT_ONCE, 1]
+    assert [len(call) for call in counter.store.calls] == [1, MAX_BATCH, MAX_BATCH, 1]
     assert told == [[str(node)] for node in [1, *others]]
 
 
@@ -168,7 +168,7 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
     counter = Counter()
     counter.store.failures = {1: GONE}
     counter.store.may_go_on.set()
-    shared = replace(shared_reads(), answers=counter.desk)
+    shared = replace(shared_state(), answers=counter.desk)
     frame = encode(SubmitAnswers(id="s", round=1, answers=answers_to(["q"])))
     replies = await asyncio.gather(
         *(

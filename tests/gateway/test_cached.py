@@ -97,7 +97,7 @@ async def test_a_dropped_value_does_not_count() -> None:
 async def test_nobody_waits_for_long_where_there_is_a_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cached_module, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(cached_module, "RELOAD_TIMEOUT_S", 0.01)
     source = Source()
     cached = Cached(source.load, max_age_s=0)
     assert await cached.get() == 1

@@ -14,9 +14,9 @@ from swarm_protocol.messages import (
     RequestRollouts,
     RequestStanding,
 )
-from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.standing import tell_standing
-from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.handlers.hello import handle_hello
+from swarm_web.gateway.handlers.standing import get_standing
+from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts, report_training
 from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
@@ -31,7 +31,9 @@ async def test_what_one_node_publishes_another_is_given(
     season: Season, amber: Member, bold: Member
 ) -> None:
     rollout = make_rollout(season)
-    published = await publish(session_of(amber), PublishRollouts(id="p", rollouts=[rollout]))
+    published = await publish_rollouts(
+        session_of(amber), PublishRollouts(id="p", rollouts=[rollout])
+    )
     assert (published.reply_to, published.accepted, published.rejected) == ("p", 1, [])
     given = await draw(
         session_of(bold, now=NOW + timedelta(seconds=2)), RequestRollouts(id="r", count=8)
@@ -48,7 +50,7 @@ async def test_log_probs_are_given_to_who_asks_for_them(
     rollout = make_rollout(season)
     told = [msgspec.structs.replace(each, logprob=-0.5) for each in rollout.completions]
     full = msgspec.structs.replace(rollout, completions=told)
-    await publish(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
+    await publish_rollouts(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
     request = RequestRollouts(id="r", count=8, logprobs=asked)
     [given] = (await draw(session_of(bold), request)).rollouts
     assert given.rollout == (full if asked else rollout)
@@ -57,12 +59,12 @@ async def test_log_probs_are_given_to_who_asks_for_them(
 async def test_a_welcome_tells_that_log_probs_are_known(season: Season, amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    assert (await greet(session, make_hello())).logprobs
+    assert (await handle_hello(session, make_hello())).logprobs
 
 
 async def test_a_node_is_never_given_its_own(season: Season, amber: Member) -> None:
     session = session_of(amber)
-    await publish(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
+    await publish_rollouts(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
     assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
 
 
@@ -70,7 +72,7 @@ async def test_a_repeated_rollout_is_accepted_and_counted_once(
     season: Season, amber: Member
 ) -> None:
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
-    replies = [await publish(session_of(amber), message) for _ in range(2)]
+    replies = [await publish_rollouts(session_of(amber), message) for _ in range(2)]
     assert [reply.accepted for reply in replies] == [1, 1]
     await write_collected()
     assert (await Contribution.objects.aget()).published == 1
@@ -96,8 +98,8 @@ async def test_a_training_report_is_stored(season: Season, amber: Member) -> Non
 @pytest.mark.parametrize(
     ("handler", "message"),
     [
-        (sample, RequestRollouts(id="x", count=1)),
-        (tell_standing, RequestStanding(id="x")),
+        (draw_rollouts, RequestRollouts(id="x", count=1)),
+        (get_standing, RequestStanding(id="x")),
     ],
 )
 async def test_without_a_season_there_is_nothing_to_take_part_in(
@@ -111,7 +113,7 @@ async def test_without_a_season_there_is_nothing_to_take_part_in(
 async def test_a_hello_makes_the_session_greeted_and_the_node_known(amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    await greet(session, make_hello())
+    await handle_hello(session, make_hello())
     assert session.greeted
     node = await Node.objects.aget(name="amber")
     assert (node.last_seen, node.client_version) == (NOW, make_hello().client)
@@ -124,5 +126,5 @@ async def test_a_way_of_drawing_that_the_season_does_not_allow_is_refused(
     session = session_of(amber)
     assert (await draw(session, RequestRollouts(id="r", count=1, prefer="by_node"))).rollouts == []
     with pytest.raises(RefusedError, match="any, by_node, not by fresh") as refusal:
-        await sample(session, RequestRollouts(id="r", count=1, prefer="fresh"))
+        await draw_rollouts(session, RequestRollouts(id="r", count=1, prefer="fresh"))
     assert refusal.value.code == ErrorCode.RELAY_SAMPLING

@@ -17,9 +17,9 @@ from swarm_protocol.messages import (
     RequestRound,
     SubmitAnswers,
 )
-from swarm_web.gateway.grading_bell import GradingBell
-from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.grading_trigger import GradingTrigger
+from swarm_web.gateway.handlers.judging import get_round, offer_questions, receive_answers
+from swarm_web.gateway.session import shared_state
 from tests.factories import make_round, make_season, make_seat
 from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused
@@ -27,15 +27,15 @@ from tests.gateway.sessions import NOW, answers_to, session_of
 from tests.sockets import node_socket
 
 
-class CountingBell(GradingBell):
-    """Asks nobody for grades, but counts how often somebody wanted them."""
+class CountingTrigger(GradingTrigger):
+    """Enqueues nothing, but counts how often grading was requested."""
 
     def __init__(self) -> None:
         super().__init__(lambda: None)
-        self.rung = 0
+        self.fired = 0
 
-    def ring(self) -> None:
-        self.rung += 1
+    def fire(self) -> None:
+        self.fired += 1
 
 
 def ask_for(judge_round: Round) -> RequestQuestions:
@@ -60,7 +60,7 @@ def submission(opened: Round, amber: Member) -> SubmitAnswers:
 
 
 async def test_the_current_round_is_told(opened: Round, amber: Member) -> None:
-    state = await tell_round(session_of(amber), RequestRound(id="r"))
+    state = await get_round(session_of(amber), RequestRound(id="r"))
     assert state.round is not None
     assert (state.reply_to, state.round.number) == ("r", opened.number)
     assert state.now == NOW.isoformat()
@@ -158,11 +158,11 @@ async def test_answers_are_stored_and_acknowledged(
 async def test_grades_are_asked_for_when_an_answer_is_new_and_only_then(
     amber: Member, submission: SubmitAnswers
 ) -> None:
-    bell = CountingBell()
-    session = session_of(amber, shared=replace(shared_reads(), grading=bell))
+    trigger = CountingTrigger()
+    session = session_of(amber, shared=replace(shared_state(), grading=trigger))
     await receive_answers(session, submission)
     await receive_answers(session, submission)
-    assert bell.rung == 1
+    assert trigger.fired == 1
 
 
 async def test_answers_handed_in_twice_over_two_sockets_of_a_node_count_once(

@@ -23,7 +23,7 @@ from node_client.display.view import NodeView
 from node_client.learning.report import TrainingTotals
 from node_client.swarm.connection import LinkState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
-from swarm_web.gateway.handlers.standing import tell_standing
+from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.nodes.models import Node
 from swarm_web.relay.services import book_credits
 from tests.factories import (
@@ -60,7 +60,7 @@ async def view_of(member: Member) -> NodeView:
     """Return what the node's owner sees, its standing asked for as the client asks."""
     view = full_view()
     view.link, view.node = LinkState("connected"), member.node.name
-    view.note_standing(await tell_standing(session_of(member), ASK))
+    view.note_standing(await get_standing(session_of(member), ASK))
     return view
 
 

@@ -36,18 +36,18 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
 async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.05)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 0.05)
     async with node_socket(gateway, amber.token, greet=False) as socket:
         await socket.send(ASK)  # A message that is no hello changes nothing.
         assert await socket.close_code() == connection.NO_HELLO
-    assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
+    assert not await Node.objects.seen_recently(now=timezone.now()).aexists()
 
 
 @pytest.mark.slow
 async def test_a_socket_with_a_hello_stays_open(
     gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 2)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 2)
     async with (
         node_socket(gateway, amber.token) as greeted,
         node_socket(gateway, bold.token, greet=False) as later,
@@ -59,14 +59,14 @@ async def test_a_socket_with_a_hello_stays_open(
 async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.3)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 0.3)
     async with (
         node_socket(gateway, amber.token, greet=False) as socket,
         stalled("nodes_node") as stall,
     ):
         await socket.send(make_hello())
         await stall.find_waiting()
-        await asyncio.sleep(2 * connection.HELLO_S)
+        await asyncio.sleep(2 * connection.HELLO_TIMEOUT_S)
         await stall.end()
         assert isinstance(await socket.hear(), Welcome)
 

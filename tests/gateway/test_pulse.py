@@ -50,17 +50,17 @@ def fast_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
 async def no_pulse_yet(tidy_stores: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     # Its threads are not asgiref's, so nobody would close what they keep open.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     yield
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
 
 
 async def test_a_web_process_beats_again_and_again_while_it_lives() -> None:
     async with living():
         await until_it_beats()
-        await async_redis().delete(heartbeat._SERVING)
+        await async_redis().delete(heartbeat._WEB_KEY)
         await until_it_beats()
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     assert await sync_to_async(heartbeat.web_silence)() is None
 
 
@@ -75,9 +75,9 @@ async def test_a_web_process_without_its_database_is_silent_until_it_is_back(
 
     async with living():
         with monkeypatch.context() as patched:
-            patched.setattr(pulse, "_ask_database", fail)
+            patched.setattr(pulse, "_query_maintenance", fail)
             await asked.wait()
-            await async_redis().delete(heartbeat._SERVING)
+            await async_redis().delete(heartbeat._WEB_KEY)
             asked.clear()
             await asked.wait()
             assert await sync_to_async(heartbeat.web_silence)() is None
@@ -85,7 +85,7 @@ async def test_a_web_process_without_its_database_is_silent_until_it_is_back(
 
 
 async def test_a_query_tells_whether_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    await pulse._ask_database()
+    await pulse._query_maintenance()
     await asyncio.wait_for(heartbeat.stamp_web(), timeout=PATIENCE_S)
     silence = await sync_to_async(heartbeat.web_silence)()
     assert silence is not None

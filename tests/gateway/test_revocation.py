@@ -10,7 +10,7 @@ from django.test import Client
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RequestRound, RoundState
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import rotate_token, show_out
+from swarm_web.nodes.services import end_connection, rotate_token
 from tests.gateway.conftest import Member
 from tests.sockets import NodeSocket, node_socket
 
@@ -79,7 +79,7 @@ async def test_a_connection_with_the_new_token_survives_a_late_ring(
 ) -> None:
     new = await sync_to_async(rotate_token)(amber.node)
     async with node_socket(gateway, new) as stays, node_socket(gateway, bold.token) as goes:
-        await sync_to_async(show_out)(amber.node)
+        await sync_to_async(end_connection)(amber.node)
         await sync_to_async(rotate_token)(bold.node)
         assert await is_shown_out(goes)
         assert isinstance(await stays.ask(ASK), RoundState)

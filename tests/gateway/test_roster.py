@@ -12,7 +12,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web.core import bus
 from swarm_web.core.store import async_redis
 from swarm_web.gateway import roster
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.session import shared_state
 from swarm_web.nodes.models import Node
 from tests.gateway.conftest import Member
 from tests.sockets import PATIENCE_S
@@ -39,7 +39,7 @@ class Connection:
         self.ended.append(code)
         self.was_ended.set()
 
-    def read_on(self) -> None:
+    def read_ahead(self) -> None:
         self.is_read_on.set()
 
     def drop(self) -> None:
@@ -57,8 +57,8 @@ async def wait(event: asyncio.Event) -> None:
 async def test_a_later_connection_of_a_node_takes_over(amber: Member) -> None:
     kept = roster.roster()
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
-    await kept.enter(old)
-    await kept.enter(new)
+    await kept.add(old)
+    await kept.add(new)
     assert (old.ended, new.ended) == ([ErrorCode.AUTH_SUPERSEDED], [])
     assert (kept.is_listed(old), kept.is_listed(new)) == (False, True)
 
@@ -67,19 +67,19 @@ async def test_the_end_of_a_replaced_connection_is_no_departure(amber: Member) -
     await Node.objects.aupdate(last_seen=timezone.now(), left_at=None)
     kept = roster.roster()
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
-    await kept.enter(old)
-    await kept.enter(new)
+    await kept.add(old)
+    await kept.add(new)
     await kept.remove(old, goodbye=True, now=timezone.now())
     assert kept.is_listed(new)
     assert (await Node.objects.aget(pk=amber.node.pk)).left_at is None
 
 
 async def test_a_later_connection_in_another_process_takes_over(amber: Member) -> None:
-    here, there = roster.roster(), roster.Roster(shared_reads())
+    here, there = roster.roster(), roster.Roster(shared_state())
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
     try:
-        await here.enter(old)
-        await there.enter(new)
+        await here.add(old)
+        await there.add(new)
         await wait(old.was_ended)
         assert new.ended == []
         await here.remove(old, goodbye=False, now=timezone.now())
@@ -88,10 +88,10 @@ async def test_a_later_connection_in_another_process_takes_over(amber: Member) -
         await there.close()
 
 
-@pytest.mark.parametrize("topic", [bus.ARRIVALS, bus.LOOK_AGAIN])
+@pytest.mark.parametrize("topic", [bus.ARRIVALS, bus.RECHECK_NODE])
 async def test_a_message_of_another_version_ends_no_doorbells(amber: Member, topic: str) -> None:
     one = Connection(amber.node)
-    await roster.roster().enter(one)
+    await roster.roster().add(one)
     await async_redis().publish(topic, "{")
     await async_redis().publish(bus.NODES, "ring")
     await wait(one.was_rung)
@@ -100,19 +100,19 @@ async def test_a_message_of_another_version_ends_no_doorbells(amber: Member, top
 async def test_a_blocked_node_is_shown_out_at_the_ring(amber: Member, bold: Member) -> None:
     one, other = Connection(amber.node), Connection(bold.node)
     for each in (one, other):
-        await roster.roster().enter(each)
+        await roster.roster().add(each)
     await Node.objects.filter(pk=amber.node.pk).aupdate(blocked=True)
-    await async_redis().publish(bus.LOOK_AGAIN, str(amber.node.pk))
+    await async_redis().publish(bus.RECHECK_NODE, str(amber.node.pk))
     await wait(one.was_ended)
     assert (one.ended, other.ended) == ([ErrorCode.AUTH_INVALID], [])
 
 
 async def test_a_node_learns_its_owner_at_the_ring(amber: Member) -> None:
     one = Connection(amber.node)
-    await roster.roster().enter(one)
+    await roster.roster().add(one)
     owner = await User.objects.acreate(username="olive")
     await Node.objects.filter(pk=amber.node.pk).aupdate(owner=owner)
-    await async_redis().publish(bus.LOOK_AGAIN, str(amber.node.pk))
+    await async_redis().publish(bus.RECHECK_NODE, str(amber.node.pk))
     async with asyncio.timeout(PATIENCE_S):
         while one.node.owner_id is None:  # noqa: ASYNC110 - nothing tells that it has learned it
             await asyncio.sleep(0.01)
@@ -123,12 +123,12 @@ async def test_presence_of_greeted_nodes_is_noted_in_batches(
     amber: Member, bold: Member, season: Season, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "TOUCH_S", 0.01)
-    monkeypatch.setattr(roster, "_TOUCHED_AT_ONCE", 1)
+    monkeypatch.setattr(roster, "_TOUCH_BATCH", 1)
     before = timezone.now() - timedelta(hours=1)
     calm = await Node.objects.acreate(name="calm", token_hash="calm", last_seen=before)
     await Node.objects.aupdate(last_seen=before)
     for node, greeted in ((amber.node, True), (bold.node, True), (calm, False)):
-        await roster.roster().enter(Connection(node, greeted=greeted))
+        await roster.roster().add(Connection(node, greeted=greeted))
     touched = Node.objects.filter(last_seen__gt=before)
     async with asyncio.timeout(PATIENCE_S):
         while await touched.acount() < 2:  # noqa: ASYNC110 - Postgres tells nobody
@@ -139,12 +139,12 @@ async def test_presence_of_greeted_nodes_is_noted_in_batches(
 async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
     amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    monkeypatch.setattr(roster, "CHECK_S", 0.01)
     stuck, well = Connection(amber.node), Connection(bold.node)
     now = asyncio.get_running_loop().time()
     stuck.sending_since, well.sending_since = now - roster.STALLED_S - 1, now
     for each in (stuck, well):
-        await roster.roster().enter(each)
+        await roster.roster().add(each)
     await wait(stuck.dropped)
     assert not well.dropped.is_set()
 
@@ -152,23 +152,23 @@ async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
 async def test_a_socket_that_takes_nothing_is_dropped_after_another_took_over(
     amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    monkeypatch.setattr(roster, "CHECK_S", 0.01)
     stuck, later = Connection(amber.node), Connection(amber.node, opened_ns=2)
     stuck.sending_since = asyncio.get_running_loop().time() - roster.STALLED_S - 1
-    await roster.roster().enter(stuck)
-    await roster.roster().enter(later)
+    await roster.roster().add(stuck)
+    await roster.roster().add(later)
     await wait(stuck.dropped)
 
 
 async def test_a_socket_that_takes_nothing_for_a_while_is_read_on(
     amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    monkeypatch.setattr(roster, "CHECK_S", 0.01)
     slow, well = Connection(amber.node), Connection(bold.node)
     now = asyncio.get_running_loop().time()
     slow.sending_since, well.sending_since = now - roster.UNREAD_S - 1, now
     for each in (slow, well):
-        await roster.roster().enter(each)
+        await roster.roster().add(each)
     await wait(slow.is_read_on)
     assert not slow.dropped.is_set()
     assert not well.is_read_on.is_set()

@@ -8,13 +8,13 @@ from django.utils import timezone
 
 from swarm_protocol.messages import RoundInfo
 from swarm_protocol.returning import LONGEST_PAUSE_S, LONGEST_WAIT_S
-from swarm_web.gateway.staggering import Slots, draw_delays, jitter, return_window, time_to_round
+from swarm_web.gateway.staggering import Slots, draw_delays, jitter, reconnect_spread, time_to_round
 
 NOW = timezone.now()
 
 
 def window(nodes: int, *, opens_in_s: float | None) -> float:
-    return return_window(nodes, per_second=100, within_s=5, opens_in_s=opens_in_s)
+    return reconnect_spread(nodes, per_second=100, within_s=5, opens_in_s=opens_in_s)
 
 
 def test_without_a_round_the_window_grows_with_the_number_of_nodes() -> None:
@@ -38,7 +38,7 @@ def test_the_time_to_the_round_is_that_to_its_opening(phase: str, expected: floa
 
 
 def test_delays_are_even_over_the_window_and_in_no_order() -> None:
-    delays = draw_delays(1000, window_s=10, random=Random(0))
+    delays = draw_delays(1000, spread_s=10, random=Random(0))
     assert [int(delay * 100) for delay in sorted(delays)] == list(range(1000))
     assert delays != sorted(delays)
 

@@ -18,7 +18,7 @@ def coin(site: Site) -> Site:
     site.season.refresh_from_db()
     CoinBlock.objects.create(season=site.season, model="tiny", arms=ARMS, size=4)
     for node in site.join("amber", "birch"):
-        enrol(node, site.season, wish="swarm")
+        enrol(node, site.season, preferred="swarm")
     return site
 
 
@@ -73,7 +73,7 @@ def test_the_known_facts_are_when_a_node_joined_and_its_result_in_its_last_seaso
         )
     play(coin, 3)
     (late,) = coin.join("late")
-    enrol(late, coin.season, wish="swarm")
+    enrol(late, coin.season, preferred="swarm")
     Enrolment.objects.filter(node=late).update(created_at=coin.clock.now)
     coin.play(amber="rrrr", birch="wwww", late="wwww")
     known = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])["tiny"].known

@@ -15,7 +15,7 @@ from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.arrivals import Departure, leave, touch
+from swarm_web.nodes.presence import Departure, record_departures, touch
 from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
 
 
@@ -122,7 +122,7 @@ def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
 
 def test_a_node_that_is_reconnecting_is_invited(site: Site) -> None:
     (node,) = site.join("back-soon")
-    leave([Departure(node.pk, goodbye=True, now=site.clock.advance(1))])
+    record_departures([Departure(node.pk, goodbye=True, now=site.clock.advance(1))])
     site.clock.advance(5)
     assert site.open().seats.get().node == node
 

@@ -82,6 +82,6 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
 def test_by_choice_a_node_gets_the_requested_arm_and_may_change_it(site: Site) -> None:
     (node,) = site.join("amber")
     for wish in ("swarm", "isolated", "base", "swarm"):
-        assert enrol(node, site.season, wish=wish) == wish
+        assert enrol(node, site.season, preferred=wish) == wish
         kept = Enrolment.objects.get()
         assert (kept.arm, kept.assignment) == (wish, Assignment.CHOICE)

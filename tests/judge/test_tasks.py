@@ -29,7 +29,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
 from swarm_web.core import heartbeat
 from swarm_web.core.store import sync_redis
-from swarm_web.maintenance.models import RETURN
+from swarm_web.maintenance.models import RETURN_TIME
 from swarm_web.maintenance.selectors import latest_maintenance
 from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
@@ -134,8 +134,8 @@ class Pulse:
             latest = latest_maintenance(now=clock.now)
             if latest is None or not latest.counts_as_outage(now=clock.now):
                 self._left_at = clock.now
-            left = heartbeat._KEPT - (clock.now - self._left_at)
-            sync_redis().set(heartbeat._SERVING, 1, px=left)
+            left = heartbeat._EXPIRY - (clock.now - self._left_at)
+            sync_redis().set(heartbeat._WEB_KEY, 1, px=left)
             tasks.tick_rounds()
         return phases()
 
@@ -143,7 +143,7 @@ class Pulse:
 @pytest.fixture
 def pulse(site: Site) -> Iterator[Pulse]:
     yield Pulse(site)
-    sync_redis().delete(heartbeat._SERVING)
+    sync_redis().delete(heartbeat._WEB_KEY)
 
 
 def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pulse: Pulse) -> None:
@@ -152,8 +152,8 @@ def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pul
     begin_maintenance(message="", until=None, now=site.clock.now)
     assert pulse.tick_for(2 * LEAD.total_seconds()) == ["scheduled"]
     end_maintenance(now=site.clock.now)
-    assert pulse.tick_for(RETURN.total_seconds() - 1) == ["scheduled"]
-    assert pulse.tick_for(RETURN.total_seconds())[0] == "open"
+    assert pulse.tick_for(RETURN_TIME.total_seconds() - 1) == ["scheduled"]
+    assert pulse.tick_for(RETURN_TIME.total_seconds())[0] == "open"
 
 
 def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, pulse: Pulse) -> None:
@@ -163,9 +163,9 @@ def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, puls
     begin_maintenance(message="", until=None, now=site.clock.now)
     assert pulse.tick_for(OPEN_S + 5)[0] == "open"
     end_maintenance(now=site.clock.now)
-    assert pulse.tick_for(RETURN.total_seconds() + 1)[0] == "open"
+    assert pulse.tick_for(RETURN_TIME.total_seconds() + 1)[0] == "open"
     judge_round.refresh_from_db()
-    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN
+    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN_TIME
 
 
 def test_a_tick_stamps_the_clocks_heartbeat(site: Site) -> None:

@@ -151,7 +151,7 @@ async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_c
     await publish(amber, season, [make_rollout(season)])
     codes = (ErrorCode.RATE_LIMITED, ErrorCode.PROTOCOL_NOT_JSON, ErrorCode.ANSWER_LATE)
     for code in (*codes, ErrorCode.RATE_FLOOD):
-        hub().note_refusal(season.pk, amber.pk, code)
+        hub().count_refusal(season.pk, amber.pk, code)
     long = [Completion(f"{place} ".join(map(str, range(200))), "stop") for place in range(8)]
     first = msgspec.structs.replace(make_rollout(season), completions=long)
     again = msgspec.structs.replace(first, id="again")
@@ -166,7 +166,7 @@ async def test_a_node_on_which_the_site_hung_up_again_and_again_is_found(
 ) -> None:
     for node, times in ((amber, 3), (bold, 2)):
         for _ in range(times):
-            hub().note_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
+            hub().count_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
             await hub().flush()
     await look()
     row = await row_of(amber)

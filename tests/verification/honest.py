@@ -37,8 +37,8 @@ from swarm_protocol.messages import AnswerText, QuestionsOffered, RequestQuestio
 from swarm_record.keys import public_key_of
 from swarm_tasks.verifier import Verifier
 from swarm_web.gateway.handlers.judging import _offer
-from swarm_web.nodes.arrivals import touch
 from swarm_web.nodes.models import Node, NodeKey
+from swarm_web.nodes.presence import touch
 from swarm_web.nodes.services import create_node
 from tests.judge.conftest import SUMS, answer
 

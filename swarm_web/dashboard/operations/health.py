@@ -102,7 +102,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     """Return 200 if database, Redis and worker answer and the tables fit, otherwise 503."""
     now = timezone.now()
     vitals = read_vitals(now=now)
-    upkeep = current_maintenance(now=now) if vitals.schema_fits else None
+    maintenance = current_maintenance(now=now) if vitals.schema_fits else None
     body = {
         "ready": vitals.ready,
         "database": vitals.database.ok,
@@ -111,7 +111,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "worker_age_s": vitals.ages[SitePart.WORKER],
         "clock_age_s": vitals.ages[SitePart.CLOCK],
         # Not an error: pages are served, and nodes are refused on purpose.
-        "maintenance": upkeep is not None,
+        "maintenance": maintenance is not None,
     }
     return JsonResponse(body, status=200 if vitals.ready else 503)
 

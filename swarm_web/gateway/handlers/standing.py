@@ -17,7 +17,7 @@ from swarm_web.relay.selectors import delivered_to_others, find_conduct
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 
 
-async def tell_standing(session: Session, message: RequestStanding) -> NodeStanding:
+async def get_standing(session: Session, message: RequestStanding) -> NodeStanding:
     """Return the node's own row of the leaderboard."""
     season = await find_season(session)
     standing: NodeStanding = await database_sync_to_async(_describe)(

@@ -100,7 +100,7 @@ def send_test(channel: Channel, *, now: datetime) -> None:
     # By account, so that a new channel does not reset the limit.
     count_attempt(
         f"notifications:tests:{channel.owner_id}",
-        most=MOST_TESTS,
+        limit=MOST_TESTS,
         period_s=TESTS_PERIOD_S,
         code="notifications.limited",
         message=f"At most {MOST_TESTS} test messages are sent in {TESTS_PERIOD_S // 60} minutes.",

@@ -57,7 +57,7 @@ async def test_nodes_are_told_why_and_when_to_ask_again(gateway: str, amber: Mem
         assert refused.code == ErrorCode.SERVER_MAINTENANCE
         assert refused.message.endswith("new disks")
         assert refused.retry_after is not None
-        assert 0 <= refused.retry_after <= models.RETURN.total_seconds()
+        assert 0 <= refused.retry_after <= models.RETURN_TIME.total_seconds()
         assert await socket.close_code() == 1013
 
 
@@ -85,10 +85,10 @@ async def silence_of(holds: Callable[[timedelta | None], bool]) -> timedelta:
 async def test_the_judge_takes_it_for_an_outage_until_nodes_had_time_to_return() -> None:
     now = timezone.now()
     await Maintenance.objects.acreate(starts_at=now - timedelta(hours=1), ends_at=now)
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     async with beating():
         assert await silence_of(lambda silence: silence is not None) >= SILENCE
-        await Maintenance.objects.aupdate(ends_at=now - models.RETURN)
+        await Maintenance.objects.aupdate(ends_at=now - models.RETURN_TIME)
         ended = await silence_of(lambda silence: silence is not None and silence < SILENCE)
         assert ended < SILENCE
 
@@ -96,7 +96,7 @@ async def test_the_judge_takes_it_for_an_outage_until_nodes_had_time_to_return()
 async def test_a_clients_node_stays_away_and_is_back_when_it_is_over(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_web.gateway.upkeep.RETURN", timedelta(seconds=0.4))
+    monkeypatch.setattr("swarm_web.gateway.maintenance.RETURN_TIME", timedelta(seconds=0.4))
     notebook = Notebook()
     url = f"{gateway}/ws/node/"
     connection = CoordinatorConnection(url=url, token=amber.token, hello=HELLO, listener=notebook)
