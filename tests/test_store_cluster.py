@@ -19,14 +19,14 @@ from swarm_web.core import counters, heartbeat
 from swarm_web.core.attempts import count_attempt
 from swarm_web.core.bus import VIEWERS, switchboard
 from swarm_web.core.errors import RequestError
-from swarm_web.core.refusals import record_refusal, pending_refusals, read_refusals
+from swarm_web.core.refusals import pending_refusals, read_refusals, record_refusal
 from swarm_web.core.store import async_redis, broker_redis, sync_redis
 from swarm_web.core.store_clock import store_clock
 from swarm_web.core.store_version import check_store
 from swarm_web.dashboard.api.reading import AddressThrottle
 from swarm_web.edge.login_limit import MAX_PER_ADDRESS
 from swarm_web.notifications.services.noticing import update_watch
-from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
+from swarm_web.relay.pairs import MAX_PER_MINUTE, PartyPair, admit_credits
 from tests.processes import PROJECT
 from tests.valkey_cluster import Cluster
 
@@ -140,9 +140,9 @@ def test_requests_of_an_address_are_counted() -> None:
 
 def test_the_credits_of_pairs_are_counted_in_every_season() -> None:
     pairs = [PartyPair(season, 0, "amber", "bold") for season in range(8)]
-    assert admit(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
-    over = admit(sync_redis(), dict.fromkeys(pairs, MOST_A_MINUTE))
-    assert over == dict.fromkeys(pairs, MOST_A_MINUTE - 1)
+    assert admit_credits(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
+    over = admit_credits(sync_redis(), dict.fromkeys(pairs, MAX_PER_MINUTE))
+    assert over == dict.fromkeys(pairs, MAX_PER_MINUTE - 1)
 
 
 def test_the_watch_over_nodes_goes_on() -> None:

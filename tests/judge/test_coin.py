@@ -39,8 +39,8 @@ def arms_of(nodes: list[Node], season: Season) -> list[str]:
 
 
 @pytest.mark.parametrize("preferred", ["swarm", "isolated"])
-def test_a_coin_ignores_the_owners_wish(coin: Site, wish: str) -> None:
-    arms = [enrol(node, coin.season, preferred=wish) for node in make_nodes(20)]
+def test_a_coin_ignores_the_owners_wish(coin: Site, preferred: str) -> None:
+    arms = [enrol(node, coin.season, preferred=preferred) for node in make_nodes(20)]
     assert set(arms) == {"swarm", "isolated"}
     assert set(Enrolment.objects.values_list("assignment", flat=True)) == {Assignment.COIN}
 

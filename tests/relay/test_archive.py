@@ -135,7 +135,7 @@ async def test_a_node_cannot_choose_by_their_order_which_of_its_rollouts_are_arc
     for seed in range(30):
         rollouts = [make_rollout(season, rollout_id=f"{seed}-{place}") for place in range(3)]
         await publish(amber, season, *rollouts, seed=seed, minutes=seed)
-        kept.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), most=3))
+        kept.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), limit=3))
     assert sum(kept.values()) == 30
     assert min(kept["0"], kept["1"], kept["2"]) >= 5
 

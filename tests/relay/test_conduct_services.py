@@ -20,7 +20,7 @@ from swarm_web.relay.conduct import PROBATION, Level
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import weights_key
 from swarm_web.relay.models import Conduct, Contribution
-from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
+from swarm_web.relay.services import check_declarations, evaluate_conduct, set_level
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
     catch_up,
@@ -74,12 +74,12 @@ async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> 
     """Let a web process offer spot checks, and a worker make them."""
     await offer_checks(season.pk, 0, arbitrary=count, now=NOW)
     await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=count, is_late=lambda: False
+        verifier=verifier, now=NOW, limit=count, is_late=lambda: False
     )
 
 
 async def look(*, now: datetime = NOW) -> int:
-    return await sync_to_async(keep_conduct)(now=now)
+    return await sync_to_async(evaluate_conduct)(now=now)
 
 
 async def row_of(node: Node) -> Conduct:
@@ -242,7 +242,7 @@ async def test_a_node_that_declares_what_is_all_wrong_is_found(
         )
     await offer_checks(season.pk, 20, arbitrary=20, now=NOW)
     await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=64, is_late=lambda: False
+        verifier=verifier, now=NOW, limit=64, is_late=lambda: False
     )
     await look()
     row = await row_of(amber)
@@ -302,7 +302,7 @@ async def test_what_redis_forgot_is_told_again(season: Season, amber: Node) -> N
 
 async def decide(node: Node, *, level: Level, pinned: bool) -> None:
     parts = Contribution.objects.filter(node=node)
-    assert (await sync_to_async(set_by_operator)(parts, level=level, pinned=pinned, now=NOW)) == 1
+    assert (await sync_to_async(set_level)(parts, level=level, pinned=pinned, now=NOW)) == 1
 
 
 async def test_what_an_operator_decides_stays(season: Season, amber: Node) -> None:

@@ -149,13 +149,13 @@ async def check(
     season: Season,
     verifier: Verifier,
     *,
-    most: int = 64,
+    limit: int = 64,
     is_late: Callable[[], bool] = lambda: False,
 ) -> int:
     """Let the process offer rollouts, the worker check some, and the process hear what it found."""
     await offer_checks(season.pk, 64, now=NOW)
     checked = await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=most, is_late=is_late
+        verifier=verifier, now=NOW, limit=limit, is_late=is_late
     )
     await catch_up(season.pk)
     return checked
@@ -209,7 +209,7 @@ async def test_no_more_are_checked_than_asked_for(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "rw", count=9)
-    assert await check(season, verifier, most=2) == 2
+    assert await check(season, verifier, limit=2) == 2
     assert (await part_of(amber)).declared_checked == 2
 
 

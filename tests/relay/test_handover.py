@@ -102,7 +102,7 @@ async def test_an_answer_that_comes_late_is_taken_over(
         far, [two] = await join(there, season.pk, bold)
         assert draw(far, two) == ["amber/a"]
         go_on.set()
-        await until(lambda: "amber/a" not in two.given._waiting)
+        await until(lambda: "amber/a" not in two.delivered._waiting)
         report(far, two, "amber/a")
         assert not there._tally.pairs
 
@@ -159,9 +159,9 @@ async def test_two_joins_at_once_give_one_part(
             new = await hub.join(pool, bold)
         assert len(draw(pool, new)) == 1
         hub.leave(pool, new)
-        assert not hub._members.is_anybody_in(season.pk + 1)
+        assert not hub._members.has_members(season.pk + 1)
         hub.leave(pool, one)
-        assert not hub._members.is_anybody_in(season.pk)
+        assert not hub._members.has_members(season.pk)
 
 
 async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has_joined(
@@ -175,7 +175,7 @@ async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has
         await there.open(season.pk)
         go_on = slow_claims(here)
         joining = asyncio.create_task(hub_draw(here, season.pk, bold))
-        await until(lambda: here._members._beginning)
+        await until(lambda: here._members._claiming)
         while not await async_redis().hexists(holders_key(season.pk), str(bold.pk)):
             await async_redis().ping()
         elsewhere = asyncio.create_task(hub_draw(there, season.pk, bold))

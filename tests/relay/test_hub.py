@@ -65,7 +65,7 @@ async def test_a_clean_stop_writes_all_that_was_collected(
     async with running(other):
         pool, [again] = await join(other, season.pk, bold)
         assert draw(pool, again) == []
-        assert "amber/a" in again.given
+        assert "amber/a" in again.delivered
 
 
 async def test_what_was_written_is_not_written_again(
@@ -255,7 +255,7 @@ async def test_a_list_that_cannot_be_read_is_an_empty_one(
     hub = make_hub()
     async with running(hub):
         _, [member] = await join(hub, season.pk, bold)
-    assert not member.given
+    assert not member.delivered
 
 
 async def test_seasons_have_lists_of_their_own(season: Season, amber: Node, bold: Node) -> None:

@@ -147,7 +147,7 @@ async def test_how_many_rollouts_a_pool_holds_is_told_for_a_while(
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
         publish(pool, one, "a", "b")
-        await hub.look()
+        await hub.refresh()
     assert await async_redis().get(held_key(season.pk)) == b"2"
     assert 0 < await async_redis().ttl(held_key(season.pk)) <= 60
 
@@ -166,7 +166,7 @@ async def test_the_operator_says_how_many_rollouts_are_offered_to_be_checked(
         pool, [one] = await join(hub, season.pk, amber)
         names = [f"r{number}" for number in range(32)]
         publish(pool, one, *names, informative=names)
-        await hub.look()
+        await hub.refresh()
     assert await async_redis().llen(CHECKS) == offered
 
 
@@ -178,10 +178,10 @@ async def test_one_process_offers_rollouts_to_be_checked_in_a_turn(
         for hub in hubs:
             pool, [one] = await join(hub, season.pk, amber)
             publish(pool, one, "a", informative=["a"])
-            await hub.look()
+            await hub.refresh()
         assert await async_redis().llen(CHECKS) == 1
         await async_redis().delete(turn_key(season.pk))
-        await hubs[1].look()
+        await hubs[1].refresh()
         assert await async_redis().llen(CHECKS) == 2
 
 
@@ -211,4 +211,4 @@ async def test_a_pool_that_somebody_is_about_to_join_is_kept(season: Season, amb
         await hub.open(season.pk)
         now += 601
         pool = await hub.open(season.pk)
-        assert not hub._is_over(pool)
+        assert not hub._is_idle(pool)

@@ -52,7 +52,7 @@ async def test_who_copies_a_rollout_into_another_process_does_not_take_its_place
             await hub.flush()
         for hub in (there, here, third):
             await hub.open(season.pk)
-            await hub.look()
+            await hub.refresh()
             window = (await hub.open(season.pk)).window
             assert ("amber/original" in window, len(window)) == (True, 1)
 
@@ -93,7 +93,7 @@ async def test_a_process_never_reads_back_what_it_took(season: Season, amber: No
         publish(pool, one, "a")
         await hub.flush()
         pool.window.forget_node(amber.pk)
-        await hub.look()
+        await hub.refresh()
         assert len(pool.window) == 0
 
 
@@ -104,9 +104,9 @@ async def test_what_was_read_is_not_read_again(season: Season, amber: Node) -> N
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, "a")
         await here.flush()
-        await there.look()
+        await there.refresh()
         assert far.window.forget_node(amber.pk) == 1
-        await there.look()
+        await there.refresh()
         assert len(far.window) == 0
 
 
@@ -165,7 +165,7 @@ async def test_nodes_are_answered_while_a_process_takes_what_others_have(
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, *map(str, range(9)))
         await here.flush()
-        looking, seen = asyncio.create_task(there.look()), set()
+        looking, seen = asyncio.create_task(there.refresh()), set()
         while not looking.done():
             seen.add(len(far.window))
             await asyncio.sleep(0)
@@ -217,11 +217,11 @@ async def test_processes_go_on_after_redis_lost_everything(
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, "a")
         await here.flush()
-        await there.look()
+        await there.refresh()
         await async_redis().delete(*await async_redis().keys("relay:*"))
         publish(pool, one, "b")
         await here.flush()
-        await there.look()
+        await there.refresh()
         assert draw(far, two) == ["amber/a", "amber/b"]
 
 
@@ -248,6 +248,6 @@ async def test_what_a_failure_interrupts_is_read_the_next_time(
         with monkeypatch.context() as patched:
             patched.setattr(store, "xread", fail_later)
             with pytest.raises(ConnectionError):
-                await there.look()
-        await there.look()
+                await there.refresh()
+        await there.refresh()
         assert len(far.window) == 2

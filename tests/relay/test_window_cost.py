@@ -31,13 +31,13 @@ def count_looks(
     strategy: Strategy,
     *,
     party: str = "nobody",
-    given: frozenset[str] = frozenset(),
+    delivered: frozenset[str] = frozenset(),
 ) -> float:
     """Return how many entries a draw looks at, on average over 50 draws."""
     random, looks = Random(1), []
     for _ in range(50):
         asker = CountingParty(party)
-        draw(window, COUNT, strategy=strategy, excluding=asker, given=given, random=random)
+        draw(window, COUNT, strategy=strategy, excluding=asker, delivered=delivered, random=random)
         looks.append(asker.looks)
     return fmean(looks)
 
@@ -67,8 +67,8 @@ def test_a_draw_costs_at_most_twice_what_the_asker_holds_and_was_given(
     window = make_swarm(others)
     fill(window, 1000, range(256), informative=True, dataset="d1")
     keys = [key(node, number) for node in range(others) for number in range(50)]
-    given = frozenset(Random(2).sample(keys, min(256, len(keys) - COUNT)))
-    looks = count_looks(window, strategy, party="node 1000", given=given)
+    delivered = frozenset(Random(2).sample(keys, min(256, len(keys) - COUNT)))
+    looks = count_looks(window, strategy, party="node 1000", delivered=delivered)
     assert looks <= 2 * (256 + 256)
 
 

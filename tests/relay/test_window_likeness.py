@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from swarm_web.relay.likeness import Likeness, digest, liken
+from swarm_web.relay.likeness import Likeness, compute_likeness, digest
 from swarm_web.relay.window import Outcome
 from tests.relay.windows import entry, make_window
 
@@ -42,7 +42,7 @@ def question(number: int) -> bytes:
 
 
 def near(one: Sequence[str], other: Sequence[str]) -> bool:
-    return liken(other).is_near(liken(one))
+    return compute_likeness(other).is_near(compute_likeness(one))
 
 
 # What honest small models say to one question, from one that knows it to one that knows nothing.
@@ -110,7 +110,7 @@ def test_a_node_that_resends_its_rollouts_with_a_few_words_changed_is_refused() 
 def test_a_copy_cannot_hide_by_saying_the_same_twice() -> None:
     texts = reasoning(Random(9))
     copy = [texts[1], *texts[1:]]
-    assert not liken(copy).is_remembered
+    assert not compute_likeness(copy).is_remembered
     assert near(texts, copy)
 
 
@@ -148,11 +148,11 @@ def test_diverse_short_answers_are_compared_and_equal_ones_are_not() -> None:
     diverse = [words(random, 4) for _ in range(8)]
     assert near(diverse, [*diverse[1:], diverse[0]])
     assert not near(diverse, [*diverse[:6], "something else", "and another thing"])
-    assert liken(["4"] * 8) == Likeness()
-    assert not liken(diverse[:7]).is_remembered
+    assert compute_likeness(["4"] * 8) == Likeness()
+    assert not compute_likeness(diverse[:7]).is_remembered
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], ["x" * 2000, ""], ["é" * 400, "\ud800" * 200]])
 def test_any_text_has_a_likeness(texts: list[str]) -> None:
-    liken(texts)
+    compute_likeness(texts)
     digest(task=b"t", completions=texts)

@@ -167,7 +167,7 @@ def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
         count,
         strategy=strategy,
         excluding=excluding,
-        given=given_before,
+        delivered=given_before,
         weights=weights,
         doubted=doubted,
         random=Random(seed),

@@ -29,7 +29,7 @@ async def get_standing(session: Session, message: RequestStanding) -> NodeStandi
 def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> NodeStanding:
     row = read_line(node, season=season, window="season", now=now)
     conduct = find_conduct(node, season_id=season.pk)
-    part = Contribution.objects.filter(node=node, season=season).first()
+    contribution = Contribution.objects.filter(node=node, season=season).first()
     return NodeStanding(
         reply_to=reply_to,
         node=node.name,
@@ -38,11 +38,11 @@ def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> No
         interval=row.interval if row else None,
         n=row.n if row else 0,
         rounds=row.rounds if row else 0,
-        external_used=part.external_used if part else 0,
+        external_used=contribution.external_used if contribution else 0,
         remark=_REMARKS[row.remark] if row else "",
         ranked=count_ranked(season, "season"),
-        published=part.published if part else 0,
+        published=contribution.published if contribution else 0,
         delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
-        used_by_others=part.used_by_others if part else 0,
+        used_by_others=contribution.used_by_others if contribution else 0,
         hand_out=conduct.level if conduct else Conduct.Level.FULL.value,
     )

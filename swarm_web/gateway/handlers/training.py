@@ -24,7 +24,7 @@ from swarm_web.core.refusals import record_refusal
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.relay.season_pool import Offered, RelayedRollout
+from swarm_web.relay.season_pool import EncodedRollout, RelayedRollout
 from swarm_web.relay.window import Strategy
 
 # More characters than a token has on average in any text; the server does not know the tokenizer.
@@ -86,9 +86,9 @@ def _reject_copies(ids: Collection[str]) -> list[Rejected]:
 
 def _check_rollouts(
     rollouts: list[Rollout], season: Season
-) -> tuple[list[Offered], list[Rejected]]:
+) -> tuple[list[EncodedRollout], list[Rejected]]:
     """Return the rollouts whose task belongs to the season, and the rejections of the others."""
-    valid: list[Offered] = []
+    valid: list[EncodedRollout] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:
         try:
@@ -105,7 +105,7 @@ def _check_rollouts(
                 )
             )
         else:
-            valid.append(Offered(rollout, body))
+            valid.append(EncodedRollout(rollout, body))
     return valid, rejected
 
 
@@ -149,7 +149,7 @@ async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRo
         message.count,
         strategy=Strategy(message.prefer),
         with_logprobs=message.logprobs,
-        most_bytes=MAX_FRAME_BYTES - _FRAME_OVERHEAD_BYTES,
+        max_bytes=MAX_FRAME_BYTES - _FRAME_OVERHEAD_BYTES,
         now=session.clock().timestamp(),
         random=session.random,
     )
