@@ -16,7 +16,7 @@ from judge.forms import SeasonForm
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
 from judge.selectors.seasons import task_choices
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
 from judge.services.standings import rebuild_standings, refresh_standings
 from judge.task_mix import check_lasting, describe_lasting, draw_sample, season_lasting
@@ -256,7 +256,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 continue
             try:
                 made = schedule_round(
-                    season, opens_at=now + LEAD, now=now, verifier=process_verifier()
+                    season, opens_at=now + LEAD_TIME, now=now, verifier=process_verifier()
                 )
             except RefusedError as refusal:
                 messages.error(request, f"{season}: {refusal.message}. {refusal.fix}")

@@ -19,7 +19,7 @@ from swarm_web.core import bus
 from swarm_web.nodes.models import Node
 
 # Block sizes, drawn at random so that nobody knows which place of a block is the last.
-SIZES = (4, 6, 8)
+BLOCK_SIZES = (4, 6, 8)
 _COIN = Season.Assignment.COIN
 _random = secrets.SystemRandom()
 
@@ -98,10 +98,13 @@ def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """
     if season.assignment == _COIN and preferred != Node.Arm.BASE:
         return _flip_coin(node, season)
-    kept = Enrolment.objects.filter(season=season, node=node).first()
-    chosen = {"arm": Node.Arm(preferred), "assignment": Season.Assignment.CHOICE}
-    if kept is None or (kept.arm, kept.assignment) != (preferred, Season.Assignment.CHOICE):
-        Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
+    enrolment = Enrolment.objects.filter(season=season, node=node).first()
+    fields = {"arm": Node.Arm(preferred), "assignment": Season.Assignment.CHOICE}
+    if enrolment is None or (enrolment.arm, enrolment.assignment) != (
+        preferred,
+        Season.Assignment.CHOICE,
+    ):
+        Enrolment.objects.update_or_create(season=season, node=node, defaults=fields)
     return preferred
 
 
@@ -119,14 +122,14 @@ def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[s
     ]
 
 
-def _known_arm(season: Season, kept: Enrolment | None, preferred: str) -> str | None:
+def _known_arm(season: Season, enrolment: Enrolment | None, preferred: str) -> str | None:
     """Return the recorded arm if `enrol` would return the same one."""
-    if kept is None:
+    if enrolment is None:
         return None
     if season.assignment == _COIN and preferred != Node.Arm.BASE:
-        return kept.arm if kept.assignment == _COIN else None
-    settled = (kept.arm, kept.assignment) == (preferred, Season.Assignment.CHOICE)
-    return preferred if settled else None
+        return enrolment.arm if enrolment.assignment == _COIN else None
+    is_current = (enrolment.arm, enrolment.assignment) == (preferred, Season.Assignment.CHOICE)
+    return preferred if is_current else None
 
 
 # ---- the coin: permuted blocks of random size, so that the arms stay balanced
@@ -138,16 +141,16 @@ def _flip_coin(node: Node, season: Season) -> str:
     It is drawn once per season: a node that was `base` for a while returns to its place.
     """
     enrolled = Enrolment.objects.filter(season=season, node=node).select_related("block")
-    kept = enrolled.first()
-    if kept is not None and kept.assignment == _COIN:
-        return kept.arm
+    enrolment = enrolled.first()
+    if enrolment is not None and enrolment.assignment == _COIN:
+        return enrolment.arm
     with transaction.atomic():
         _lock_coin(season)
-        kept = enrolled.first()
-        if kept is not None and kept.assignment == _COIN:
-            return kept.arm
-        if kept is not None and kept.block is not None and kept.place is not None:
-            block, place = kept.block, kept.place
+        enrolment = enrolled.first()
+        if enrolment is not None and enrolment.assignment == _COIN:
+            return enrolment.arm
+        if enrolment is not None and enrolment.block is not None and enrolment.place is not None:
+            block, place = enrolment.block, enrolment.place
         else:
             block, place = _take_place(node, season)
         arm: str = block.arms[place]
@@ -178,7 +181,7 @@ def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
 
 
 def _draw_block(model: str, season: Season) -> CoinBlock:
-    arms = draw_arms(_random.choice(SIZES), isolated_share=season.isolated_share)
+    arms = draw_arms(_random.choice(BLOCK_SIZES), isolated_share=season.isolated_share)
     return season.coin_blocks.create(model=model, arms=arms, size=len(arms))
 
 

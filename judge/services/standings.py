@@ -284,12 +284,14 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     rows = build_rows(
         make_entrants(nodes, window, quarantined=quarantined),
         matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
-        minimum=_minimum(season, window),
+        minimum=_read_minimum(season, window),
     )
     Standing.objects.filter(season=season, window=window).delete()
     placed = enumerate(sort_rows(rows), start=1)
     copy_rows(
-        Standing, _STANDING_COLUMNS, (_columns(season, window, row, place) for place, row in placed)
+        Standing,
+        _STANDING_COLUMNS,
+        (_to_columns(season, window, row, place) for place, row in placed),
     )
 
 
@@ -308,7 +310,7 @@ def _build_matrix(
     return ledgers.build_matrix(nodes, [(at, by_start[at]) for at in starts])
 
 
-def _minimum(season: Season, window: Window) -> Minimum:
+def _read_minimum(season: Season, window: Window) -> Minimum:
     """Return what a node needs to be ranked; one round has no more questions than it asks.
 
     Windows without ranks require no attendance.
@@ -321,7 +323,7 @@ def _minimum(season: Season, window: Window) -> Minimum:
     return Minimum(questions, attendance)
 
 
-def _columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
+def _to_columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
     entrant = row.entrant
     low, high = row.rank or (None, None)
     return (

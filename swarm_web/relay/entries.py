@@ -131,7 +131,7 @@ class Bags(Generic[Name]):
             self._indexes[last] = index
 
 
-class Totals(Generic[Name]):
+class NamedTotals(Generic[Name]):
     """The total of each name, and the name with the largest one; O(log n) amortised per change.
 
     A heap holds an upper bound for each name. A change pushes a new bound only if the total exceeds

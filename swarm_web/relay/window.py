@@ -17,7 +17,7 @@ from enum import StrEnum
 from random import Random
 
 from swarm_web.relay.draws import Choices, Drawing, Requester, Strategy
-from swarm_web.relay.entries import Bag, Bags, Entry, Totals, strip_logprobs
+from swarm_web.relay.entries import Bag, Bags, Entry, NamedTotals, strip_logprobs
 from swarm_web.relay.likeness import Likeness, compute_body_likeness
 
 __all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Reason", "Strategy"]
@@ -84,9 +84,9 @@ class PoolWindow:
         self._tasks: Bags[str] = Bags()
         # By question and party: the entries to compare.
         self._by_question: dict[tuple[bytes, str], tuple[Entry, ...]] = {}
-        self._counts: Totals[str] = Totals()
-        self._bytes: Totals[str] = Totals()
-        self._task_counts: dict[str, Totals[str]] = {}
+        self._counts: NamedTotals[str] = NamedTotals()
+        self._bytes: NamedTotals[str] = NamedTotals()
+        self._task_counts: dict[str, NamedTotals[str]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -307,7 +307,7 @@ class PoolWindow:
         self._bytes.change(entry.party, size)
         totals = self._task_counts.get(entry.dataset)
         if totals is None:
-            totals = self._task_counts[entry.dataset] = Totals()
+            totals = self._task_counts[entry.dataset] = NamedTotals()
         totals.change(entry.party, by)
         if not totals:
             del self._task_counts[entry.dataset]

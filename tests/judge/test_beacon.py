@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from judge import tasks
-from judge.engine import BEACON_PATIENCE, Phase
+from judge.engine import BEACON_TIMEOUT, Phase
 from judge.models import ChainLink, Round, Season
 from judge.repeats import read_asked_rounds
 from judge.selectors.rounds import describe_round
@@ -223,7 +223,7 @@ def test_a_round_waits_for_the_beacon_and_opens_late(
 ) -> None:
     server.answer = lambda number: b""
     made = site.schedule()
-    wait_until(clock, made.opens_at + BEACON_PATIENCE - timedelta(seconds=5))
+    wait_until(clock, made.opens_at + BEACON_TIMEOUT - timedelta(seconds=5))
     assert draw(site, clock) == []
     server.answer = honest
     assert draw(site, clock) == [made]
@@ -234,7 +234,7 @@ def test_a_round_waits_for_the_beacon_and_opens_late(
 
 
 def give_up(site: Site, clock: Clock, made: Round) -> None:
-    wait_until(clock, made.opens_at + BEACON_PATIENCE)
+    wait_until(clock, made.opens_at + BEACON_TIMEOUT)
     assert site.advance() == [made]
     made.refresh_from_db()
 

@@ -76,9 +76,11 @@ def test_the_known_facts_are_when_a_node_joined_and_its_result_in_its_last_seaso
     enrol(late, coin.season, preferred="swarm")
     Enrolment.objects.filter(node=late).update(created_at=coin.clock.now)
     coin.play(amber="rrrr", birch="wwww", late="wwww")
-    known = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])["tiny"].known
-    assert known[:, 1].tolist() == [0, pytest.approx(0.2), 0]
-    assert known[2, 0] == 3
+    covariates = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])[
+        "tiny"
+    ].covariates
+    assert covariates[:, 1].tolist() == [0, pytest.approx(0.2), 0]
+    assert covariates[2, 0] == 3
 
 
 @pytest.mark.slow

@@ -21,9 +21,9 @@ from judge.models import (
     Score,
     Standing,
 )
-from judge.selectors.seasons import seasons_with_books
+from judge.selectors.seasons import seasons_to_refresh
 from judge.services import grading
-from judge.services.scheduling import LEAD
+from judge.services.scheduling import LEAD_TIME
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
@@ -83,7 +83,7 @@ def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> No
     site.join("amber")
     tasks.tick_rounds()
     assert phases() == ["scheduled"]
-    site.clock.advance(LEAD.total_seconds())
+    site.clock.advance(LEAD_TIME.total_seconds())
     tasks.tick_rounds()
     assert phases() == ["open"]
     judge_round = Round.objects.get()
@@ -98,7 +98,7 @@ def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> No
 
 def test_a_repeated_tick_changes_nothing(site: Site) -> None:
     site.join("amber")
-    for seconds in (0, LEAD.total_seconds(), OPEN_S, SCORING_S):
+    for seconds in (0, LEAD_TIME.total_seconds(), OPEN_S, SCORING_S):
         site.clock.advance(seconds)
         tasks.tick_rounds()
         before = (phases(), Score.objects.count(), Standing.objects.count())
@@ -150,7 +150,7 @@ def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pul
     site.join("amber")
     assert pulse.tick_for(1) == ["scheduled"]
     begin_maintenance(message="", until=None, now=site.clock.now)
-    assert pulse.tick_for(2 * LEAD.total_seconds()) == ["scheduled"]
+    assert pulse.tick_for(2 * LEAD_TIME.total_seconds()) == ["scheduled"]
     end_maintenance(now=site.clock.now)
     assert pulse.tick_for(RETURN_TIME.total_seconds() - 1) == ["scheduled"]
     assert pulse.tick_for(RETURN_TIME.total_seconds())[0] == "open"
@@ -227,7 +227,7 @@ def test_long_grading_leaves_the_rest_to_another_task(
 ) -> None:
     answered_round(site)
     monkeypatch.setattr(grading, "BATCH", 1)
-    monkeypatch.setattr(tasks, "GRADING_S", -1.0)
+    monkeypatch.setattr(tasks, "GRADING_BUDGET_S", -1.0)
     tasks.grade_answers()
     assert Answer.objects.filter(score=None).count() == 3
     assert queued() == [tasks.grade_answers.name]
@@ -276,7 +276,7 @@ def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
         "amber": (1, 32),
         "birch": (2, 32),
     }
-    assert list(seasons_with_books(now=site.clock.now)) == []
+    assert list(seasons_to_refresh(now=site.clock.now)) == []
 
 
 def test_closed_rounds_are_inspected(site: Site) -> None:
@@ -295,7 +295,7 @@ def test_stale_summaries_are_rebuilt_by_one_task_after_another(
     site.play(amber="rrrr")
     site.play(amber="rrrr")
     RoundSummary.objects.update(stale=True)
-    monkeypatch.setattr(tasks, "RENEWAL_S", -1.0)
+    monkeypatch.setattr(tasks, "REBUILD_BUDGET_S", -1.0)
     for left in (1, 0, 0):
         tasks.update_standings()
         assert RoundSummary.objects.filter(stale=True).count() == left

@@ -158,7 +158,7 @@ async def test_what_is_too_old_leaves_a_pool_whatever_process_it_came_from(
 async def test_nodes_are_answered_while_a_process_takes_what_others_have(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_web.relay.hub._TAKEN_AT_ONCE", 2)
+    monkeypatch.setattr("swarm_web.relay.hub._YIELD_EVERY", 2)
     here, there = make_hub(), make_hub()
     async with running(here, there):
         far = await there.open(season.pk)

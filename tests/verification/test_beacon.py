@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from typer.testing import Result
 
-from judge.engine import BEACON_PATIENCE
+from judge.engine import BEACON_TIMEOUT
 from judge.models import ChainLink, Round
 from judge.services.record import add_link, record_commitment
 from judge.services.scheduling import Fetch, draw_waiting_rounds
@@ -151,7 +151,7 @@ def test_a_round_that_the_beacon_left_waiting_is_void_and_the_season_says_how_ma
     site: JudgedSite, check: Check
 ) -> None:
     made = announce(site)
-    site.now = made.opens_at + BEACON_PATIENCE
+    site.now = made.opens_at + BEACON_TIMEOUT
     site.start(made)
     assert "the public beacon gave no value" in read(f"/rounds/{made.number}/")
     assert "the public beacon gave no value" in read("/rounds/")

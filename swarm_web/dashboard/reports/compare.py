@@ -16,8 +16,8 @@ from judge.statistics.comparison import (
     MIN_ROUNDS,
     ArmsClaim,
     Missing,
+    alpha_per_model,
     plan_looks,
-    share_level,
 )
 from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.statistics.planning import find_effect, plan_nodes
@@ -243,13 +243,13 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
     """Describe how many nodes a claim needs, given how much nodes differ; empty if unknown."""
     if claim.spread is None:
         return ""
-    level = share_level(models=max(1, len(claim.family)))
+    level = alpha_per_model(models=max(1, len(claim.family)))
     needed = plan_nodes(
         _PLANNED_EFFECT,
         spread=claim.spread,
         rounds=trial_rounds,
         alpha=level,
-        least=MIN_NODES_PER_ARM,
+        minimum=MIN_NODES_PER_ARM,
     )
     shown = find_effect(
         min(claim.n_swarm, claim.n_isolated),
