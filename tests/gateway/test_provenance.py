@@ -18,7 +18,7 @@ from swarm_protocol.messages import (
     RolloutName,
 )
 from swarm_tasks.keyspace import Part
-from swarm_web.board.leaderboard import read_line
+from swarm_web.board.leaderboard import read_row
 from swarm_web.core.store import sync_redis
 from swarm_web.core.verifiers import process_verifier
 from swarm_web.gateway.handlers.hello import handle_hello
@@ -129,7 +129,7 @@ async def test_the_leaderboard_tells_how_often_others_used_a_nodes_rollouts(
     judged = await sync_to_async(make_round)(season, phase=closed, questions=16)
     await sync_to_async(make_score)(judged, amber.node, correct=8)
     await sync_to_async(publish_standings)(season)
-    row = await sync_to_async(read_line)(amber.node, season=season, window="season", now=NOW)
+    row = await sync_to_async(read_row)(amber.node, season=season, window="season", now=NOW)
     assert row is not None
     assert row.used_by_others == 1
 

@@ -5,7 +5,7 @@ from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
 from swarm_protocol.messages import NodeStanding, RequestStanding
-from swarm_web.board.leaderboard import LeaderboardRow, read_leaderboard, read_line
+from swarm_web.board.leaderboard import LeaderboardRow, read_leaderboard, read_row
 from swarm_web.dashboard.reports.node import read_report
 from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.nodes.models import Node
@@ -76,7 +76,7 @@ async def test_a_quarantined_node_is_told_so_and_still_sees_its_score(
     await Node.objects.filter(pk=bold.node.pk).aupdate(quarantined=True)
     await sync_to_async(publish)(season)
     standing = await get_standing(session_of(bold), ASK)
-    row = await sync_to_async(read_line)(bold.node, season=season, window="season", now=NOW)
+    row = await sync_to_async(read_row)(bold.node, season=season, window="season", now=NOW)
     assert (standing.rank, standing.remark, standing.score) == (None, "quarantined", 0.5)
     assert row is not None
     assert_same(standing, row)

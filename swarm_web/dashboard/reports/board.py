@@ -17,7 +17,7 @@ from judge.selectors.scores import recent_scores, score_history, standings_editi
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
 from swarm_web.board.leaderboard import (
-    EVERYBODY,
+    NO_FILTERS,
     PAGE_ROWS,
     WAITING_NAMES,
     Filters,
@@ -150,7 +150,7 @@ class BoardQuery:
     """The query of a page of the leaderboard; `find` is the name of a node to look for."""
 
     window: str = "season"
-    filters: Filters = EVERYBODY
+    filters: Filters = NO_FILTERS
     after: int = 0
     find: str = ""
 
@@ -220,7 +220,7 @@ def read_board(
     window: str,
     *,
     now: datetime,
-    filters: Filters = EVERYBODY,
+    filters: Filters = NO_FILTERS,
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:

@@ -7,7 +7,7 @@ from channels.db import database_sync_to_async
 
 from judge.models import Season
 from swarm_protocol.messages import NodeStanding, RequestStanding, StandingRemark
-from swarm_web.board.leaderboard import count_ranked, read_line
+from swarm_web.board.leaderboard import count_ranked, read_row
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
@@ -27,7 +27,7 @@ async def get_standing(session: Session, message: RequestStanding) -> NodeStandi
 
 
 def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> NodeStanding:
-    row = read_line(node, season=season, window="season", now=now)
+    row = read_row(node, season=season, window="season", now=now)
     conduct = find_conduct(node, season_id=season.pk)
     contribution = Contribution.objects.filter(node=node, season=season).first()
     return NodeStanding(

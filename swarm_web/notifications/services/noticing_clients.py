@@ -62,7 +62,7 @@ def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
 
 def _unnotified_channels(key: str, older: QuerySet[Node]) -> Sequence[Channel]:
     notified = Delivery.objects.filter(channel=OuterRef("pk"), key=key)
-    channels = Channel.objects.wanting(Channel.Event.CLIENT_REQUIRED).filter(
+    channels = Channel.objects.subscribed_to(Channel.Event.CLIENT_REQUIRED).filter(
         ~Exists(notified), Exists(older.filter(owner=OuterRef("owner")))
     )
     return list(channels.order_by("pk")[:BATCH])
