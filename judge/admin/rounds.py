@@ -149,10 +149,10 @@ class RoundAdmin(RecordAdmin[Round]):
             raise PermissionDenied
         initial = {"season": running_season(), "opens_at": timezone.now()}
         form = RoundForm(request.POST or None, initial=initial)
-        if form.is_valid() and (made := _schedule(form)):
-            self.log_addition(request, made, "Scheduled by hand.")
-            messages.success(request, f"{made} is scheduled; its questions are sealed.")
-            return redirect("admin:judge_round_change", made.pk)
+        if form.is_valid() and (judge_round := _schedule(form)):
+            self.log_addition(request, judge_round, "Scheduled by hand.")
+            messages.success(request, f"{judge_round} is scheduled; its questions are sealed.")
+            return redirect("admin:judge_round_change", judge_round.pk)
         effects = [
             "The round's questions are drawn and sealed now, or within a minute in a season with a "
             "public beacon; nodes see them when it opens."

@@ -255,13 +255,13 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 self._report(request, season, "", changed=False)
                 continue
             try:
-                made = schedule_round(
+                judge_round = schedule_round(
                     season, opens_at=now + LEAD_TIME, now=now, verifier=process_verifier()
                 )
             except RefusedError as refusal:
                 messages.error(request, f"{season}: {refusal.message}. {refusal.fix}")
             else:
-                self._report(request, season, f"{made} opens in a moment", changed=True)
+                self._report(request, season, f"{judge_round} opens in a moment", changed=True)
 
     def _report(self, request: HttpRequest, season: Season, what: str, *, changed: bool) -> None:
         if changed:

@@ -102,9 +102,9 @@ def schedule_round(
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
         with transaction.atomic():
-            made = _store_draft(draft, now=now)
-        if made is not None:
-            return made
+            judge_round = _store_draft(draft, now=now)
+        if judge_round is not None:
+            return judge_round
 
 
 def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> RoundDraft:

@@ -102,12 +102,12 @@ def _find_changes(season: Season, *, now: datetime, excluding: Collection[int]) 
     """Return what changes in each window whose rounds are not the ones it has counted."""
     changes = {}
     for window in Window:
-        wanted = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
+        current = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
         counted = Round.objects.filter(
             Exists(Counted.objects.filter(round=OuterRef("pk"), window=window)), season=season
         )
-        entering = list(wanted.exclude(pk__in=counted.values("pk")).order_by("number"))
-        leaving = list(counted.exclude(pk__in=wanted.values("pk")).order_by("number"))
+        entering = list(current.exclude(pk__in=counted.values("pk")).order_by("number"))
+        leaving = list(counted.exclude(pk__in=current.values("pk")).order_by("number"))
         if entering or leaving:
             changes[window] = WindowChange(entering, leaving)
     return changes

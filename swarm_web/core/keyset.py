@@ -19,11 +19,11 @@ Row = TypeVar("Row", bound=Model)
 Decoded = TypeVar("Decoded")
 Key = tuple[Any, ...]
 
-LARGEST = 2**63 - 1
+MAX_NUMBER = 2**63 - 1
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 # Types of key parts, limited to what the database accepts.
-KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 KeyMoment = Annotated[datetime, msgspec.Meta(tz=True)]
 KeyText = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
 
@@ -157,4 +157,4 @@ def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):
         raise ValueError(f"not {count} numbers: {text[:20]!r}")
-    return tuple(min(int(part[:20]), LARGEST) for part in parts)
+    return tuple(min(int(part[:20]), MAX_NUMBER) for part in parts)

@@ -52,8 +52,8 @@ class Admission:
         if self.closure is not None:
             wait_s = self._wait_during(self.closure, now)
             raise RefusedError(self.closure.code, self.closure.message, retry_after=wait_s)
-        known = token is not None and _hash_token(token) in self._tokens
-        if known and token is not None:
+        is_known = token is not None and _hash_token(token) in self._tokens
+        if is_known and token is not None:
             self._count_handshake(token, now=now)
         else:
             wait_s = self._failures.get(network, now=now).wait(now=now)
@@ -62,7 +62,7 @@ class Admission:
         if len(self._shared.tokens) + len(self._shared.hellos) >= settings.GATEWAY_WAITING:
             message = "the coordinator has as many nodes to welcome as it can"
             raise RefusedError(ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(now))
-        return known
+        return is_known
 
     def _count_handshake(self, token: str, *, now: float) -> None:
         wait_s = self._tokens.get(_hash_token(token), now=now).take(now=now)

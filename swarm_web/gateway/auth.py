@@ -67,14 +67,14 @@ async def _authenticate(scope: WebSocketScope) -> Node:
     """Return the node whose token the handshake carries. Raises RefusedError."""
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
-    known = gate.check(token, network)
+    is_known = gate.check(token, network)
     try:
         node = await shared_state().tokens.do(token) if token else None
     except STORE_ERRORS:
         logger.warning("could not look up a token", exc_info=True)
         raise gate.make_busy_error() from None
     if token and node:
-        if not known:
+        if not is_known:
             gate.accept_token(token)
         return node
     gate.count_failure(network)

@@ -84,9 +84,9 @@ async def _dismiss_all(spread_s: float) -> bool:
     roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s, random=random)
     waiting = asyncio.create_task(roster().wait_until_empty())
     await asyncio.wait([waiting], timeout=_REPEAT_S)
-    left = waiting.done()
+    all_left = waiting.done()
     waiting.cancel()
-    return left
+    return all_left
 
 
 async def find_spread(shared: SharedState, *, nodes: int) -> float:

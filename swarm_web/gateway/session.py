@@ -83,7 +83,7 @@ class Session:
     async def join_pool(self, season: Season) -> tuple[SeasonPool, Member]:
         """Return the season's pool and the node's membership in it."""
         pool, member = self._pool, self._member
-        if pool is None or member is None or member.left or pool.season_id != season.pk:
+        if pool is None or member is None or member.has_left or pool.season_id != season.pk:
             self.leave_pool()
             pool = await self.shared.hub.open(season.pk)
             member = await self.shared.hub.join(pool, self.node)

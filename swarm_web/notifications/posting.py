@@ -106,10 +106,10 @@ def _exchange(
 
 
 def _remaining(until: float) -> float:
-    left = until - monotonic()
-    if left <= 0:
+    remaining = until - monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining
 
 
 class _Stream:

@@ -30,11 +30,11 @@ class _Stored(msgspec.Struct, array_like=True):
 Value = TypeVar("Value")
 
 
-def _keep(known: dict[str, Value], held: Container[str]) -> dict[str, Value]:
-    first = len(known) - REMEMBERED
+def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[str, Value]:
+    first = len(items) - REMEMBERED
     return {
         key: value
-        for index, (key, value) in enumerate(known.items())
+        for index, (key, value) in enumerate(items.items())
         if index >= first or key in held
     }
 
@@ -71,8 +71,8 @@ class DeliveredList:
         """
         if len(self) < self._sweep_at:
             return
-        self._waiting = _keep(self._waiting, held)
-        self._reported = _keep(self._reported, held)
+        self._waiting = _keep_recent_or_held(self._waiting, held)
+        self._reported = _keep_recent_or_held(self._reported, held)
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:

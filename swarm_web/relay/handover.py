@@ -137,7 +137,7 @@ class Members:
         if self._present.get(season_node) is not member:
             return False
         del self._present[season_node]
-        member.left = True
+        member.has_left = True
         packed = member.delivered.pack() if member.delivered else b""
         self._left[season_node] = LeftState(member.tenure, packed)
         return True

@@ -32,8 +32,8 @@ _encoder = msgspec.json.Encoder()
 class Member:
     """A connected node in a season. `party` is its owner, or the node itself if it has none.
 
-    `tenure` identifies the time in which this process has the node (`relay.handover`). After `left`
-    is set, the node must join again to use the pool.
+    `tenure` identifies the time in which this process has the node (`relay.handover`). After
+    `has_left` is set, the node must join again to use the pool.
     """
 
     node_id: int
@@ -41,7 +41,7 @@ class Member:
     party: str
     delivered: DeliveredList = field(default_factory=DeliveredList)
     tenure: str = ""
-    left: bool = False
+    has_left: bool = False
 
 
 class RelayedRollout(msgspec.Struct, frozen=True):
@@ -126,13 +126,13 @@ class SeasonPool:
                     completions=[completion.text for completion in rollout.completions],
                 ),
             )
-            known = entry.key in self.window
+            is_duplicate = entry.key in self.window
             if self.window.add(entry, now=now) is Outcome.ADDED:
                 added += 1
                 self.outgoing.append(entry)
                 if entry.archived:
                     self._offer_sample(member, rollout, now=now)
-            elif not known:
+            elif not is_duplicate:
                 copies.append(rollout.id)
         change = self._tally.change((self.season_id, member.node_id))
         change.published += added
@@ -167,12 +167,12 @@ class SeasonPool:
             now=now,
             random=random,
         )
-        relayed, left = [], max_bytes
+        relayed, bytes_left = [], max_bytes
         for entry in drawn:
             body = entry.body if with_logprobs else self.window.body_without_logprobs(entry)
-            left -= len(body) + _OVERHEAD_BYTES
-            if left < 0:
-                left += len(body) + _OVERHEAD_BYTES
+            bytes_left -= len(body) + _OVERHEAD_BYTES
+            if bytes_left < 0:
+                bytes_left += len(body) + _OVERHEAD_BYTES
                 continue
             age_s = round(max(0.0, now - entry.at), 3)
             relayed.append(RelayedRollout(entry.node, age_s, msgspec.Raw(body)))
@@ -252,8 +252,8 @@ class SeasonPool:
     def _record_point_time(self, node_id: int, *, now: float) -> None:
         """Record the time of a node's last point for the minimum interval between points."""
         if len(self._point_times) >= self._sweep_at:
-            known = self._point_times.items()
-            self._point_times = {node: at for node, at in known if now - at < POINT_EVERY_S}
+            times = self._point_times.items()
+            self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}
             self._sweep_at = max(_SWEEP_AT, 2 * len(self._point_times))
         self._point_times[node_id] = now
 

@@ -49,9 +49,9 @@ def keep_declarations() -> None:
 def _check_rollouts() -> None:
     until = monotonic() + CHECKING_BUDGET_S
     checks = settings.RELAY_DECLARED_CHECKS_PER_MINUTE + settings.RELAY_SPOT_CHECKS_PER_MINUTE
-    left = ceil(checks / _RUNS_PER_MINUTE)
-    while left > 0 and monotonic() < until:
-        limit = min(left, _CHECK_BATCH)
+    remaining = ceil(checks / _RUNS_PER_MINUTE)
+    while remaining > 0 and monotonic() < until:
+        limit = min(remaining, _CHECK_BATCH)
         checked = check_declarations(
             verifier=process_verifier(),
             now=timezone.now(),
@@ -60,7 +60,7 @@ def _check_rollouts() -> None:
         )
         if not checked:
             return
-        left -= limit
+        remaining -= limit
 
 
 @shared_task

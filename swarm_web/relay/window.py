@@ -184,8 +184,8 @@ class PoolWindow:
         ):
 
             def is_open(entry: Entry, is_doubted: bool | None = is_doubted) -> bool:
-                wanted = is_doubted is None or (entry.node_id in doubted) is is_doubted
-                return wanted and entry not in picked
+                matches = is_doubted is None or (entry.node_id in doubted) is is_doubted
+                return matches and entry not in picked
 
             choices = Choices(bag.entries, is_open)
             for _ in range(count):

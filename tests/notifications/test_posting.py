@@ -152,14 +152,14 @@ def test_a_closed_port_fails() -> None:
 
 
 def test_a_receiver_that_hangs_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posting, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(posting, "TIMEOUT_S", 0.1)
     with answering(read_to_the_end) as target:
         assert failure_of(target) == "timeout"
 
 
 def test_a_receiver_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes soon enough; all of them would take for ever."""
-    monkeypatch.setattr(posting, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(posting, "TIMEOUT_S", 0.2)
 
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")

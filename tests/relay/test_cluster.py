@@ -78,7 +78,7 @@ async def test_a_node_is_handed_over_in_every_season() -> None:
         old = await here.join(season, node)
         old.delivered.add("bold/a", Delivered(2, archived=False))
         new = await there.join(season, node)
-        assert (old.left, "bold/a" in new.delivered) == (True, True)
+        assert (old.has_left, "bold/a" in new.delivered) == (True, True)
     for members in (here, there):
         await members.close()
     await switchboard().close()

@@ -43,11 +43,11 @@ async def test_a_node_that_is_still_connected_elsewhere_is_let_go_of_there(
         draw(pool, old)
         far, [new] = await join(there, season.pk, bold)
         assert draw(far, new) == []
-        assert old.left
+        assert old.has_left
         report(far, new, "amber/a")
         _, [back] = await join(here, season.pk, bold)
         assert back is not old
-        assert new.left
+        assert new.has_left
         report(pool, back, "amber/a", "amber/b")
         await here.flush()
         await there.flush()
@@ -69,7 +69,7 @@ async def test_a_node_that_goes_round_and_round_is_given_each_rollout_once(
         for _ in range(6):
             parts = await asyncio.gather(*(join(hub, season.pk, bold) for hub in hubs))
             for pool, [member] in parts:
-                if not member.left:
+                if not member.has_left:
                     taken += draw(pool, member, 2)
         assert len(taken) >= 12
         assert len(set(taken)) == len(taken)
@@ -155,7 +155,7 @@ async def test_two_joins_at_once_give_one_part(
         assert draw(pool, old, 1)
         hub.leave(pool, old)
         new = await second
-        if new.left:
+        if new.has_left:
             new = await hub.join(pool, bold)
         assert len(draw(pool, new)) == 1
         hub.leave(pool, new)
@@ -187,7 +187,7 @@ async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has
 async def hub_draw(hub: Hub, season_id: int, node: Node) -> list[str]:
     """Join a pool, and draw at once, as a handler does."""
     pool, [member] = await join(hub, season_id, node)
-    assert not member.left
+    assert not member.has_left
     return draw(pool, member)
 
 

@@ -67,7 +67,7 @@ class SiteVitals:
 
 def read_vitals(*, now: datetime) -> SiteVitals:
     """Probe every part; a part that is down is a result, not an error."""
-    database = _probe(_ask_database, (DatabaseError, InterfaceError))
+    database = _probe(_query_database, (DatabaseError, InterfaceError))
     store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
     ages: dict[SitePart, float | None] = dict.fromkeys(SitePart)
     if store.ok:
@@ -77,15 +77,15 @@ def read_vitals(*, now: datetime) -> SiteVitals:
     )
 
 
-def _ask_database() -> None:
+def _query_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _probe(ask: Callable[[], object], failures: tuple[type[Exception], ...]) -> Probe:
+def _probe(check: Callable[[], object], failures: tuple[type[Exception], ...]) -> Probe:
     start = time.perf_counter()
     try:
-        ask()
+        check()
     except failures:
         return Probe(ok=False, ms=0)
     return Probe(ok=True, ms=1000 * (time.perf_counter() - start))

@@ -38,7 +38,7 @@ SUSPICIOUS_RATIO = 100.0
 LISTED_ROUNDS = 60
 SHOWN_ROUNDS = 15
 # Large columns of scores and rounds that no report uses.
-_UNTOLD = ("answered", "solved", "round__rules", "round__secret")
+_DEFERRED = ("answered", "solved", "round__rules", "round__secret")
 
 
 # ---- answer speed
@@ -242,7 +242,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         if season
         else None
     )
-    scores = list(scores_since_start(node, season).defer(*_UNTOLD)[:rounds]) if season else []
+    scores = list(scores_since_start(node, season).defer(*_DEFERRED)[:rounds]) if season else []
     seat = read_seat_status(node, season, now=now) if season else None
     connected = node.is_connected(now=now)
     return NodeReport(

@@ -36,8 +36,8 @@ def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
     in_use = Node.objects.filter(
         last_seen__gt=now - _IN_USE, owner__isnull=False, blocked=False
     ).exclude(client_version="")
-    known = in_use.order_by().values_list("client_version", flat=True).distinct()
-    older = in_use.filter(client_version__in=outdated(known, minimum=version))
+    versions = in_use.order_by().values_list("client_version", flat=True).distinct()
+    older = in_use.filter(client_version__in=outdated(versions, minimum=version))
     key = f"client:{version}"
     with transaction.atomic():
         channels = _unnotified_channels(key, older)

@@ -35,13 +35,13 @@ def store_samples() -> int:
     """Move waiting samples from Redis to the archive; return how many there were."""
     samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.
-    known = set(
+    existing = set(
         Node.objects.filter(pk__in={sample.node_id for sample in samples}).values_list(
             "pk", flat=True
         )
     )
     ArchivedRollout.objects.bulk_create(
-        [_to_row(sample) for sample in samples if sample.node_id in known],
+        [_to_row(sample) for sample in samples if sample.node_id in existing],
         ignore_conflicts=True,  # a node republishes rollouts that were not acknowledged
     )
     return len(samples)

@@ -45,8 +45,8 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 
     Deleted nodes are skipped.
     """
-    known = Contribution.objects.filter(node__in=found, season=season_id)
-    for node_id in known.values_list("node_id", flat=True):
+    contributions = Contribution.objects.filter(node__in=found, season=season_id)
+    for node_id in contributions.values_list("node_id", flat=True):
         with transaction.atomic():
             row = _lock(node_id, season_id)
             since = row.check_window.get("since", now.isoformat())

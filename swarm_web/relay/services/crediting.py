@@ -169,11 +169,11 @@ def _count_for_givers(
         between = PartyPair(season_id, minute, giver, taker)
         offered[between] += count
         requested.append((between, giver_id, count))
-    left = admit_credits(sync_redis(), offered)
+    remaining = admit_credits(sync_redis(), offered)
     totals: Counter[tuple[int, int]] = Counter()
     for between, giver_id, count in requested:
-        counted = min(count, left[between])
-        left[between] -= counted
+        counted = min(count, remaining[between])
+        remaining[between] -= counted
         totals[between.season_id, giver_id] += counted
     _add_to_totals(totals)
 
@@ -278,5 +278,5 @@ def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     for row in refuted:
         if row.learned_by:
             giver = Contribution.objects.filter(season=row.season_id, node=row.author_id)
-            left = Greatest(F("used_by_others") - row.learned_by, 0)
-            giver.update(used_by_others=left)
+            remaining = Greatest(F("used_by_others") - row.learned_by, 0)
+            giver.update(used_by_others=remaining)
