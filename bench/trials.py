@@ -85,8 +85,8 @@ def _judge(
     """Return scores [nodes, rounds], NaN before a node came."""
     time = np.arange(plan.rounds) - came[:, None]
     learned = 1 - np.exp(-speed[:, None] * np.maximum(time, 0) / LEARNING_ROUNDS)
-    recover = rng.normal(0, ROUNDS_DIFFER, plan.rounds)
-    chances = np.clip(UNTRAINED + TO_LEARN * learned + recover, 0, 1)
+    ease = rng.normal(0, ROUNDS_DIFFER, plan.rounds)
+    chances = np.clip(UNTRAINED + TO_LEARN * learned + ease, 0, 1)
     solved = rng.binomial(plan.questions, chances) / plan.questions
     return np.where(time < 0, np.nan, solved)
 

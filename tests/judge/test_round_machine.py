@@ -222,8 +222,8 @@ class JudgeInPostgres(RuleBasedStateMachine):
         name=st.sampled_from(["amber", "birch", "coral"]),
         preferred=st.sampled_from(Node.Arm.values),
     )
-    def wish_for_an_arm(self, name: str, wish: str) -> None:
-        enrol(self.site.nodes[name], self.site.season, preferred=wish)
+    def prefer_an_arm(self, name: str, preferred: str) -> None:
+        enrol(self.site.nodes[name], self.site.season, preferred=preferred)
 
     # ---- the operator
 

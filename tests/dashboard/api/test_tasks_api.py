@@ -12,7 +12,7 @@ from tests.factories import make_archived_rollout, make_node, make_round
 TASKS = "/api/v1/tasks"
 
 
-def read_row(client: Client) -> dict[str, Any]:
+def read_line(client: Client) -> dict[str, Any]:
     """Return what the list tells of the dataset that rounds of tests ask."""
     (line,) = (line for line in client.get(TASKS).json()["items"] if line["dataset"] == "chain_sum")
     return dict(line)
@@ -24,7 +24,7 @@ def test_the_seasons_datasets_are_told_with_the_share_that_each_arm_solves(
     told = client.get(TASKS).json()
     assert told["season"] == "Autumn"
     assert sum(item["weight"] for item in told["items"]) == pytest.approx(1)
-    item = read_row(client)
+    item = read_line(client)
     # Of 16 questions in two rounds the three nodes solve 16, 15 and 14.
     (rate,) = item["rates"].values()
     assert (rate["share"], rate["n"]) == (0.9375, 96)
@@ -37,7 +37,7 @@ def test_the_informative_share_is_told(season: Season, client: Client) -> None:
     author, _ = make_node()
     for solved in (0, 1):
         make_archived_rollout(season, author, solved=solved, dataset="chain_sum")
-    item = read_row(client)
+    item = read_line(client)
     assert (item["informative"]["share"], item["informative"]["n"]) == (0.5, 2)
 
 
@@ -54,7 +54,7 @@ def test_a_dataset_tells_its_pass_rates_newest_first_and_its_hardest_questions(
 
 def test_questions_of_an_open_round_are_not_told(season: Season, client: Client) -> None:
     make_round(season, phase=Round.Phase.OPEN)
-    item = read_row(client)
+    item = read_line(client)
     assert item["example"] == ""
     told = client.get(f"{TASKS}/chain_sum").json()
     assert (told["hardest"], told["easiest"], told["pass_rates"]) == ([], [], [])
