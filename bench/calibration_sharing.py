@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bench.report import Target
 from bench.trials import Floats, Plan, claims_of_one_look_test, simulate_trial
-from judge.statistics.comparison import ALPHA, compare_arms, plan_looks, share_level
+from judge.statistics.comparison import ALPHA, alpha_per_model, compare_arms, plan_looks
 from judge.statistics.over_seasons import MIN_SEASONS, compare_seasons
 from judge.statistics.planning import ScoreSpread, plan_nodes
 
@@ -110,7 +110,9 @@ def _plan_table() -> Table:
     table = Table("difference", "25 rounds", "200 rounds", title="Nodes in each arm, spread .05")
     for effect in (0.02, 0.05, 0.1):
         needed = (
-            plan_nodes(effect, spread=spread, rounds=rounds, alpha=share_level(models=1), least=5)
+            plan_nodes(
+                effect, spread=spread, rounds=rounds, alpha=alpha_per_model(models=1), minimum=5
+            )
             for rounds in (25, 200)
         )
         table.add_row(f"{effect:g}", *map(str, needed))

@@ -14,7 +14,7 @@ from bench.crowd import RoundTimes, answer_round, await_opening, connected_crowd
 from bench.grading import measure_grading
 from bench.history import measure_refresh
 from judge.models import Counted, Round, Score, Season, Window
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import end_season, start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
@@ -83,7 +83,7 @@ async def _run_round(
 
 def _schedule(season: Season, verifier: Verifier) -> Round:
     now = timezone.now()
-    return schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+    return schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
 
 
 def _await_ranking(judge_round: Round) -> None:

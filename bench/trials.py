@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, ModelTrial, plan_looks
 
-SIZES = (4, 6, 8)
+BLOCK_SIZES = (4, 6, 8)
 # What a model solves untrained, and what it could learn to solve besides.
 UNTRAINED, TO_LEARN = 0.05, 0.4
 # Rounds after which a node has learned two thirds of what it can.
@@ -61,7 +61,7 @@ def simulate_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
         looks=plan_looks(plan.rounds),
         places=places,
         blocks=blocks,
-        known=np.column_stack([came, np.where(is_known, earlier, 0)]).astype(np.float64),
+        covariates=np.column_stack([came, np.where(is_known, earlier, 0)]).astype(np.float64),
     )
 
 
@@ -72,7 +72,7 @@ def assign_arms(
     blocks: dict[int, list[bool]] = {}
     places: list[tuple[int, int]] = []
     while len(places) < nodes:
-        size = int(rng.choice(SIZES))
+        size = int(rng.choice(BLOCK_SIZES))
         number = len(blocks) + 1
         blocks[number] = [bool(arm) for arm in rng.permutation(np.arange(size) < size // 2)]
         places += [(number, place) for place in range(size)]
@@ -107,7 +107,7 @@ def _sum_up(
     looks: list[int],
     places: list[tuple[int, int]],
     blocks: dict[int, list[bool]],
-    known: npt.NDArray[np.float64],
+    covariates: npt.NDArray[np.float64],
 ) -> ModelTrial:
     there = ~np.isnan(scores)
     level = np.nansum(scores, axis=0) / np.maximum(1, there.sum(axis=0))
@@ -122,7 +122,7 @@ def _sum_up(
         blocks=blocks,
         deviations=means,
         rounds=rounds,
-        known=known,
+        covariates=covariates,
         noise=np.maximum(0, squares) / np.maximum(1, rounds[-1] - 1),
     )
 

@@ -6,7 +6,7 @@
 clock makes it. Every phase has a deadline. The phases that wait for others also end early: OPEN
 when all expected answers have arrived, SCORING when all answers are graded. So a round cannot get
 stuck, whatever nodes and workers do. A round whose questions depend on a public beacon opens once
-they are drawn, and becomes void if they are not drawn within BEACON_PATIENCE.
+they are drawn, and becomes void if they are not drawn within BEACON_TIMEOUT.
 
 The services lock the round's row, read the facts, ask `next_phase` and write its answer with
 `Round.change_phase`. Two ticks at the same time therefore move a round once.
@@ -22,7 +22,7 @@ from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S
 # Interval of the judge's clock.
 TICK = timedelta(seconds=1)
 # How long after its opening time a round waits for the value of a public beacon.
-BEACON_PATIENCE = timedelta(minutes=10)
+BEACON_TIMEOUT = timedelta(minutes=10)
 # A shorter gap between two ticks is not counted as downtime.
 TOLERANCE = timedelta(seconds=15)
 # Web processes send a heartbeat each second: after this long without one, none is ready.
@@ -85,12 +85,12 @@ def set_deadlines(opens_at: datetime, *, open_seconds: float, scoring_seconds: f
 
 
 def _may_open(facts: RoundFacts, now: datetime) -> bool:
-    waits = not facts.drawn or not facts.season_active or facts.another_open
-    return not waits and now >= facts.deadlines.opens_at
+    is_blocked = not facts.drawn or not facts.season_active or facts.another_open
+    return not is_blocked and now >= facts.deadlines.opens_at
 
 
 def _lacks_beacon(facts: RoundFacts, now: datetime) -> bool:
-    return not facts.drawn and now >= facts.deadlines.opens_at + BEACON_PATIENCE
+    return not facts.drawn and now >= facts.deadlines.opens_at + BEACON_TIMEOUT
 
 
 def _answering_ends(facts: RoundFacts, now: datetime) -> bool:
@@ -148,7 +148,7 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
     return now - last_tick - TICK
 
 
-def note_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
+def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time of the latest tick, given the one before and the time of this one.
 
     The clocks of several workers may differ by up to TOLERANCE: a slow one does not turn the
@@ -159,7 +159,7 @@ def note_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
     return now
 
 
-def catch_up(last_tick: datetime | None, *, now: datetime) -> datetime:
+def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time to use in a tick that began at `now` and may have been suspended since.
 
     Other workers may have ticked meanwhile: a round opened by this tick's old time would lose part
@@ -176,8 +176,8 @@ def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
 
     They pause as `swarm_protocol.returning` defines, at first for `within` at most.
     """
-    hurry = silence < timedelta(seconds=HURRY_S)
-    return (within if hurry else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
+    is_short = silence < timedelta(seconds=HURRY_S)
+    return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
 
 
 def unserved_time(
@@ -192,11 +192,11 @@ def unserved_time(
     """
     if last_tick is None or silence is None:
         return timedelta(0)
-    given = _worth(silence - (now - last_tick), within=within)
-    return max(timedelta(0), _worth(silence, within=within) - given)
+    counted = _extension_for(silence - (now - last_tick), within=within)
+    return max(timedelta(0), _extension_for(silence, within=within) - counted)
 
 
-def _worth(silence: timedelta, *, within: timedelta) -> timedelta:
+def _extension_for(silence: timedelta, *, within: timedelta) -> timedelta:
     if silence < SILENCE:
         return timedelta(0)
     return silence + return_time(silence, within=within)

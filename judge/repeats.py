@@ -16,7 +16,7 @@ from swarm_tasks.asked import NOTHING_ASKED, Seen, entry_of, extend_chain, seal_
 # The fields that a chain entry is computed from; the rules of a long season would be slow to load.
 _ENTRY_FIELDS = ("number", "phase", "secret", "digests")
 _CHUNK = 2_000
-_AT_ONCE = 8
+_DIGESTS_PER_QUERY = 8
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class AskedQuestions:
 
     def seen(self, digests: Sequence[int]) -> set[int]:
         """Return the digests among these that the season asked, with a few indexed queries."""
-        return _known(self.season.pk, digests, before=self.last + 1)
+        return _find_asked(self.season.pk, digests, before=self.last + 1)
 
 
 def read_asked(season: Season) -> AskedQuestions:
@@ -53,14 +53,14 @@ def read_asked(season: Season) -> AskedQuestions:
 
 def seen_before(judge_round: Round) -> Seen:
     """Return a function that finds the digests that the season asked before this round."""
-    return partial(_known, judge_round.season_id, before=judge_round.number)
+    return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 
 def count_seen_before(judge_round: Round) -> int:
     """Return how many of a round's questions repeat an earlier question of the season."""
     digests = judge_round.digests
-    known = set(seen_before(judge_round)(digests))
-    return sum(digest in known or digest in digests[:i] for i, digest in enumerate(digests))
+    asked = set(seen_before(judge_round)(digests))
+    return sum(digest in asked or digest in digests[:i] for i, digest in enumerate(digests))
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,28 @@ def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
         AskedRound(
             judge_round.number,
             entry=_entry(judge_round),
-            seal=seal_of(bytes(judge_round.secret)) if over else None,
-            digests=judge_round.digests if over else (),
+            seal=seal_of(bytes(judge_round.secret)) if is_public else None,
+            digests=judge_round.digests if is_public else (),
         )
         for judge_round in rounds
-        for over in [judge_round.phase in (Phase.CLOSED, Phase.VOID)]
+        for is_public in [judge_round.phase in (Phase.CLOSED, Phase.VOID)]
     ]
 
 
-def _known(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
+def _find_asked(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
     """Return the digests among these that a season's rounds before this number asked.
 
     Postgres overestimates how many rows overlap an array: with many digests in one query, or with
     a condition on the season, it scans all rounds instead of using the index.
     """
-    known: set[int] = set()
-    for first in range(0, len(digests), _AT_ONCE):
-        some = list(digests[first : first + _AT_ONCE])
+    found: set[int] = set()
+    for first in range(0, len(digests), _DIGESTS_PER_QUERY):
+        some = list(digests[first : first + _DIGESTS_PER_QUERY])
         rounds = Round.objects.filter(digests__overlap=some).order_by()
         for season, number, asked in rounds.values_list("season", "number", "digests"):
             if season == season_id and number < before:
-                known.update(asked)
-    return known.intersection(digests)
+                found.update(asked)
+    return found.intersection(digests)
 
 
 def _entry(judge_round: Round) -> bytes:

@@ -12,20 +12,20 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from judge.models import Round
-from judge.selectors.seasons import running_season, seasons_with_books
+from judge.selectors.seasons import running_season, seasons_to_refresh
 from judge.services.grading import grade_batch
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.oversight import recompute_round
 from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.scheduling import draw_waiting_rounds, ensure_next_round
-from judge.services.scores import renew_stale_summary
+from judge.services.scores import rebuild_stale_summary
 from judge.services.standings import refresh_standings
 from swarm_web.core import drand, heartbeat
 from swarm_web.core.verifiers import process_verifier
 
 # A worker with one process must also advance rounds, so a task works for at most this long.
-GRADING_S = 2.0
-RENEWAL_S = 2.0
+GRADING_BUDGET_S = 2.0
+REBUILD_BUDGET_S = 2.0
 
 
 @shared_task
@@ -53,7 +53,7 @@ def draw_rounds() -> None:
 @shared_task
 def grade_answers() -> None:
     """Grade waiting answers; if there are very many, leave the rest to the next task."""
-    until = monotonic() + GRADING_S
+    until = monotonic() + GRADING_BUDGET_S
     while grade_batch(verifier=process_verifier()):
         if monotonic() > until:
             grade_answers.delay()
@@ -85,9 +85,9 @@ def update_standings() -> None:
     Then rebuild stale summaries; if there are very many, leave the rest to the next task.
     """
     now = timezone.now()
-    for season in seasons_with_books(now=now):
+    for season in seasons_to_refresh(now=now):
         refresh_standings(season, now=now)
     inspect_closed_rounds(now=now)
-    until = monotonic() + RENEWAL_S
-    while renew_stale_summary() and monotonic() < until:
+    until = monotonic() + REBUILD_BUDGET_S
+    while rebuild_stale_summary() and monotonic() < until:
         pass

@@ -43,7 +43,7 @@ sockets = URLRouter(
     ]
 )
 kept_pages = PageCache(pages, seconds=settings.PAGE_CACHE_SECONDS)
-requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+requests = BodyLimit(kept_pages, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 
 # Loaded objects exist until the process ends, so exclude them from garbage collection. It blocked

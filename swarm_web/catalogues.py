@@ -52,8 +52,8 @@ def extract() -> Catalog:
     for path, code in _sources():
         found = find_messages("python", BytesIO(code.encode()), _KEYWORDS, ["Translators:"])
         for _, message, comments, context in found:
-            place = (path.relative_to(PROJECT).as_posix(), 0)
-            catalogue.add(message, locations=[place], auto_comments=comments, context=context)
+            location = (path.relative_to(PROJECT).as_posix(), 0)
+            catalogue.add(message, locations=[location], auto_comments=comments, context=context)
     # What helps against a refusal: nodes read it in English, visitors of their pages do not.
     for fix in FIXES.values():
         catalogue.add(fix, locations=[("swarm_protocol/errors.py", 0)])

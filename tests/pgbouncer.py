@@ -58,7 +58,7 @@ def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalSer
         run_as=run_as,
         environment=dict(os.environ),
         is_ready=lambda: _lets_in(url),
-        ready_within_s=10,
+        ready_timeout_s=10,
     )
     return LocalServer(process=process, url=url)
 

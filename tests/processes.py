@@ -80,7 +80,7 @@ def running(
 
 
 def _await_ready(site_process: SiteProcess, started: Running) -> None:
-    deadline = time.monotonic() + site_process.ready_within_s
+    deadline = time.monotonic() + site_process.ready_timeout_s
     while not site_process.is_ready():
         if started.process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"{site_process.name} did not start; it said:\n{started.output()}")

@@ -11,9 +11,9 @@ from swarm_web.core.store import async_redis
 
 @pytest_asyncio.fixture(autouse=True)
 async def forget_web() -> AsyncIterator[None]:
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     yield
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     await async_redis().aclose()
 
 
@@ -30,7 +30,7 @@ async def test_the_silence_begins_with_the_last_sign_of_any_web_process() -> Non
 
 async def test_the_silence_is_measured_by_redis_alone() -> None:
     await heartbeat.stamp_web()
-    await async_redis().pexpire(heartbeat._SERVING, heartbeat._KEPT - timedelta(seconds=20))
+    await async_redis().pexpire(heartbeat._WEB_KEY, heartbeat._EXPIRY - timedelta(seconds=20))
     silence = heartbeat.web_silence()
     assert silence is not None
     assert timedelta(seconds=20) <= silence < timedelta(seconds=22)

@@ -6,7 +6,7 @@ import pytest
 
 from judge.models import Round, Score, Season
 from swarm_web.core.keyset import (
-    LARGEST,
+    MAX_NUMBER,
     KeyColumn,
     KeyMoment,
     KeyNumber,
@@ -90,7 +90,7 @@ def test_a_moment_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "WyJ", encode_key(["amber"]), encode_key([-1]), encode_key([LARGEST + 1])]
+    "text", ["x", "WyJ", encode_key(["amber"]), encode_key([-1]), encode_key([MAX_NUMBER + 1])]
 )
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a key"):
@@ -109,4 +109,4 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 
 
 def test_a_number_beyond_all_keys_is_the_largest() -> None:
-    assert decode_numbers("9" * 30) == (LARGEST,)
+    assert decode_numbers("9" * 30) == (MAX_NUMBER,)

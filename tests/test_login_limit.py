@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from swarm_web.core.store import sync_redis
-from swarm_web.edge.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S, read_name
+from swarm_web.edge.login_limit import MAX_PER_ADDRESS, MAX_PER_NAME, PERIOD_S, read_name
 
 PASSWORD = "a long enough one"
 HERE = "192.0.2.1"
@@ -32,13 +32,13 @@ def log_in(
 
 def use_up_address(client: Client, *, address: str = HERE) -> None:
     """Fail as often as an address may."""
-    for _ in range(MOST_OF_ADDRESS):
+    for _ in range(MAX_PER_ADDRESS):
         assert log_in(client, address=address).status_code == 200
 
 
 def use_up_name(client: Client) -> None:
     """Fail as often as a name may, from several addresses."""
-    for last in range(MOST_OF_NAME // MOST_OF_ADDRESS):
+    for last in range(MAX_PER_NAME // MAX_PER_ADDRESS):
         use_up_address(client, address=f"192.0.2.{100 + last}")
 
 
@@ -75,14 +75,14 @@ def test_a_name_that_is_too_long_is_not_normalised() -> None:
 
 
 def test_one_address_cannot_lock_a_name(client: Client) -> None:
-    for _ in range(2 * MOST_OF_NAME):
+    for _ in range(2 * MAX_PER_NAME):
         log_in(client)
     assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302
 
 
 def test_the_right_password_does_not_count() -> None:
     """For the address, which many people may share, nor for the name."""
-    for attempt in range(MOST_OF_NAME + 1):
+    for attempt in range(MAX_PER_NAME + 1):
         # allauth itself lets an address sign in 30 times a minute.
         address = HERE if attempt % 2 else "192.0.2.2"
         assert log_in(Client(), password=PASSWORD, address=address).status_code == 302
@@ -90,7 +90,7 @@ def test_the_right_password_does_not_count() -> None:
 
 def test_an_account_of_ones_own_takes_no_guess_back(client: Client) -> None:
     User.objects.create_user("mallory", password=PASSWORD)
-    for _ in range(MOST_OF_ADDRESS - 1):
+    for _ in range(MAX_PER_ADDRESS - 1):
         log_in(client)
     assert log_in(Client(), name="mallory", password=PASSWORD).status_code == 302
     assert log_in(client).status_code == 200

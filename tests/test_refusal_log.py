@@ -54,7 +54,7 @@ def clock() -> Clock:
 @pytest.fixture
 def written(clock: Clock) -> Written:
     handler = Written()
-    handler.addFilter(RefusalFilter(every_s=5.0, clock=clock))
+    handler.addFilter(RefusalFilter(interval_s=5.0, clock=clock))
     return handler
 
 

@@ -39,9 +39,9 @@ async def test_a_machine_whose_clock_is_wrong_dates_connections_by_redis(
 ) -> None:
     before = time.time_ns()
     set_ahead(monkeypatch, by_ns=3600 * SECOND_NS)
-    await store_clock().ask()
+    await store_clock().query()
     assert store_clock().ahead_s() == pytest.approx(-3600, abs=10)
-    connection = Connection(Node(), roster(), no_io, no_io, shut_out=lambda: 0.0)  # type: ignore[arg-type]
+    connection = Connection(Node(), roster(), no_io, no_io, suspend=lambda: 0.0)  # type: ignore[arg-type]
     assert 0 <= connection.opened_ns - before + SECOND_NS < 60 * SECOND_NS
 
 
@@ -68,7 +68,7 @@ class Scripted:
         """Let a clock ask, and get an answer that is as far off as its way allows."""
         self.took_ns = took_ms * 1_000_000
         self.ahead_ns = round(ahead_s * SECOND_NS)
-        await clock.ask()
+        await clock.query()
 
 
 async def test_the_quickest_of_the_last_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,14 @@ from swarm_web.core import counters, heartbeat
 from swarm_web.core.attempts import count_attempt
 from swarm_web.core.bus import VIEWERS, switchboard
 from swarm_web.core.errors import RequestError
-from swarm_web.core.refusals import note_refusal, pending_refusals, read_refusals
+from swarm_web.core.refusals import pending_refusals, read_refusals, record_refusal
 from swarm_web.core.store import async_redis, broker_redis, sync_redis
 from swarm_web.core.store_clock import store_clock
 from swarm_web.core.store_version import check_store
 from swarm_web.dashboard.api.reading import AddressThrottle
-from swarm_web.edge.login_limit import MOST_OF_ADDRESS
+from swarm_web.edge.login_limit import MAX_PER_ADDRESS
 from swarm_web.notifications.services.noticing import update_watch
-from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
+from swarm_web.relay.pairs import MAX_PER_MINUTE, PartyPair, admit_credits
 from tests.processes import PROJECT
 from tests.valkey_cluster import Cluster
 
@@ -79,7 +79,7 @@ async def test_the_silence_of_web_processes_is_measured() -> None:
 
 def test_attempts_beyond_the_limit_are_refused() -> None:
     def attempt() -> None:
-        count_attempt("tries", most=2, period_s=60, code="too.many", message="Too many.")
+        count_attempt("tries", limit=2, period_s=60, code="too.many", message="Too many.")
 
     attempt()
     attempt()
@@ -94,7 +94,7 @@ def test_right_passwords_do_not_count_as_attempts(
     User.objects.create_user("olive", password="a long enough one")
     form = {"login": "olive", "password": "a long enough one"}
     codes = set()
-    for _ in range(MOST_OF_ADDRESS + 1):
+    for _ in range(MAX_PER_ADDRESS + 1):
         codes.add(client.post("/account/login/", form).status_code)
         client.logout()
     assert codes == {302}
@@ -109,7 +109,7 @@ async def test_counters_add_up() -> None:
 
 async def test_what_a_node_was_refused_is_noted() -> None:
     for node_id in range(8):  # on all three servers
-        note_refusal(node_id, code="rate.limited", message="Slower.", now=NOW)
+        record_refusal(node_id, code="rate.limited", message="Slower.", now=NOW)
         await pending_refusals().flush()
         refusals = read_refusals(node_id)
         assert refusals is not None
@@ -142,9 +142,9 @@ def test_requests_of_an_address_are_counted() -> None:
 
 def test_the_credits_of_pairs_are_counted_in_every_season() -> None:
     pairs = [PartyPair(season, 0, "amber", "bold") for season in range(8)]
-    assert admit(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
-    over = admit(sync_redis(), dict.fromkeys(pairs, MOST_A_MINUTE))
-    assert over == dict.fromkeys(pairs, MOST_A_MINUTE - 1)
+    assert admit_credits(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
+    over = admit_credits(sync_redis(), dict.fromkeys(pairs, MAX_PER_MINUTE))
+    assert over == dict.fromkeys(pairs, MAX_PER_MINUTE - 1)
 
 
 def test_the_watch_over_nodes_goes_on() -> None:
@@ -162,7 +162,7 @@ async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
 
 
 async def test_the_clock_of_one_server_counts() -> None:
-    await store_clock().ask()
+    await store_clock().query()
     assert abs(store_clock().ahead_s()) < 1
 
 
@@ -207,6 +207,6 @@ async def test_nobody_is_refused_or_held_up_while_a_server_is_gone(
         start = time.monotonic()
         with suppress(redis.exceptions.RedisError):
             await async_redis().incr("key")
-        count_attempt("tries", most=1, period_s=60, code="too.many", message="Too many.")
+        count_attempt("tries", limit=1, period_s=60, code="too.many", message="Too many.")
         assert time.monotonic() - start < MOST_PATIENCE_S
     assert "could not count an attempt" in caplog.text

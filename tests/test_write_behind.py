@@ -98,4 +98,4 @@ async def test_closing_after_any_failure_ends_and_says_what_was_lost(
     notes = Notes(pause_s=3600, failures=1, failure=failure)
     notes.add("a")
     await notes.writer.close()
-    assert "notes: what was collected last is lost" in caplog.text
+    assert "notes: could not write the remaining data, it is lost" in caplog.text

@@ -21,7 +21,7 @@ from judge.forms import ReasonForm
 Row = TypeVar("Row", bound=Model)
 
 
-class Grounds(TypedDict):
+class DecisionDetails(TypedDict):
     """Who made a decision, why and when."""
 
     reason: str
@@ -34,7 +34,7 @@ class Decision(Generic[Row]):
     """A decision about rows that requires a reason.
 
     `action` is the admin action's name; `title` is the text of its page and button. `effects`
-    describe what will happen, and `done` what happened, with {} in place of the row. `carry_out`
+    describe what will happen, and `done` what happened, with {} in place of the row. `apply`
     applies the decision to one row; it returns None, or why nothing changed.
     """
 
@@ -42,7 +42,7 @@ class Decision(Generic[Row]):
     title: str
     effects: Sequence[str]
     done: str
-    carry_out: Callable[[Row, Grounds], str | None]
+    apply: Callable[[Row, DecisionDetails], str | None]
 
 
 def decide(
@@ -55,15 +55,15 @@ def decide(
     form = ReasonForm(request.POST if "decided" in request.POST else None)
     if not form.is_valid():
         return _ask_reason(model_admin, request, rows, decision, form)
-    grounds = Grounds(
+    details = DecisionDetails(
         reason=form.cleaned_data["reason"], actor=_operator(request), now=timezone.now()
     )
     for row in rows:
-        why_not = decision.carry_out(row, grounds)
-        if why_not is None:
+        problem = decision.apply(row, details)
+        if problem is None:
             messages.success(request, decision.done.format(row))
         else:
-            messages.warning(request, f"Nothing changed for {row}: {why_not}.")
+            messages.warning(request, f"Nothing changed for {row}: {problem}.")
     return None
 
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.confirmation import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, DecisionDetails, decide
 from judge.admin.records import list_url, show_rows
 from judge.models import Flag, Ruling, Seat
 from judge.services.oversight import quarantine_node, release_node
@@ -20,12 +20,12 @@ OUT_OF_THE_RANKS = (
 )
 
 
-def _quarantine(node: Node, grounds: Grounds) -> str | None:
-    return None if quarantine_node(node, **grounds) else "it is already quarantined"
+def _quarantine(node: Node, details: DecisionDetails) -> str | None:
+    return None if quarantine_node(node, **details) else "it is already quarantined"
 
 
-def _release(node: Node, grounds: Grounds) -> str | None:
-    return None if release_node(node, **grounds) else "it is not quarantined"
+def _release(node: Node, details: DecisionDetails) -> str | None:
+    return None if release_node(node, **details) else "it is not quarantined"
 
 
 QUARANTINE = Decision[Node](
@@ -33,7 +33,7 @@ QUARANTINE = Decision[Node](
     title="Quarantine",
     effects=["These nodes will be removed from the ranks at once.", OUT_OF_THE_RANKS],
     done="Quarantined {}; the leaderboard is updated.",
-    carry_out=_quarantine,
+    apply=_quarantine,
 )
 RELEASE = Decision[Node](
     action="release",
@@ -43,7 +43,7 @@ RELEASE = Decision[Node](
         "all scores from the time of the quarantine."
     ],
     done="Released {}; the leaderboard is updated.",
-    carry_out=_release,
+    apply=_release,
 )
 
 # Replaces the node admin of swarm_web.nodes, which does not know the judge.

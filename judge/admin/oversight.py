@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.confirmation import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, DecisionDetails, decide
 from judge.admin.nodes import OUT_OF_THE_RANKS
 from judge.admin.records import RecordAdmin
 from judge.models import Flag, Ruling
@@ -19,20 +19,20 @@ from judge.services.oversight import dismiss_flag, quarantine_node
 # ---- decisions
 
 
-def _quarantine(flag: Flag, grounds: Grounds) -> str | None:
-    if quarantine_node(flag.node, **grounds, flag=flag):
+def _quarantine(flag: Flag, details: DecisionDetails) -> str | None:
+    if quarantine_node(flag.node, **details, flag=flag):
         return None
     return f"{flag.node} is already quarantined"
 
 
-def _quarantine_both(flag: Flag, grounds: Grounds) -> str | None:
+def _quarantine_both(flag: Flag, details: DecisionDetails) -> str | None:
     nodes = [flag.node] if flag.other is None else [flag.node, flag.other]
-    taken = [quarantine_node(node, **grounds, flag=flag) for node in nodes]
+    taken = [quarantine_node(node, **details, flag=flag) for node in nodes]
     return None if any(taken) else "all its nodes are already quarantined"
 
 
-def _dismiss(flag: Flag, grounds: Grounds) -> str | None:
-    if dismiss_flag(flag, **grounds):
+def _dismiss(flag: Flag, details: DecisionDetails) -> str | None:
+    if dismiss_flag(flag, **details):
         return None
     return f"it is already {flag.get_state_display().lower()}"
 
@@ -42,21 +42,21 @@ QUARANTINE = Decision[Flag](
     title="Quarantine the node",
     effects=["The node of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
     done="The node is quarantined, and the leaderboard is updated ({}).",
-    carry_out=_quarantine,
+    apply=_quarantine,
 )
 QUARANTINE_BOTH = Decision[Flag](
     action="quarantine_both",
     title="Quarantine both nodes",
     effects=["Both nodes of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
     done="Both nodes are quarantined, and the leaderboard is updated ({}).",
-    carry_out=_quarantine_both,
+    apply=_quarantine_both,
 )
 DISMISS = Decision[Flag](
     action="dismiss",
     title="Dismiss",
     effects=["The flags stay on record as harmless. No score or rank changes."],
     done="Dismissed: {}.",
-    carry_out=_dismiss,
+    apply=_dismiss,
 )
 
 

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from kombu.exceptions import OperationalError
 
 from judge import tasks
-from judge.admin.confirmation import Decision, Grounds, ask, decide
+from judge.admin.confirmation import Decision, DecisionDetails, ask, decide
 from judge.admin.records import RecordAdmin, list_url, show_rows
 from judge.forms import RoundForm
 from judge.models import Answer, Flag, Question, Round, Ruling, Score
@@ -20,22 +20,22 @@ from judge.selectors.rounds import rounds_with_turnout
 from judge.selectors.seasons import running_season
 from judge.services.oversight import void_round
 from judge.services.rounds import count_ungraded
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from swarm_protocol.errors import RefusedError
 from swarm_web.core.verifiers import process_verifier
 
 # ---- decisions
 
 
-def _void(judge_round: Round, grounds: Grounds) -> str | None:
-    return None if void_round(judge_round, **grounds) else "it is already void"
+def _void(judge_round: Round, details: DecisionDetails) -> str | None:
+    return None if void_round(judge_round, **details) else "it is already void"
 
 
-def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
+def _recompute(judge_round: Round, details: DecisionDetails) -> str | None:
     if judge_round.phase != Round.Phase.CLOSED:
         return f"it is {judge_round.get_phase_display().lower()}; only closed rounds have scores"
     try:
-        tasks.recompute.delay(judge_round.pk, grounds["reason"], grounds["actor"].pk)
+        tasks.recompute.delay(judge_round.pk, details["reason"], details["actor"].pk)
     except OperationalError:
         return "the task queue cannot be reached; try again later"
     return None
@@ -50,7 +50,7 @@ VOID = Decision[Round](
         "Questions, answers and scores stay stored, but a void round can never count again.",
     ],
     done="Voided {}; the leaderboard is updated.",
-    carry_out=_void,
+    apply=_void,
 )
 RECOMPUTE = Decision[Round](
     action="recompute",
@@ -62,7 +62,7 @@ RECOMPUTE = Decision[Round](
         "If a question cannot be generated again, nothing changes.",
     ],
     done="A worker is grading {} again; the changes will be listed under Rulings.",
-    carry_out=_recompute,
+    apply=_recompute,
 )
 
 
@@ -149,10 +149,10 @@ class RoundAdmin(RecordAdmin[Round]):
             raise PermissionDenied
         initial = {"season": running_season(), "opens_at": timezone.now()}
         form = RoundForm(request.POST or None, initial=initial)
-        if form.is_valid() and (made := _schedule(form)):
-            self.log_addition(request, made, "Scheduled by hand.")
-            messages.success(request, f"{made} is scheduled; its questions are sealed.")
-            return redirect("admin:judge_round_change", made.pk)
+        if form.is_valid() and (judge_round := _schedule(form)):
+            self.log_addition(request, judge_round, "Scheduled by hand.")
+            messages.success(request, f"{judge_round} is scheduled; its questions are sealed.")
+            return redirect("admin:judge_round_change", judge_round.pk)
         effects = [
             "The round's questions are drawn and sealed now, or within a minute in a season with a "
             "public beacon; nodes see them when it opens."
@@ -216,7 +216,7 @@ def _schedule(form: RoundForm) -> Round | None:
     try:
         return schedule_round(
             form.cleaned_data["season"],
-            opens_at=max(form.cleaned_data["opens_at"], now + LEAD),
+            opens_at=max(form.cleaned_data["opens_at"], now + LEAD_TIME),
             now=now,
             verifier=process_verifier(),
         )

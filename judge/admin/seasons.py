@@ -16,7 +16,7 @@ from judge.forms import SeasonForm
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
 from judge.selectors.seasons import task_choices
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
 from judge.services.standings import rebuild_standings, refresh_standings
 from judge.task_mix import check_lasting, describe_lasting, draw_sample, season_lasting
@@ -255,13 +255,13 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 self._report(request, season, "", changed=False)
                 continue
             try:
-                made = schedule_round(
-                    season, opens_at=now + LEAD, now=now, verifier=process_verifier()
+                judge_round = schedule_round(
+                    season, opens_at=now + LEAD_TIME, now=now, verifier=process_verifier()
                 )
             except RefusedError as refusal:
                 messages.error(request, f"{season}: {refusal.message}. {refusal.fix}")
             else:
-                self._report(request, season, f"{made} opens in a moment", changed=True)
+                self._report(request, season, f"{judge_round} opens in a moment", changed=True)
 
     def _report(self, request: HttpRequest, season: Season, what: str, *, changed: bool) -> None:
         if changed:

@@ -34,17 +34,17 @@ def started_seasons() -> QuerySet[Season]:
     return Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at", "-pk")
 
 
-def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
+def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose windows may still change, which ends a week after the last round.
 
     Seasons with closed rounds that are not booked are included: an update may require that.
     """
-    lately = Q(closed_at__gt=now - timedelta(days=8))
-    booked = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
+    recent = Q(closed_at__gt=now - timedelta(days=8))
+    counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
     closed = Round.objects.filter(season=OuterRef("pk"), phase=Phase.CLOSED)
-    wanting = Exists(closed.filter(lately | ~Exists(booked)))
+    needs_refresh = Exists(closed.filter(recent | ~Exists(counted)))
     started = Season.objects.exclude(state=Season.State.DRAFT)
-    return started.filter(Q(state=Season.State.RUNNING) | wanting)
+    return started.filter(Q(state=Season.State.RUNNING) | needs_refresh)
 
 
 def minimum_client(season: Season | None) -> str:

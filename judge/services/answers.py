@@ -125,9 +125,9 @@ def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | Refus
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
-        places = [i for i, submission in enumerate(submissions) if submission.number == number]
-        own = [submissions[i] for i in places]
-        outcomes |= zip(places, _store_in_round(number, own), strict=True)
+        indexes = [i for i, submission in enumerate(submissions) if submission.number == number]
+        in_round = [submissions[i] for i in indexes]
+        outcomes |= zip(indexes, _store_in_round(number, in_round), strict=True)
     return [outcomes[i] for i in range(len(submissions))]
 
 

@@ -24,7 +24,7 @@ _NO_BLOCK = 0
 
 def compare_after_round(season: Season, *, now: datetime) -> None:
     """Compare the arms if a planned look is due; before the first one, after each round."""
-    looks = _reach_looks(season)
+    looks = _reached_looks(season)
     if looks and Comparison.objects.filter(season=season, claim__look=looks[-1]).exists():
         return
     compare_season(season, now=now)
@@ -36,7 +36,7 @@ def compare_season(season: Season, *, now: datetime) -> None:
     Everything is recomputed from the scores of the rounds that count, so no look includes a void
     round.
     """
-    looks = _reach_looks(season)
+    looks = _reached_looks(season)
     if not looks:
         Comparison.objects.filter(season=season).delete()
         return
@@ -61,16 +61,16 @@ def compare_season(season: Season, *, now: datetime) -> None:
         )
 
 
-def _closed(season: Season) -> QuerySet[Round]:
+def _closed_rounds(season: Season) -> QuerySet[Round]:
     return season.rounds.filter(phase=Phase.CLOSED)
 
 
-def _reach_looks(season: Season) -> list[int]:
+def _reached_looks(season: Season) -> list[int]:
     """Return the looks, in rounds, that the season has reached.
 
     Before the first planned look, it is the current number of rounds.
     """
-    closed = _closed(season).count()
+    closed = _closed_rounds(season).count()
     planned = [look for look in plan_looks(season.trial_rounds) if look <= closed]
     return planned or ([closed] if closed else [])
 
@@ -105,14 +105,14 @@ def read_trials(
 
     `by_model` are the ledgers that `trained_ledgers` returns.
     """
-    known = _read_season(season, looks=looks)
+    data = _read_season(season, looks=looks)
     return {
-        model: _make_trial(ledgers, known, looks=len(looks)) for model, ledgers in by_model.items()
+        model: _make_trial(ledgers, data, looks=len(looks)) for model, ledgers in by_model.items()
     }
 
 
 @dataclass(frozen=True)
-class _Season:
+class _SeasonData:
     """Data about all nodes of a season, by node."""
 
     closed_at: list[datetime]
@@ -122,11 +122,11 @@ class _Season:
     earlier: dict[tuple[int, str], float]
 
 
-def _read_season(season: Season, *, looks: Sequence[int]) -> _Season:
+def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
     """Read the results of a season's nodes, and what was known of them before, in a few queries."""
-    closed = list(_closed(season).order_by("number").values_list("number", "closed_at"))
+    closed = list(_closed_rounds(season).order_by("number").values_list("number", "closed_at"))
     blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
-    return _Season(
+    return _SeasonData(
         closed_at=[closed_at for _, closed_at in closed if closed_at],
         enrolled={each.node_id: each for each in Enrolment.objects.filter(season=season)},
         blocks={pk: [arm == Node.Arm.SWARM for arm in arms] for pk, arms in blocks},
@@ -170,34 +170,34 @@ def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
     return {(node_id, model): total / rounds for node_id, model, total, rounds in rows}
 
 
-def _make_trial(ledgers: Sequence[Ledger], known: _Season, *, looks: int) -> ModelTrial:
+def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> ModelTrial:
     """Build the trial of one model's nodes."""
     empty = np.zeros((looks, 3))
-    paths = np.stack([known.paths.get(each.node_id, empty) for each in ledgers])
+    paths = np.stack([data.paths.get(each.node_id, empty) for each in ledgers])
     deviations, squares, rounds = paths.transpose(2, 1, 0)
     means = np.divide(deviations, rounds, out=np.full_like(deviations, np.nan), where=rounds > 0)
     spread = np.maximum(0, squares[-1] - rounds[-1] * np.nan_to_num(means[-1]) ** 2)
-    blocks, places = dict(known.blocks), []
-    loose = blocks.setdefault(_NO_BLOCK, [])
+    blocks, places = dict(data.blocks), []
+    unblocked = blocks.setdefault(_NO_BLOCK, [])
     for ledger in ledgers:
-        enrolment = known.enrolled.get(ledger.node_id)
+        enrolment = data.enrolled.get(ledger.node_id)
         if enrolment and enrolment.block_id is not None and enrolment.place is not None:
             places.append((enrolment.block_id, enrolment.place))
         else:
-            places.append((_NO_BLOCK, len(loose)))
-            loose.append(ledger.arm == Node.Arm.SWARM)
+            places.append((_NO_BLOCK, len(unblocked)))
+            unblocked.append(ledger.arm == Node.Arm.SWARM)
     return ModelTrial(
         places=places,
         blocks=blocks,
         deviations=means,
         rounds=rounds.astype(np.int64),
-        known=np.array([_known_facts(ledger, known) for ledger in ledgers]),
+        covariates=np.array([_read_covariates(ledger, data) for ledger in ledgers]),
         noise=spread / np.maximum(1, rounds[-1] - 1),
     )
 
 
-def _known_facts(ledger: Ledger, known: _Season) -> tuple[float, float]:
+def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
     """Return after how many rounds a node joined, and its mean deviation in an earlier season."""
-    enrolment = known.enrolled.get(ledger.node_id)
-    joined = bisect_right(known.closed_at, enrolment.created_at) if enrolment else 0
-    return float(joined), known.earlier.get((ledger.node_id, ledger.model), 0.0)
+    enrolment = data.enrolled.get(ledger.node_id)
+    joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0
+    return float(joined), data.earlier.get((ledger.node_id, ledger.model), 0.0)

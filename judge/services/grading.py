@@ -16,10 +16,10 @@ from judge.engine import Phase
 from judge.models import Answer, Question, Round
 from judge.selectors.rounds import answers_to_grade
 from judge.services.patience import (
-    PATIENCE_S,
-    PUT_OFF,
+    POSTPONE_AFTER_S,
+    POSTPONED,
     SeatKey,
-    charge,
+    add_costs,
     postpone,
     read_costs,
     time_out_closed,
@@ -74,36 +74,36 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
     """
     with transaction.atomic():
         costs = read_costs()
-        claimed = _claim()
-        if not claimed:
+        locked = _lock_waiting()
+        if not locked:
             timed_out = time_out_closed() + time_out_over_budget(costs)
-            return timed_out or _grade(_claim_postponed(costs), DEADLINE_S, verifier)
-        slow = {seat for seat, seconds in costs.items() if seconds >= PATIENCE_S}
-        postponed = postpone(answer.pk for answer in claimed if answer.seat in slow)
-        prompt = [answer for answer in claimed if answer.seat not in slow]
-        return postponed + _grade(prompt, PATIENCE_S, verifier)
+            return timed_out or _grade(_lock_postponed(costs), DEADLINE_S, verifier)
+        slow = {seat for seat, seconds in costs.items() if seconds >= POSTPONE_AFTER_S}
+        postponed = postpone(answer.pk for answer in locked if answer.seat in slow)
+        fast = [answer for answer in locked if answer.seat not in slow]
+        return postponed + _grade(fast, POSTPONE_AFTER_S, verifier)
 
 
-def _claim() -> list[_Ungraded]:
+def _lock_waiting() -> list[_Ungraded]:
     """Lock ungraded answers, question by question; last those that could not be graded before.
 
     A question that is not graded for all nodes by the deadline counts for none, so questions are
     graded one after the other. Their order is by the index that the round's secret drew: nodes do
     not know it, so they cannot choose which questions remain ungraded.
     """
-    waiting = answers_to_grade().exclude(verdict=PUT_OFF)
+    waiting = answers_to_grade().exclude(verdict=POSTPONED)
     drawn = ("question__spec__index", "question_id")
     return _lock(waiting.order_by("verdict", "question__round__score_by", *drawn)[:BATCH])
 
 
-def _claim_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
+def _lock_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
     """Lock one postponed answer of each seat, those of the seats with the lowest cost first."""
-    postponed = answers_to_grade().filter(verdict=PUT_OFF).order_by("received_at", "pk")
+    postponed = answers_to_grade().filter(verdict=POSTPONED).order_by("received_at", "pk")
     firsts: dict[SeatKey, int] = {}
     for pk, round_id, node_id in postponed.values_list("pk", "question__round", "node"):
         firsts.setdefault((round_id, node_id), pk)
-    claimed = _lock(answers_to_grade().filter(pk__in=list(firsts.values())))
-    return sorted(claimed, key=lambda answer: costs.get(answer.seat, 0.0))
+    locked = _lock(answers_to_grade().filter(pk__in=list(firsts.values())))
+    return sorted(locked, key=lambda answer: costs.get(answer.seat, 0.0))
 
 
 def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
@@ -112,29 +112,29 @@ def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
     return list(starmap(_Ungraded, locked))
 
 
-def _grade(claimed: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
+def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
     """Grade as many answers as time allows; postpone those that take longer than `text_s`."""
-    if not claimed:
+    if not locked:
         return 0
-    attempts = _attempt(claimed, text_s, verifier=verifier)
+    attempts = _attempt(locked, text_s, verifier=verifier)
     graded = [(a.pk, attempt.verdict) for a, attempt in attempts if attempt.verdict is not None]
     stored = _store(graded) if graded else 0
     # An answer that was not started has cost nothing and stays as it is.
     postponed = postpone(a.pk for a, attempt in attempts if not attempt.verdict and attempt.seconds)
-    charge((a.seat, attempt.seconds) for a, attempt in attempts)
+    add_costs((a.seat, attempt.seconds) for a, attempt in attempts)
     return stored + postponed
 
 
-def _attempt(claimed: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
+def _attempt(locked: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
     """Grade the answers of each round by the round's own answer rules."""
     until = monotonic() + SLICE_S
-    rounds = Round.objects.in_bulk({answer.round for answer in claimed})
+    rounds = Round.objects.in_bulk({answer.round for answer in locked})
     attempts: Attempts = []
     for pk, judge_round in rounds.items():
         score = partial(
             verifier.score_until, until=until, text_s=text_s, rules=judge_round.answer_rules
         )
-        attempts += _attempt_jobs(_make_jobs(a for a in claimed if a.round == pk), score)
+        attempts += _attempt_jobs(_make_jobs(a for a in locked if a.round == pk), score)
     return attempts
 
 
@@ -154,8 +154,8 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
         groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
     except RefusedError:
         return _attempt_one_by_one(jobs, score)
-    claimed = (answer for _, answers in jobs for answer in answers)
-    return list(zip(claimed, chain.from_iterable(groups), strict=True))
+    locked = (answer for _, answers in jobs for answer in answers)
+    return list(zip(locked, chain.from_iterable(groups), strict=True))
 
 
 def _attempt_one_by_one(jobs: list[Job], score: ScoreBatch) -> Attempts:
@@ -192,7 +192,7 @@ def _store(graded: list[Graded]) -> int:
     )
 
 
-def store_again(graded: list[Graded]) -> int:
+def replace_verdicts(graded: list[Graded]) -> int:
     """Replace verdicts and return how many changed."""
     return _update(
         graded,

@@ -110,14 +110,14 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
             p_adjusted=finding.p_adjusted,
             created_at=now,
         )
-        for finding in find_jumps(_histories(judge_round))
+        for finding in find_jumps(_read_histories(judge_round))
     ]
 
 
-def _histories(judge_round: Round) -> list[ScoreHistory]:
+def _read_histories(judge_round: Round) -> list[ScoreHistory]:
     """Return each node's result in the round, with its last results before it in the season."""
     scored = Score.objects.filter(status=Score.Status.SCORED)
-    latest = dict(_results(scored.filter(round=judge_round)))
+    latest = dict(_iterate_results(scored.filter(round=judge_round)))
     recent = (
         scored.filter(
             node__in=list(latest),
@@ -131,11 +131,11 @@ def _histories(judge_round: Round) -> list[ScoreHistory]:
         .filter(age__lte=MAX_ROUNDS)
     )
     earlier: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for node_id, result in _results(recent.order_by("round__number")):
+    for node_id, result in _iterate_results(recent.order_by("round__number")):
         earlier[node_id].append(result)
     return [ScoreHistory(node_id, earlier[node_id], result) for node_id, result in latest.items()]
 
 
-def _results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:
+def _iterate_results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:
     for score in scores:
         yield score.node_id, (score.correct, score.n)

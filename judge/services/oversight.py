@@ -14,7 +14,7 @@ from judge.engine import Phase
 from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
 from judge.services.announcing import announce_round
 from judge.services.comparing import compare_season
-from judge.services.grading import Graded, store_again
+from judge.services.grading import Graded, replace_verdicts
 from judge.services.record import add_link, record_results, record_void
 from judge.services.scores import mark_stale, write_scores
 from judge.services.standings import lock_standings, rebuild_standings, refresh_standings
@@ -76,7 +76,7 @@ def recompute_round(
             return None
         before = _score_table(judge_round)
         refresh_standings(judge_round.season, now=now, excluding={judge_round.pk})
-        regraded = store_again(graded)
+        regraded = replace_verdicts(graded)
         write_scores(judge_round)
         refresh_standings(judge_round.season, now=now)
         compare_season(judge_round.season, now=now)

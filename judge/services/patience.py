@@ -1,8 +1,9 @@
 """Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
-Grading an honest answer takes milliseconds. One that takes longer than PATIENCE_S is postponed,
-with all other answers of its node, until no other answer waits. Then it gets the verifier's full
-deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones time out.
+Grading an honest answer takes milliseconds. One that takes longer than POSTPONE_AFTER_S is
+postponed, with all other answers of its node, until no other answer waits. Then it gets the
+verifier's full deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones
+time out.
 """
 
 from collections import defaultdict
@@ -14,13 +15,13 @@ from judge.engine import Phase
 from judge.models import Answer, Round, Seat
 from judge.selectors.rounds import answers_to_grade
 
-PATIENCE_S = 1.0
+POSTPONE_AFTER_S = 1.0
 BUDGET_S = 5.0
 # The verdict of a postponed answer until it is graded.
-PUT_OFF = "put_off"
+POSTPONED = "put_off"
 
 # Honest answers cost up to this much; it is not worth a write.
-_NOTED_S = 0.05
+_MIN_RECORDED_S = 0.05
 
 # The ids of a round and a node.
 SeatKey = tuple[int, int]
@@ -35,21 +36,21 @@ def read_costs() -> dict[SeatKey, float]:
     return {(round_id, node_id): seconds for round_id, node_id, seconds in rows}
 
 
-def charge(costs: Iterable[tuple[SeatKey, float]]) -> None:
+def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
     """Add the cost of answers to their seats; must be called in a transaction."""
     sums: defaultdict[SeatKey, float] = defaultdict(float)
     for seat, seconds in costs:
         sums[seat] += seconds
     # Ordered, so that two workers never deadlock.
     for (round_id, node_id), seconds in sorted(sums.items()):
-        if seconds >= _NOTED_S:
+        if seconds >= _MIN_RECORDED_S:
             seats = Seat.objects.filter(round=round_id, node=node_id)
             seats.update(grading_seconds=F("grading_seconds") + seconds)
 
 
 def postpone(ids: Iterable[int]) -> int:
     """Postpone these answers until no others wait; return how many."""
-    return answers_to_grade().filter(pk__in=list(ids)).update(verdict=PUT_OFF)
+    return answers_to_grade().filter(pk__in=list(ids)).update(verdict=POSTPONED)
 
 
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
@@ -79,7 +80,9 @@ def _time_out(answers: QuerySet[Answer]) -> int:
 
     Answers that a worker has locked are skipped: it waits for the round's lock, which we may hold.
     """
-    left = answers.filter(score=None, verdict=PUT_OFF)
-    free = left.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-    chosen = Answer.objects.filter(pk__in=list(free))
+    postponed = answers.filter(score=None, verdict=POSTPONED)
+    unlocked = postponed.select_for_update(skip_locked=True, of=("self",)).values_list(
+        "pk", flat=True
+    )
+    chosen = Answer.objects.filter(pk__in=list(unlocked))
     return chosen.update(score=0.0, solved=False, verdict="timeout")

@@ -41,10 +41,10 @@ def _lock_last(now: datetime) -> ChainLink:
     """Return the newest link and lock the chain; start the chain if it is empty."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.chain'))")
-    return ChainLink.objects.last() or _begin(now)
+    return ChainLink.objects.last() or _start_chain(now)
 
 
-def _begin(now: datetime) -> ChainLink:
+def _start_chain(now: datetime) -> ChainLink:
     """Add the first link: the site's key, the last round before the chain, quarantined nodes."""
     key = _draw_key(now)
     finished = Round.objects.filter(phase__in=[Phase.CLOSED, Phase.VOID])

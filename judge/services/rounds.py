@@ -13,14 +13,14 @@ from django.db import transaction
 from django.db.models import Q
 
 from judge.engine import (
-    BEACON_PATIENCE,
+    BEACON_TIMEOUT,
     Phase,
     RoundFacts,
-    catch_up,
+    latest_tick,
     lost_time,
     next_phase,
-    note_tick,
     return_time,
+    tick_time,
     unserved_time,
 )
 from judge.models import Answer, Round, Season, Seat
@@ -32,7 +32,7 @@ from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
 
 # How long nodes take to reconnect after an outage; a round that opens earlier would miss them.
-RETURN = timedelta(seconds=60)
+RETURN_TIME = timedelta(seconds=60)
 _UNFINISHED = [Phase.OPEN, Phase.SCORING, Phase.SCHEDULED]
 
 
@@ -89,11 +89,11 @@ def _change_phase(judge_round: Round, *, now: datetime) -> bool:
         # A round is deleted if its season ends before it opens.
         if fresh is None or fresh.phase != judge_round.phase:
             return False
-        now = catch_up(fresh.season.watched_at, now=now)
+        now = tick_time(fresh.season.watched_at, now=now)
         target = next_phase(_read_facts(fresh), now=now)
         if target is None:
             return False
-        _ENTER[target](fresh, now)
+        _ENTER_PHASE[target](fresh, now)
         announce_round(fresh, now=now)
     judge_round.refresh_from_db()
     return True
@@ -108,7 +108,7 @@ def _open(judge_round: Round, now: datetime) -> None:
     deadlines = season_deadlines(judge_round.season, opens_at=now)
     judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
     Seat.objects.bulk_create(
-        [Seat(round=judge_round, node=node) for node in Node.objects.seen_lately(now=now)],
+        [Seat(round=judge_round, node=node) for node in Node.objects.seen_recently(now=now)],
         ignore_conflicts=True,
     )
 
@@ -126,12 +126,12 @@ def _close(judge_round: Round, now: datetime) -> None:
 
 
 def _void(judge_round: Round, now: datetime) -> None:
-    minutes = BEACON_PATIENCE // timedelta(minutes=1)
+    minutes = BEACON_TIMEOUT // timedelta(minutes=1)
     reason = f"the public beacon gave no value within {minutes} minutes"
     void_undrawn_round(judge_round, reason, now=now)
 
 
-_ENTER: dict[Phase, Callable[[Round, datetime], None]] = {
+_ENTER_PHASE: dict[Phase, Callable[[Round, datetime], None]] = {
     Phase.OPEN: _open,
     Phase.SCORING: _end_answering,
     Phase.CLOSED: _close,
@@ -161,11 +161,11 @@ def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
         lost = lost_time(season.watched_at, now=now)
         unserved = unserved_time(season.watched_at, silence=silence, within=within, now=now)
         if lost:
-            _extend(season, max(lost, unserved), opens_from=now + RETURN, now=now)
+            _extend(season, max(lost, unserved), opens_from=now + RETURN_TIME, now=now)
         elif unserved and silence is not None:
             opens_from = now + return_time(silence, within=within)
             _extend(season, unserved, opens_from=opens_from, now=now)
-        season.watched_at = note_tick(season.watched_at, now=now)
+        season.watched_at = latest_tick(season.watched_at, now=now)
         season.save(update_fields=["watched_at"])
 
 

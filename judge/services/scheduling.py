@@ -35,7 +35,7 @@ from swarm_tasks.verifier import DrawnTask
 logger = logging.getLogger(__name__)
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
-LEAD = timedelta(seconds=3)
+LEAD_TIME = timedelta(seconds=3)
 # How long fetching a beacon's value and drawing questions with it may take.
 BEACON_SLACK = timedelta(seconds=15)
 # drand's servers have a value about a second after its time.
@@ -72,7 +72,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
     last = season.rounds.aggregate(last=Max("opens_at"))["last"]
     due = last + timedelta(seconds=season.cadence_seconds) if last else now
     try:
-        draft = _draft_round(season, opens_at=max(due, now + LEAD), verifier=verifier)
+        draft = _draft_round(season, opens_at=max(due, now + LEAD_TIME), verifier=verifier)
     except RefusedError as refusal:
         if refusal.code == ErrorCode.TASK_EXHAUSTED:
             _halt(season, refusal)
@@ -102,9 +102,9 @@ def schedule_round(
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
         with transaction.atomic():
-            made = _store_draft(draft, now=now)
-        if made is not None:
-            return made
+            judge_round = _store_draft(draft, now=now)
+        if judge_round is not None:
+            return judge_round
 
 
 def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> RoundDraft:
@@ -114,7 +114,7 @@ def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -
     asked = read_asked(season)
     if season.public_beacon:
         return RoundDraft(judge_round, [], asked)
-    rules, secret = _rules(season, number=0, asked=asked), bytes(judge_round.secret)
+    rules, secret = _build_rules(season, number=0, asked=asked), bytes(judge_round.secret)
     drawn = draw_quiz(rules, secret=secret, seen=asked.seen, verifier=verifier)
     judge_round.digests = _digest_questions(drawn)
     return RoundDraft(judge_round, drawn, asked)
@@ -130,9 +130,9 @@ def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
     judge_round.number = _next_number()
     if season.rounds.filter(number__gt=draft.asked.last).exists():
         return None
-    rules = _rules(season, number=judge_round.number, asked=draft.asked)
+    rules = _build_rules(season, number=judge_round.number, asked=draft.asked)
     if season.public_beacon:
-        rules = _name_beacon(judge_round, rules, now=now)
+        rules = _assign_beacon(judge_round, rules, now=now)
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
@@ -142,7 +142,7 @@ def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
     return judge_round
 
 
-def _name_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
+def _assign_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
     """Name a future beacon value in the rules, and open the round after its publication."""
     beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
     opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
@@ -157,7 +157,7 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
     )
 
 
-def _rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
+def _build_rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
     """Return the rules to commit to; the questions do not depend on the round's number."""
     rules = QuizRules(
         round=number,

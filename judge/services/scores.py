@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from judge.engine import Phase
 from judge.models import Answer, Enrolment, Round, RoundSummary, Score, Season, Seat
-from judge.services.patience import PUT_OFF
+from judge.services.patience import POSTPONED
 from judge.statistics.summaries import ScoredResult, summarise, tally_datasets
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
@@ -25,14 +25,14 @@ from swarm_tasks.cells import summarize_outcomes
 from swarm_web.nodes.models import Node
 
 
-class _Label(NamedTuple):
+class _NodeLabel(NamedTuple):
     """A node's model and arm when it was judged."""
 
     model: str
     arm: str
 
 
-class _Asked(NamedTuple):
+class _ScoredQuestion(NamedTuple):
     """A question of a round: its position, from 1, and whether it is excluded for all nodes."""
 
     position: int
@@ -41,7 +41,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class _AnswerSheet:
     """A node's answers: the positions, from 1, of the questions that it answered and solved."""
 
     answered: frozenset[int] = frozenset()
@@ -68,14 +68,16 @@ def score_seats(judge_round: Round) -> list[Score]:
     """
     questions = judge_round.questions.order_by("position").values_list("position", "dataset")
     ungraded = _find_ungraded(judge_round)
-    asked = [_Asked(position, dataset, position in ungraded) for position, dataset in questions]
+    asked = [
+        _ScoredQuestion(position, dataset, position in ungraded) for position, dataset in questions
+    ]
     sheets = _read_sheets(judge_round)
     declined = _find_declined(judge_round)
     seats = judge_round.seats.select_related("node").order_by("node_id")
     labels = _read_labels(judge_round, seats)
     scores = [
         _score_seat(
-            seat, sheets.get(seat.node_id, _Sheet()), asked=asked, label=labels[seat.node_id]
+            seat, sheets.get(seat.node_id, _AnswerSheet()), asked=asked, label=labels[seat.node_id]
         )
         for seat in seats
     ]
@@ -86,7 +88,7 @@ def score_seats(judge_round: Round) -> list[Score]:
     return scores
 
 
-def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _Label]:
+def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _NodeLabel]:
     """Return each node's model and arm, taken from its earlier score in this round if it has one.
 
     A node may have changed both since the round closed.
@@ -94,14 +96,14 @@ def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _Label]
     enrolled = Enrolment.objects.filter(season=judge_round.season_id)
     arms = dict(enrolled.values_list("node_id", "arm"))
     labels = {
-        seat.node_id: _Label(seat.node.model, arms.get(seat.node_id, seat.node.arm))
+        seat.node_id: _NodeLabel(seat.node.model, arms.get(seat.node_id, seat.node.arm))
         for seat in seats
     }
     scored = judge_round.scores.values_list("node_id", "model", "arm")
-    return labels | {node_id: _Label(model, arm) for node_id, model, arm in scored}
+    return labels | {node_id: _NodeLabel(model, arm) for node_id, model, arm in scored}
 
 
-def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
+def _read_sheets(judge_round: Round) -> dict[int, _AnswerSheet]:
     """Return the answer sheets by node, in one query with one row per node."""
     position = "question__position"
     rows = (
@@ -114,7 +116,8 @@ def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
         )
     )
     return {
-        row["node_id"]: _Sheet(frozenset(row["answered"]), frozenset(row["right"])) for row in rows
+        row["node_id"]: _AnswerSheet(frozenset(row["answered"]), frozenset(row["right"]))
+        for row in rows
     }
 
 
@@ -138,11 +141,15 @@ def _find_ungraded(judge_round: Round) -> set[int]:
 
     Postponed answers are not among them: their node made them slow, and they count as wrong.
     """
-    left = Answer.objects.filter(question__round=judge_round, score=None).exclude(verdict=PUT_OFF)
-    return set(left.values_list("question__position", flat=True).distinct())
+    ungraded = Answer.objects.filter(question__round=judge_round, score=None).exclude(
+        verdict=POSTPONED
+    )
+    return set(ungraded.values_list("question__position", flat=True).distinct())
 
 
-def _score_seat(seat: Seat, sheet: _Sheet, *, asked: Sequence[_Asked], label: _Label) -> Score:
+def _score_seat(
+    seat: Seat, sheet: _AnswerSheet, *, asked: Sequence[_ScoredQuestion], label: _NodeLabel
+) -> Score:
     """Return the score of one seat in a round with these questions."""
     score = Score(round_id=seat.round_id, node=seat.node, model=label.model, arm=label.arm)
     score.reason = _reason(seat, sheet, asked)
@@ -164,7 +171,7 @@ def _score_seat(seat: Seat, sheet: _Sheet, *, asked: Sequence[_Asked], label: _L
     return score
 
 
-def _reason(seat: Seat, sheet: _Sheet, asked: Sequence[_Asked]) -> Score.Reason:
+def _reason(seat: Seat, sheet: _AnswerSheet, asked: Sequence[_ScoredQuestion]) -> Score.Reason:
     if seat.offered_at is None:
         return Score.Reason.CAME_LATE if seat.came_late else Score.Reason.NOT_OFFERED
     if any(each.is_ungraded for each in asked):
@@ -234,13 +241,13 @@ def mark_stale(node: Node) -> None:
     RoundSummary.objects.filter(round__scores__node=node).update(stale=True)
 
 
-def renew_stale_summary() -> bool:
+def rebuild_stale_summary() -> bool:
     """Rebuild the newest stale summary that no worker has locked; tell whether there was one."""
     with transaction.atomic():
         stale = RoundSummary.objects.filter(stale=True).select_related("round")
         free = stale.select_for_update(of=("self",), skip_locked=True)
-        found = free.order_by("-round_id").first()
-        if found is None:
+        summary = free.order_by("-round_id").first()
+        if summary is None:
             return False
-        store_summary(found.round, list(found.round.scores.all()))
+        store_summary(summary.round, list(summary.round.scores.all()))
     return True

@@ -19,7 +19,7 @@ from swarm_web.core import bus
 from swarm_web.nodes.models import Node
 
 # Block sizes, drawn at random so that nobody knows which place of a block is the last.
-SIZES = (4, 6, 8)
+BLOCK_SIZES = (4, 6, 8)
 _COIN = Season.Assignment.COIN
 _random = secrets.SystemRandom()
 
@@ -90,49 +90,50 @@ def _announce(season: Season | None) -> None:
 # ---- arms
 
 
-def enrol(node: Node, season: Season, *, wish: str) -> str:
+def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
-    The owner's `wish` decides, or the coin in a season with one. An untrained `base` node is in
+    The owner's preference decides, or the coin in a season with one. An untrained `base` node is in
     neither arm in either case.
     """
-    (arm,) = enrol_all(season, [(node, wish)])
+    (arm,) = enrol_all(season, [(node, preferred)])
     return arm
 
 
-def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
-    """Do what `enrol` does for many nodes, each with its owner's wish; return their arms.
+def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[str]:
+    """Do what `enrol` does for many nodes, each with its owner's preference; return their arms.
 
     One query serves all nodes whose arm is already recorded.
     """
-    nodes = [node.pk for node, _ in wishes]
+    nodes = [node.pk for node, _ in preferences]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}
     return [
-        _known_arm(season, known.get(node.pk), wish) or _record_arm(node, season, wish=wish)
-        for node, wish in wishes
+        _known_arm(season, known.get(node.pk), preferred)
+        or _record_arm(node, season, preferred=preferred)
+        for node, preferred in preferences
     ]
 
 
-def _known_arm(season: Season, kept: Enrolment | None, wish: str) -> str | None:
-    """Return the recorded arm, or None if the coin or a new wish must decide."""
-    if kept is None:
+def _known_arm(season: Season, enrolment: Enrolment | None, preferred: str) -> str | None:
+    """Return the recorded arm, or None if the coin or a new preference must decide."""
+    if enrolment is None:
         return None
-    if _is_drawn(season, wish):
-        return kept.arm if kept.assignment == _COIN else None
-    settled = (kept.arm, kept.assignment) == (wish, Season.Assignment.CHOICE)
-    return wish if settled else None
+    if _is_drawn(season, preferred):
+        return enrolment.arm if enrolment.assignment == _COIN else None
+    settled = (enrolment.arm, enrolment.assignment) == (preferred, Season.Assignment.CHOICE)
+    return preferred if settled else None
 
 
-def _record_arm(node: Node, season: Season, *, wish: str) -> str:
-    if _is_drawn(season, wish):
+def _record_arm(node: Node, season: Season, *, preferred: str) -> str:
+    if _is_drawn(season, preferred):
         return _flip_coin(node, season)
-    chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
+    chosen = {"arm": Node.Arm(preferred), "assignment": Season.Assignment.CHOICE}
     Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
-    return wish
+    return preferred
 
 
-def _is_drawn(season: Season, wish: str) -> bool:
-    return season.assignment == _COIN and wish != Node.Arm.BASE
+def _is_drawn(season: Season, preferred: str) -> bool:
+    return season.assignment == _COIN and preferred != Node.Arm.BASE
 
 
 # ---- the coin: permuted blocks of random size, so that the arms stay balanced
@@ -147,11 +148,11 @@ def _flip_coin(node: Node, season: Season) -> str:
         _lock_coin(season)
         # Read under the lock: another connection of the node may have been faster.
         enrolled = Enrolment.objects.filter(season=season, node=node)
-        kept = enrolled.select_related("block").first()
-        if kept is not None and kept.assignment == _COIN:
-            return kept.arm
-        if kept is not None and kept.block is not None and kept.place is not None:
-            block, place = kept.block, kept.place
+        enrolment = enrolled.select_related("block").first()
+        if enrolment is not None and enrolment.assignment == _COIN:
+            return enrolment.arm
+        if enrolment is not None and enrolment.block is not None and enrolment.place is not None:
+            block, place = enrolment.block, enrolment.place
         else:
             block, place = _take_place(node, season)
         arm: str = block.arms[place]
@@ -182,7 +183,7 @@ def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
 
 
 def _draw_block(model: str, season: Season) -> CoinBlock:
-    arms = draw_arms(_random.choice(SIZES), isolated_share=season.isolated_share)
+    arms = draw_arms(_random.choice(BLOCK_SIZES), isolated_share=season.isolated_share)
     return season.coin_blocks.create(model=model, arms=arms, size=len(arms))
 
 

@@ -102,12 +102,12 @@ def _find_changes(season: Season, *, now: datetime, excluding: Collection[int]) 
     """Return what changes in each window whose rounds are not the ones it has counted."""
     changes = {}
     for window in Window:
-        wanted = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
+        current = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
         counted = Round.objects.filter(
             Exists(Counted.objects.filter(round=OuterRef("pk"), window=window)), season=season
         )
-        entering = list(wanted.exclude(pk__in=counted.values("pk")).order_by("number"))
-        leaving = list(counted.exclude(pk__in=wanted.values("pk")).order_by("number"))
+        entering = list(current.exclude(pk__in=counted.values("pk")).order_by("number"))
+        leaving = list(counted.exclude(pk__in=current.values("pk")).order_by("number"))
         if entering or leaving:
             changes[window] = WindowChange(entering, leaving)
     return changes
@@ -284,12 +284,14 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     rows = build_rows(
         make_entrants(nodes, window, quarantined=quarantined),
         matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
-        minimum=_minimum(season, window),
+        minimum=_read_minimum(season, window),
     )
     Standing.objects.filter(season=season, window=window).delete()
     placed = enumerate(sort_rows(rows), start=1)
     copy_rows(
-        Standing, _STANDING_COLUMNS, (_columns(season, window, row, place) for place, row in placed)
+        Standing,
+        _STANDING_COLUMNS,
+        (_to_columns(season, window, row, place) for place, row in placed),
     )
 
 
@@ -308,7 +310,7 @@ def _build_matrix(
     return ledgers.build_matrix(nodes, [(at, by_start[at]) for at in starts])
 
 
-def _minimum(season: Season, window: Window) -> Minimum:
+def _read_minimum(season: Season, window: Window) -> Minimum:
     """Return what a node needs to be ranked; one round has no more questions than it asks.
 
     Windows without ranks require no attendance.
@@ -321,7 +323,7 @@ def _minimum(season: Season, window: Window) -> Minimum:
     return Minimum(questions, attendance)
 
 
-def _columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
+def _to_columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
     entrant = row.entrant
     low, high = row.rank or (None, None)
     return (

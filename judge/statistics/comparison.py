@@ -46,9 +46,13 @@ MIN_ROUNDS = 3
 # The fraction of the remaining ALPHA that is reserved for models that join the season later.
 RESERVED = 0.1
 # The arms are compared after these fractions of a trial; the same fractions of ALPHA are spent.
-_PARTS = (Fraction(1, 32), Fraction(1, 16), *(Fraction(eighth, 8) for eighth in range(1, 9)))
+_LOOK_FRACTIONS = (
+    Fraction(1, 32),
+    Fraction(1, 16),
+    *(Fraction(eighth, 8) for eighth in range(1, 9)),
+)
 # Deviations are fractions; a smaller spread than this is rounding.
-_NO_SPREAD = 1e-9
+_MIN_SPREAD = 1e-9
 
 Verdict = Literal["swarm_better", "isolated_better", "not_shown", "too_few"]
 Ints = npt.NDArray[np.int64]
@@ -61,15 +65,15 @@ class ModelTrial:
     `places` [nodes] has each node's block and its place there; `blocks` has the arm that the coin
     drew for each place, true for swarm. `deviations` [looks, nodes] are mean deviations as score
     fractions, NaN for a node without rounds; `rounds` [looks, nodes] are their numbers of rounds.
-    `known` [nodes, facts] was known before the arms were drawn. `noise` [nodes] is the variance of
-    a node's deviation from round to round.
+    `covariates` [nodes, covariates] were known before the arms were drawn. `noise` [nodes] is the
+    variance of a node's deviation from round to round.
     """
 
     places: Sequence[tuple[int, int]]
     blocks: Mapping[int, Sequence[bool]]
     deviations: Floats
     rounds: Ints
-    known: Floats
+    covariates: Floats
     noise: Floats
 
     @property
@@ -124,11 +128,11 @@ class _Tested:
 
 def plan_looks(trial_rounds: int) -> list[int]:
     """Return after how many rounds a season's arms are compared: at most ten looks."""
-    planned = {ceil(part * trial_rounds) for part in _PARTS}
+    planned = {ceil(fraction * trial_rounds) for fraction in _LOOK_FRACTIONS}
     return sorted(look for look in planned if look >= MIN_ROUNDS)
 
 
-def share_level(*, models: int) -> float:
+def alpha_per_model(*, models: int) -> float:
     """Return the level at which each of `models` models is tested if they start together."""
     return ALPHA * (1 - RESERVED) / models
 
@@ -146,18 +150,20 @@ def compare_arms(
     current number of rounds, at which nothing is tested. A model is tested from the first look at
     which enough nodes for two arms have MIN_ROUNDS rounds each.
     """
-    wait = max(0, plan_looks(trial_rounds)[0] - looks[-1])
+    missing_rounds = max(0, plan_looks(trial_rounds)[0] - looks[-1])
     tested = {}
     for model, trial in trials.items():
-        found = None if wait else _test(trial, spent=spent_at(looks, trial_rounds), seed=seed)
+        found = (
+            None if missing_rounds else _test(trial, spent=spent_at(looks, trial_rounds), seed=seed)
+        )
         if found is not None:
             tested[model] = found
     adjusted = _adjust_by_holm(tested)
     claims = []
     for model, trial in trials.items():
-        missing = _count_missing(trial, wait=wait)
+        missing = _count_missing(trial, missing_rounds=missing_rounds)
         result = None if missing else tested.get(model)
-        claims.append(_describe(model, trial, result, adjusted, missing=missing, look=looks[-1]))
+        claims.append(_make_claim(model, trial, result, adjusted, missing=missing, look=looks[-1]))
     return claims
 
 
@@ -185,44 +191,46 @@ def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
     return _Tested(first=int(ready[0]), p_value=float(p_values[-1]), favours_swarm=bool(ahead))
 
 
-def _counted(trial: ModelTrial, look: int) -> Floats:
+def _counted_values(trial: ModelTrial, look: int) -> Floats:
     """Return the mean deviations [nodes] that count at a look, NaN for other nodes."""
     return np.where(trial.rounds[look] >= MIN_ROUNDS, trial.deviations[look], np.nan)
 
 
 def _adjusted_values(trial: ModelTrial, look: int) -> Floats:
-    return adjust(_counted(trial, look), trial.known)
+    return adjust(_counted_values(trial, look), trial.covariates)
 
 
-def adjust(values: Floats, known: Floats) -> Floats:
-    """Return the residuals of `values` [nodes] after regression on `known` [nodes, facts].
+def adjust(values: Floats, covariates: Floats) -> Floats:
+    """Return the residuals of `values` [nodes] after a regression on `covariates`.
 
     The linear regression ignores the arms, so their effect stays in the residuals, and a test that
     shuffles arms stays exact (P. R. Rosenbaum, Statistical Science 17, 2002).
     """
-    there = ~np.isnan(values)
-    facts = _standardise(known[there])
-    if facts.shape[1] == 0:
+    is_valid = ~np.isnan(values)
+    regressors = _standardise(covariates[is_valid])
+    if regressors.shape[1] == 0:
         return values
     residuals = np.full_like(values, np.nan)
-    residuals[there] = _compute_residuals(values[there], facts)
+    residuals[is_valid] = _compute_residuals(values[is_valid], regressors)
     return residuals
 
 
-def _standardise(known: Floats) -> Floats:
-    """Return the facts that vary between nodes, with mean 0 and standard deviation 1."""
-    if not len(known):
-        return known[:, :0]
-    spread = known.std(axis=0)
-    varying = spread > _NO_SPREAD
-    facts: Floats = (known[:, varying] - known[:, varying].mean(axis=0)) / spread[varying]
-    return facts
+def _standardise(covariates: Floats) -> Floats:
+    """Return the covariates that vary between nodes, with mean 0 and standard deviation 1."""
+    if not len(covariates):
+        return covariates[:, :0]
+    spread = covariates.std(axis=0)
+    varying = spread > _MIN_SPREAD
+    regressors: Floats = (covariates[:, varying] - covariates[:, varying].mean(axis=0)) / spread[
+        varying
+    ]
+    return regressors
 
 
-def _compute_residuals(values: Floats, facts: Floats) -> Floats:
-    """Return the residuals of a regression on facts with mean 0; keeps the mean of the values."""
-    slopes = np.linalg.lstsq(facts, values - values.mean(), rcond=None)[0]
-    residuals: Floats = values - facts @ slopes
+def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
+    """Return the residuals of a regression on centred regressors; keeps the mean of the values."""
+    slopes = np.linalg.lstsq(regressors, values - values.mean(), rcond=None)[0]
+    residuals: Floats = values - regressors @ slopes
     return residuals
 
 
@@ -234,21 +242,21 @@ def _adjust_by_holm(tested: Mapping[str, _Tested]) -> dict[str, float]:
     Journal of Statistics 6, 1979).
     """
     weights: dict[str, float] = {}
-    kept = 1.0
+    budget = 1.0
     for first in sorted({each.first for each in tested.values()}):
         group = [model for model, each in tested.items() if each.first == first]
-        weights |= dict.fromkeys(group, kept * (1 - RESERVED) / len(group))
-        kept *= RESERVED
+        weights |= dict.fromkeys(group, budget * (1 - RESERVED) / len(group))
+        budget *= RESERVED
     adjusted: dict[str, float] = {}
-    least, remaining = 0.0, sum(weights.values()) + kept
+    running_max, remaining = 0.0, sum(weights.values()) + budget
     for model in sorted(tested, key=lambda each: tested[each].p_value / weights[each]):
-        least = max(least, min(1.0, tested[model].p_value * remaining / weights[model]))
-        adjusted[model] = least
+        running_max = max(running_max, min(1.0, tested[model].p_value * remaining / weights[model]))
+        adjusted[model] = running_max
         remaining -= weights[model]
     return adjusted
 
 
-def _describe(
+def _make_claim(
     model: str,
     trial: ModelTrial,
     tested: _Tested | None,
@@ -258,7 +266,7 @@ def _describe(
     look: int,
 ) -> ArmsClaim:
     """Return the claim about a model at the last look."""
-    counted = _counted(trial, -1)
+    counted = _counted_values(trial, -1)
     swarm, isolated = _split(counted, trial.swarm)
     unadjusted = float(swarm.mean() - isolated.mean()) if len(swarm) and len(isolated) else None
     difference, interval = _estimate(counted, trial)
@@ -276,24 +284,24 @@ def _describe(
         missing=missing,
         unadjusted=unadjusted,
         look=look,
-        spread=None if missing else _spread(counted, trial),
+        spread=None if missing else _estimate_spread(counted, trial),
     )
 
 
 def _estimate(counted: Floats, trial: ModelTrial) -> tuple[float | None, Interval | None]:
     """Return the adjusted difference and its interval; None where they cannot be estimated.
 
-    Regressing on the facts also removes the part of the arms that correlates with them, so the
-    difference of the residuals is scaled up: the result equals a regression on arm and facts.
+    Regressing on the covariates also removes the part of the arms that correlates with them, so the
+    difference of the residuals is scaled up: the result equals a regression on arm and covariates.
     """
-    there = ~np.isnan(counted)
-    arms, facts = trial.swarm[there], _standardise(trial.known[there])
+    is_valid = ~np.isnan(counted)
+    arms, regressors = trial.swarm[is_valid], _standardise(trial.covariates[is_valid])
     if arms.all() or not arms.any():
         return None, None
-    unexplained = float(_compute_residuals(arms.astype(np.float64), facts).var() / arms.var())
-    if unexplained < _NO_SPREAD:
+    unexplained = float(_compute_residuals(arms.astype(np.float64), regressors).var() / arms.var())
+    if unexplained < _MIN_SPREAD:
         return None, None
-    swarm, isolated = _split(adjust(counted, trial.known), trial.swarm)
+    swarm, isolated = _split(adjust(counted, trial.covariates), trial.swarm)
     difference = float(swarm.mean() - isolated.mean()) / unexplained
     interval = welch_interval(swarm, isolated)
     if interval is None:
@@ -302,23 +310,26 @@ def _estimate(counted: Floats, trial: ModelTrial) -> tuple[float | None, Interva
     return difference, (difference - half, difference + half)
 
 
-def _spread(counted: Floats, trial: ModelTrial) -> ScoreSpread | None:
-    there = ~np.isnan(counted)
+def _estimate_spread(counted: Floats, trial: ModelTrial) -> ScoreSpread | None:
+    is_valid = ~np.isnan(counted)
     return estimate_spread(
-        _split(adjust(counted, trial.known), trial.swarm),
-        rounds=trial.rounds[-1][there],
-        noise=trial.noise[there],
+        _split(adjust(counted, trial.covariates), trial.swarm),
+        rounds=trial.rounds[-1][is_valid],
+        noise=trial.noise[is_valid],
     )
 
 
 def _split(values: Floats, swarm: Bits) -> tuple[Floats, Floats]:
     """Return the values of swarm and isolated nodes, without NaN."""
-    there = ~np.isnan(values)
-    return values[there & swarm], values[there & ~swarm]
+    is_valid = ~np.isnan(values)
+    return values[is_valid & swarm], values[is_valid & ~swarm]
 
 
-def _count_missing(trial: ModelTrial, *, wait: int) -> Missing | None:
-    """Return what a model lacks for a test at the last look, or None; `wait` rounds are missing."""
+def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
+    """Return what a model lacks for a test at the last look, or None.
+
+    `missing_rounds` is the number of rounds until the first planned look.
+    """
     arms = [
         np.sort(trial.rounds[-1][(trial.rounds[-1] > 0) & label])[::-1]
         for label in (trial.swarm, ~trial.swarm)
@@ -327,11 +338,11 @@ def _count_missing(trial: ModelTrial, *, wait: int) -> Missing | None:
     rounds = min(
         int(arm[MIN_NODES_PER_ARM - 1]) if len(arm) >= MIN_NODES_PER_ARM else 0 for arm in arms
     )
-    if rounds >= MIN_ROUNDS and not wait:
+    if rounds >= MIN_ROUNDS and not missing_rounds:
         return None
     swarm, isolated = (max(0, MIN_NODES_PER_ARM - len(arm)) for arm in arms)
-    lacking = max(wait, MIN_ROUNDS - rounds)
-    return Missing(swarm_nodes=swarm, isolated_nodes=isolated, rounds=lacking)
+    missing = max(missing_rounds, MIN_ROUNDS - rounds)
+    return Missing(swarm_nodes=swarm, isolated_nodes=isolated, rounds=missing)
 
 
 def _decide(difference: float | None, tested: _Tested | None, p_value: float | None) -> Verdict:
@@ -348,7 +359,7 @@ def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import ttest_ind
 
-    if not all(len(arm) > 1 and np.ptp(arm) > _NO_SPREAD for arm in (swarm, isolated)):
+    if not all(len(arm) > 1 and np.ptp(arm) > _MIN_SPREAD for arm in (swarm, isolated)):
         return None
     interval = ttest_ind(swarm, isolated, equal_var=False).confidence_interval(CONFIDENCE)
     return float(interval.low), float(interval.high)

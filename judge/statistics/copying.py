@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judge.statistics.flagging import choose_flagged, write_p
+from judge.statistics.flagging import choose_flagged, format_p_value
 from judge.statistics.matching import Ints, compare_pairs, find_candidates
 from swarm_record.stats import adjust_by_holm
 
@@ -62,7 +62,7 @@ class CopyFinding:
         return (
             f"{self.matches} of {self.both_wrong} wrong answers in common with {other}; "
             f"{self.expected:.1f} expected by chance{among} "
-            f"({write_p(self.p_adjusted)} after Holm's adjustment over {self.pairs:,} pairs)"
+            f"({format_p_value(self.p_adjusted)} after Holm's adjustment over {self.pairs:,} pairs)"
         )
 
 

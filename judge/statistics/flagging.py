@@ -18,7 +18,7 @@ def choose_flagged(adjusted: NDArray[np.float64], alpha: float) -> Sequence[int]
     return [int(i) for i in order if adjusted[i] <= alpha]
 
 
-def write_p(p_value: float) -> str:
+def format_p_value(p_value: float) -> str:
     """Return a p-value as text, such as `p = 3e-12`."""
     if p_value < _SMALLEST_SHOWN:
         return f"p < {_SMALLEST_SHOWN:.0e}"

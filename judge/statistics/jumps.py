@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.statistics.flagging import choose_flagged, write_p
+from judge.statistics.flagging import choose_flagged, format_p_value
 from swarm_record.stats import adjust_by_holm
 
 # The family-wise error rate: at most one in 1,000 rounds of honest nodes has a flag, if the model
@@ -63,7 +63,7 @@ class JumpFinding:
         return (
             f"{self.correct} of {self.n} questions right; {self.expected * self.n:.1f} expected "
             f"from the {self.rounds} rounds before "
-            f"({write_p(self.p_adjusted)} after Holm's adjustment over {self.nodes:,} nodes)"
+            f"({format_p_value(self.p_adjusted)} after Holm's adjustment over {self.nodes:,} nodes)"
         )
 
 
@@ -129,8 +129,8 @@ def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> F
     from scipy.stats import betabinom
 
     counts = np.arange(n.max() + 1)
-    rows, places = np.nonzero(counts >= correct[:, None])
+    rows, columns = np.nonzero(counts >= correct[:, None])
     alpha, beta = right + _JEFFREYS, seen - right + _JEFFREYS
     tails = np.zeros(len(n))
-    np.add.at(tails, rows, betabinom.pmf(counts[places], n[rows], alpha[rows], beta[rows]))
+    np.add.at(tails, rows, betabinom.pmf(counts[columns], n[rows], alpha[rows], beta[rows]))
     return tails

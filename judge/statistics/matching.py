@@ -45,13 +45,13 @@ def find_candidates(texts: Ints) -> Ints:
         columns = [(question + ahead) % questions for ahead in range(min(_DEPTH, questions))]
         order = np.lexsort(texts[:, columns[::-1]].T)
         order = order[texts[order, question] >= 0]
-        given = texts[order, question]
+        sorted_texts = texts[order, question]
         for distance in range(1, min(_NEIGHBOURS + 1, order.size)):
-            meets = given[distance:] == given[:-distance]
+            meets = sorted_texts[distance:] == sorted_texts[:-distance]
             one, other = order[distance:][meets], order[:-distance][meets]
             met.append(np.minimum(one, other) * nodes + np.maximum(one, other))
-    keys, times = np.unique(np.concatenate(met), return_counts=True)
-    return np.stack(np.divmod(keys[times >= MIN_MATCHES], max(nodes, 1)), axis=1)
+    keys, counts = np.unique(np.concatenate(met), return_counts=True)
+    return np.stack(np.divmod(keys[counts >= MIN_MATCHES], max(nodes, 1)), axis=1)
 
 
 # ---- how likely their matches are
@@ -80,7 +80,7 @@ class _Witnesses:
     wrong: Ints
     present: Ints
 
-    def share_texts(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
+    def text_shares(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
         """Return the share of its group that gave each node's text [P, Q], without the partner.
 
         `partner` [P] is true where the partner is in the group, `match` [P, Q] where it gave that
@@ -96,9 +96,9 @@ def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
     """Compare pairs [P, 2] of rows, without pairs that cannot be tested or match too little."""
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
-    parts = []
-    for at in range(0, max(len(pairs), 1), _CHUNK):
-        chunk = pairs[at : at + _CHUNK]
+    results = []
+    for start in range(0, max(len(pairs), 1), _CHUNK):
+        chunk = pairs[start : start + _CHUNK]
         same_model = models[chunk[:, 0]] == models[chunk[:, 1]]
         present = np.where(
             same_model, of_model.present[chunk[:, 0]], all_nodes.present[chunk[:, 0]]
@@ -108,41 +108,43 @@ def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
         one, other = texts[chunk.T]
         both = (one >= 0) & (other >= 0)
         match = both & (one == other)
-        chances = np.where(both, _find_chances(chunk, match, same_model, all_nodes, of_model), 0.0)
-        parts.append(_test_pairs(chunk, texts, both, match, chances))
-    return PairComparison(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        probabilities = np.where(
+            both, _find_probabilities(chunk, match, same_model, all_nodes, of_model), 0.0
+        )
+        results.append(_test_pairs(chunk, texts, both, match, probabilities))
+    return PairComparison(*(np.concatenate(column) for column in zip(*results, strict=True)))
 
 
-def _find_chances(
+def _find_probabilities(
     pairs: Ints, match: Flags, same_model: Flags, all_nodes: _Witnesses, of_model: _Witnesses
 ) -> Floats:
     """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model."""
-    chances = np.zeros(match.shape)
+    probabilities = np.zeros(match.shape)
     for nodes in pairs.T:
-        by_all = all_nodes.share_texts(nodes, match, partner=np.ones_like(same_model))
-        by_model = of_model.share_texts(nodes, match, partner=same_model)
-        known = of_model.present[nodes] - 1 - same_model >= MIN_WITNESSES
-        by_model[~known] = 0.0
-        chances = np.maximum(chances, np.maximum(by_all, by_model))
-    return chances
+        by_all = all_nodes.text_shares(nodes, match, partner=np.ones_like(same_model))
+        by_model = of_model.text_shares(nodes, match, partner=same_model)
+        has_witnesses = of_model.present[nodes] - 1 - same_model >= MIN_WITNESSES
+        by_model[~has_witnesses] = 0.0
+        probabilities = np.maximum(probabilities, np.maximum(by_all, by_model))
+    return probabilities
 
 
 def _test_pairs(
-    pairs: Ints, texts: Ints, both: Flags, match: Flags, chances: Floats
+    pairs: Ints, texts: Ints, both: Flags, match: Flags, probabilities: Floats
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Return the columns of a `PairComparison` for the pairs that match more than expected.
 
     Other pairs cannot become findings, since removing repeats only lowers their matches.
     """
-    more = match.sum(axis=1) > chances.sum(axis=1)
-    pairs, both, match, chances = pairs[more], both[more], match[more], chances[more]
+    more = match.sum(axis=1) > probabilities.sum(axis=1)
+    pairs, both, match, probabilities = pairs[more], both[more], match[more], probabilities[more]
     repeats = _find_repeats(texts[pairs[:, 0]], match)
     both &= ~repeats
     match &= ~repeats
-    chances[repeats] = 0.0
+    probabilities[repeats] = 0.0
     matches = match.sum(axis=1)
-    tails = compute_tails(chances, matches)
-    return pairs, matches, both.sum(axis=1), chances.sum(axis=1), tails
+    tails = compute_tails(probabilities, matches)
+    return pairs, matches, both.sum(axis=1), probabilities.sum(axis=1), tails
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
@@ -171,17 +173,17 @@ def _find_repeats(texts: Ints, match: Flags) -> Flags:
     return repeats
 
 
-def compute_tails(chances: Floats, at_least: Ints) -> Floats:
-    """Return P(K >= at_least) [P] for sums K of independent trials with `chances` [P, Q].
+def compute_tails(probabilities: Floats, at_least: Ints) -> Floats:
+    """Return P(K >= at_least) [P] for sums K of independent trials with `probabilities` [P, Q].
 
     Exact: the Poisson-binomial distribution is built trial by trial. scipy's `poisson_binom.sf`
     is 1 - cdf, which loses all precision below 1e-15, where the relevant tails are.
     """
-    rows, trials = chances.shape
+    rows, trials = probabilities.shape
     mass = np.zeros((rows, trials + 1))
     mass[:, 0] = 1.0
     for trial in range(trials):
-        hit = chances[:, trial : trial + 1]
+        hit = probabilities[:, trial : trial + 1]
         kept = mass[:, : trial + 1]
         moved = kept * hit
         kept *= 1 - hit

@@ -17,10 +17,10 @@ from swarm_record.stats import CONFIDENCE, Interval
 MIN_SEASONS = 6
 # Each season multiplies the unspent budget by this. So six seasons that all point the same way are
 # enough, and most of the budget is spent within the first few seasons after them.
-_KEPT = 0.3
+_UNSPENT_FACTOR = 0.3
 # Up to fourteen seasons all sign flips are enumerated.
-_MOST_PATHS = 2**14
-_NO_SPREAD = 1e-12
+_MAX_PATHS = 2**14
+_MIN_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,44 +43,44 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
     draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for one look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
-    lacking = max(0, MIN_SEASONS - len(values))
+    missing = max(0, MIN_SEASONS - len(values))
     difference = float(values.mean()) if len(values) else None
-    p_value, ahead = (None, 0.0) if lacking else _flip_signs(values)
+    p_value, observed_sum = (None, 0.0) if missing else _flip_signs(values)
     return SeasonsClaim(
         n_seasons=len(values),
         difference=difference,
         interval=_student_interval(values),
         p_value=p_value,
-        verdict=_decide(difference, p_value, ahead=ahead),
-        missing_seasons=lacking,
+        verdict=_decide(difference, p_value, observed_sum=observed_sum),
+        missing_seasons=missing,
     )
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
     """Return the sign-flip test's p-value after all looks, and the sum at the look that gave it."""
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
-    spent = 1 - np.power(_KEPT, np.arange(1, len(sums) + 1), dtype=np.float64)
+    spent = 1 - np.power(_UNSPENT_FACTOR, np.arange(1, len(sums) + 1), dtype=np.float64)
     p_values = compute_p_values(np.abs(sums), spent=spent)
     return float(p_values[-1]), float(sums[np.argmin(p_values), 0])
 
 
 def _draw_signs(seasons: int) -> Floats:
     """Return sign vectors [ways, seasons]; the first one changes no sign."""
-    if 2**seasons <= _MOST_PATHS:
+    if 2**seasons <= _MAX_PATHS:
         flipped = np.arange(2**seasons)[:, None] >> np.arange(seasons) & 1
     else:
         # Drawn season by season, so that another season does not change the earlier signs.
         rng = np.random.default_rng(0)
-        flipped = rng.integers(0, 2, (seasons, _MOST_PATHS)).T
+        flipped = rng.integers(0, 2, (seasons, _MAX_PATHS)).T
         flipped[0] = 0
     return np.where(flipped, -1.0, 1.0)
 
 
-def _decide(difference: float | None, p_value: float | None, *, ahead: float) -> Verdict:
+def _decide(difference: float | None, p_value: float | None, *, observed_sum: float) -> Verdict:
     """Return the better arm if the test found one and it is still ahead."""
     if difference is None or p_value is None:
         return "too_few"
-    if p_value > ALPHA or difference * ahead <= 0:
+    if p_value > ALPHA or difference * observed_sum <= 0:
         return "not_shown"
     return "swarm_better" if difference > 0 else "isolated_better"
 
@@ -89,7 +89,7 @@ def _student_interval(values: Floats) -> Interval | None:
     """Return Student's interval of a mean; None if all values are equal."""
     from scipy.stats import ttest_1samp
 
-    if len(values) < 2 or np.ptp(values) <= _NO_SPREAD:
+    if len(values) < 2 or np.ptp(values) <= _MIN_SPREAD:
         return None
     interval = ttest_1samp(values, 0).confidence_interval(CONFIDENCE)
     return float(interval.low), float(interval.high)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 # The share of trials that should detect the difference.
 POWER = 0.8
 # The largest number of nodes per arm that a plan considers.
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -38,25 +38,27 @@ def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> S
     `arms` has the nodes' means, `rounds` [nodes] their numbers of rounds, and `noise` [nodes] the
     variances of single rounds.
     """
-    free = sum(len(arm) - 1 for arm in arms)
-    if free < 1 or not len(rounds):
+    dof = sum(len(arm) - 1 for arm in arms)
+    if dof < 1 or not len(rounds):
         return None
-    seen = sum(float(((arm - arm.mean()) ** 2).sum()) for arm in arms) / free
+    observed = sum(float(((arm - arm.mean()) ** 2).sum()) for arm in arms) / dof
     single = float(noise.mean())
-    lasting = max(0.0, seen - single * float((1 / rounds).mean()))
-    return ScoreSpread(nodes=float(np.sqrt(lasting)), rounds=float(np.sqrt(single)))
+    between = max(0.0, observed - single * float((1 / rounds).mean()))
+    return ScoreSpread(nodes=float(np.sqrt(between)), rounds=float(np.sqrt(single)))
 
 
-def plan_nodes(effect: float, *, spread: ScoreSpread, rounds: int, alpha: float, least: int) -> int:
-    """Return how many nodes each arm needs to detect a difference of `effect`, at least `least`.
+def plan_nodes(
+    effect: float, *, spread: ScoreSpread, rounds: int, alpha: float, minimum: int
+) -> int:
+    """Return how many nodes each arm needs to detect a difference of `effect`, at least `minimum`.
 
     `effect` > 0 is a score fraction. It is detected in POWER of all trials of `rounds` rounds, by a
     two-sided t test at level `alpha`.
     """
-    low, high = least, least
+    low, high = minimum, minimum
     while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
-        if high >= MOST_NODES:
-            return MOST_NODES
+        if high >= MAX_NODES:
+            return MAX_NODES
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
@@ -87,6 +89,6 @@ def _find_power(
     deviation = spread.after(rounds)
     if deviation == 0:
         return 1.0
-    free = 2 * nodes - 2
-    bar, shift = t.ppf(1 - alpha / 2, free), effect / deviation * np.sqrt(nodes / 2)
-    return float(nct.sf(bar, free, shift))
+    dof = 2 * nodes - 2
+    critical, noncentrality = t.ppf(1 - alpha / 2, dof), effect / deviation * np.sqrt(nodes / 2)
+    return float(nct.sf(critical, dof, noncentrality))

@@ -61,9 +61,9 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
     an arm has fewer than `minimum` nodes.
     """
     counted = ~np.isnan(values)
-    known = np.where(counted, values, 0)
-    known = np.where(counted, known - _mean(known, counted), 0)
-    sums = np.stack([counted, known, known**2]).astype(np.float64)
+    deviations = np.where(counted, values, 0)
+    deviations = np.where(counted, deviations - _mean(deviations, counted), 0)
+    sums = np.stack([counted, deviations, deviations**2]).astype(np.float64)
     gaps = np.empty((len(values), len(labels)))
     rows = max(1, _BATCH // max(1, labels.shape[1]))
     for start in range(0, len(labels), rows):
@@ -74,8 +74,8 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
     return gaps
 
 
-def _mean(known: Floats, counted: Bits) -> Floats:
-    means: Floats = known.sum(axis=1, keepdims=True) / np.maximum(
+def _mean(deviations: Floats, counted: Bits) -> Floats:
+    means: Floats = deviations.sum(axis=1, keepdims=True) / np.maximum(
         1, counted.sum(axis=1, keepdims=True)
     )
     return means
@@ -107,29 +107,29 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
     p_values = np.empty(len(gaps))
     for look, (gap, share) in enumerate(zip(gaps, spent, strict=True)):
         quotas = np.floor(_LEVELS * share * paths + 1e-9).astype(np.int64)
-        bars = _find_bars(gap, reached, quotas)
-        # The lowest level whose bar the path passes; bars rise as levels fall.
-        passed = np.searchsorted(bars, gap, side="left")
+        thresholds = _find_thresholds(gap, reached, quotas)
+        # The lowest level whose threshold the path passes; thresholds rise as levels fall.
+        passed = np.searchsorted(thresholds, gap, side="left")
         found = np.where(passed > 0, _LEVELS[np.maximum(passed, 1) - 1], 1.0)
         reached = np.minimum(reached, found)
         p_values[look] = reached[0]
     return p_values
 
 
-def _find_bars(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
-    """Return, for each level, the bar that a path must exceed so that at most its quota passes.
+def _find_thresholds(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
+    """Return each level's threshold, which at most its quota of paths exceeds.
 
     Paths that reached the level at an earlier look use up part of the quota. A stricter level never
-    has a lower bar.
+    has a lower threshold.
     """
     order = np.argsort(-gap, kind="stable")
     ranked, before = gap[order], reached[order]
     # With a quota of 0 no path passes.
-    bars = np.full(len(_LEVELS), np.inf)
+    thresholds = np.full(len(_LEVELS), np.inf)
     for i in np.flatnonzero(quotas):
-        fresh = np.cumsum(before > _LEVELS[i])
-        free = quotas[i] - (len(before) - fresh[-1])
+        newly_passed = np.cumsum(before > _LEVELS[i])
+        remaining = quotas[i] - (len(before) - newly_passed[-1])
         # The first path beyond the quota; paths that tie with it do not pass either.
-        first = int(np.searchsorted(fresh, max(free, 0), side="right"))
-        bars[i] = ranked[first] if first < len(ranked) else -1.0
-    return np.maximum.accumulate(bars)
+        first = int(np.searchsorted(newly_passed, max(remaining, 0), side="right"))
+        thresholds[i] = ranked[first] if first < len(ranked) else -1.0
+    return np.maximum.accumulate(thresholds)

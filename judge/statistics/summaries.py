@@ -14,7 +14,7 @@ from swarm_tasks.cells import Cells, add_cells
 
 BASE_ARM = "base"
 # Nodes choose their models' names, so this bounds the size of a round's summary.
-MOST_GROUPS = 32
+MAX_GROUPS = 32
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RoundStatistics:
     """Statistics of one round's scores; quartiles and best are None without trained nodes.
 
     `scored` counts all nodes, and `tallies` has (solved, counted) over all nodes for each question
-    in order. `trained`, the quartiles, `best` and `groups` (the MOST_GROUPS largest) cover only
+    in order. `trained`, the quartiles, `best` and `groups` (the MAX_GROUPS largest) cover only
     nodes that compete.
     """
 
@@ -100,7 +100,7 @@ def _group(results: Sequence[ScoredResult]) -> list[ArmGroup]:
     scores: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for result in results:
         scores[result.model, result.arm].append(result.score)
-    largest = sorted(scores.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_GROUPS]
+    largest = sorted(scores.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_GROUPS]
     return [
         ArmGroup(
             model=model,

@@ -55,13 +55,13 @@ def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
             for dataset, (correct, n) in unit.cells.items():
                 shares[dataset][unit.arm].append(correct / n)
     return [
-        _measure(dataset, by_arm)
+        _make_gap(dataset, by_arm)
         for dataset, by_arm in sorted(shares.items())
         if by_arm["swarm"] and by_arm["isolated"]
     ]
 
 
-def _measure(dataset: str, by_arm: Mapping[str, list[float]]) -> TaskGap:
+def _make_gap(dataset: str, by_arm: Mapping[str, list[float]]) -> TaskGap:
     swarm, isolated = np.array(by_arm["swarm"]), np.array(by_arm["isolated"])
     return TaskGap(
         dataset=dataset,

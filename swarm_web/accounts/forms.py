@@ -6,7 +6,7 @@ from allauth.account.forms import LoginForm
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from swarm_web.edge.login_limit import LONGEST_NAME
+from swarm_web.edge.login_limit import MAX_NAME_LENGTH
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.titles import plain_title
 
@@ -18,8 +18,8 @@ class SignInForm(LoginForm):
         super().__init__(*args, **kwargs)
         field = self.fields["login"]
         field.label = _("Username or e-mail")
-        field.max_length = LONGEST_NAME
-        field.widget.attrs = {"autocomplete": "username", "maxlength": LONGEST_NAME}
+        field.max_length = MAX_NAME_LENGTH
+        field.widget.attrs = {"autocomplete": "username", "maxlength": MAX_NAME_LENGTH}
 
 
 class TitleForm(forms.ModelForm[Node]):

@@ -8,11 +8,11 @@ from django.utils.decorators import sync_only_middleware
 
 _PAGES = "/account/"
 
-Answer = Callable[[HttpRequest], HttpResponseBase]
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 @sync_only_middleware
-def keep_private(get_response: Answer) -> Answer:
+def keep_private(get_response: GetResponse) -> GetResponse:
     """Add headers against caching to account pages."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -72,16 +72,16 @@ def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
     """Return what nodes did, newest season first and then by name, in three queries."""
     by_key = {node.pk: node for node in nodes}
     standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}
-    given = Contribution.objects.filter(node__in=by_key)
-    parts = {(part.node_id, part.season_id): part for part in given}
-    keys = {*standings, *parts}
+    contributions = Contribution.objects.filter(node__in=by_key)
+    by_season = {(part.node_id, part.season_id): part for part in contributions}
+    keys = {*standings, *by_season}
     seasons = Season.objects.in_bulk({season for _, season in keys})
-    told = [
-        SeasonPart(by_key[node], seasons[season], standings.get(key), parts.get(key))
+    season_parts = [
+        SeasonPart(by_key[node], seasons[season], standings.get(key), by_season.get(key))
         for key in keys
         for node, season in [key]
     ]
-    return sorted(told, key=lambda part: (-part.season.pk, part.node.name))
+    return sorted(season_parts, key=lambda part: (-part.season.pk, part.node.name))
 
 
 def find_public_owner(username: str) -> User | None:

@@ -20,7 +20,7 @@ from swarm_web.relay.models import Contribution
 
 PAGE_ROWS = 50
 WAITING_NAMES = 20
-_PLACES = Keyset("place")
+_ORDER = Keyset("place")
 _COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW, Standing.Remark.OFTEN_ABSENT)
 _UNTRAINED = (Standing.Remark.BASE,)
 
@@ -43,7 +43,7 @@ class Filters:
         return any((self.model, self.arm, self.owner, self.search))
 
 
-EVERYBODY = Filters()
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Leaderboard:
     waiting: list[str]
     totals: BoardTotals = BoardTotals()
     more_waiting: bool = False
-    filters: Filters = EVERYBODY
+    filters: Filters = NO_FILTERS
     after: int = 0
     earlier: int | None = None
     later: int | None = None
@@ -156,7 +156,7 @@ def read_leaderboard(
     *,
     window: str,
     now: datetime,
-    filters: Filters = EVERYBODY,
+    filters: Filters = NO_FILTERS,
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
@@ -165,14 +165,14 @@ def read_leaderboard(
     To read all rows, start with `after=0` and continue with the page's `later` until it is None,
     with the same filters.
     """
-    listed = _filter(_listed(season, window, filters), filters)
-    page = _PLACES.read(listed, after=(after,), limit=limit)
+    listed = _filter(_list_standings(season, window, filters), filters)
+    page = _ORDER.read(listed, after=(after,), limit=limit)
     rows = page.rows
-    parts = _read_exchanges(season, [standing.node_id for standing in rows])
+    exchanges = _read_exchanges(season, [standing.node_id for standing in rows])
     recent = _read_recent(season, [standing.node_id for standing in rows])
-    is_whole = not filters and after == 0 and page.next is None
-    models = None if is_whole else {standing.model for standing in rows}
-    waiting = _waiting(season, now=now)
+    is_complete = not filters and after == 0 and page.next is None
+    models = None if is_complete else {standing.model for standing in rows}
+    waiting = _read_waiting(season, now=now)
     return Leaderboard(
         season=season.name,
         window=window,
@@ -180,7 +180,7 @@ def read_leaderboard(
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
         minimum_attendance=season.minimum_attendance,
-        rows=[_describe(s, parts.get(s.node_id, _NO_EXCHANGE), recent, now=now) for s in rows],
+        rows=[_make_row(s, exchanges.get(s.node_id, _NO_EXCHANGE), recent, now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed if filters else None),
@@ -193,10 +193,10 @@ def read_leaderboard(
 
 
 def find_page(
-    standing: Standing, *, filters: Filters = EVERYBODY, limit: int = PAGE_ROWS
+    standing: Standing, *, filters: Filters = NO_FILTERS, limit: int = PAGE_ROWS
 ) -> int | None:
     """Return the place after which the page with a standing begins; None if no page lists it."""
-    listed = _filter(_listed(standing.season, standing.window, filters), filters)
+    listed = _filter(_list_standings(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None
     before = listed.filter(place__lt=standing.place).count()
@@ -204,7 +204,7 @@ def find_page(
     return listed.values_list("place", flat=True)[first - 1] if first else 0
 
 
-def _listed(season: Season, window: str, filters: Filters) -> QuerySet[Standing]:
+def _list_standings(season: Season, window: str, filters: Filters) -> QuerySet[Standing]:
     """Return the standings that pages list: competing nodes, or untrained models if requested."""
     kinds = _UNTRAINED if filters.arm == Node.Arm.BASE else _COMPETING
     return standings_in(season, window).filter(remark__in=kinds)
@@ -229,20 +229,20 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
     """Return the place after which the previous page begins; None if this is the first page."""
-    earlier = _PLACES.find_earlier(listed, (after,), limit=limit)
+    earlier = _ORDER.find_earlier(listed, (after,), limit=limit)
     return None if earlier is None else next(iter(earlier), 0)
 
 
 def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> BoardTotals:
     """Count a window's lines; `listed` are those that match the filters, None without filters."""
-    everybody = Standing.objects.filter(season=season, window=window)
-    counts = everybody.aggregate(
+    standings = Standing.objects.filter(season=season, window=window)
+    counts = standings.aggregate(
         listed=Count("pk", filter=Q(remark__in=_COMPETING)),
         ranked=Count("pk", filter=Q(remark=Standing.Remark.NONE)),
         leading=Count("pk", filter=Q(rank_low=1)),
         quarantined=Count("pk", filter=Q(remark=Standing.Remark.QUARANTINED)),
     )
-    first = everybody.filter(place=1, rank_low=1).values_list("node__name", flat=True).first()
+    first = standings.filter(place=1, rank_low=1).values_list("node__name", flat=True).first()
     if listed is not None:
         counts["listed"] = listed.count()
     return BoardTotals(
@@ -261,10 +261,10 @@ def _read_bases(
         bases = bases.filter(model__in=models)
     each = list(bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS])
     recent = _read_recent(season, [standing.node_id for standing in each])
-    return [_describe(standing, _NO_EXCHANGE, recent, now=now) for standing in each]
+    return [_make_row(standing, _NO_EXCHANGE, recent, now=now) for standing in each]
 
 
-def _waiting(season: Season, *, now: datetime) -> list[str]:
+def _read_waiting(season: Season, *, now: datetime) -> list[str]:
     """Return the first connected nodes that the season never judged, one more than are shown.
 
     Nodes that only missed the rounds of a shorter window are not waiting, and quarantined nodes are
@@ -275,7 +275,7 @@ def _waiting(season: Season, *, now: datetime) -> list[str]:
     return list(waiting.values_list("name", flat=True)[: WAITING_NAMES + 1])
 
 
-def read_line(
+def read_row(
     node: Node,
     *,
     season: Season,
@@ -291,17 +291,17 @@ def read_line(
     if standing is None:
         return None
     if contribution is None:
-        part = _read_exchanges(season, [node.pk]).get(node.pk, _NO_EXCHANGE)
+        exchange = _read_exchanges(season, [node.pk]).get(node.pk, _NO_EXCHANGE)
     else:
-        part = _NodeExchange(contribution.external_used, contribution.used_by_others)
-    return _describe(standing, part, _read_recent(season, [node.pk]), now=now)
+        exchange = _NodeExchange(contribution.external_used, contribution.used_by_others)
+    return _make_row(standing, exchange, _read_recent(season, [node.pk]), now=now)
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
     """Return the lines of a model's untrained nodes, without their exchanges (0)."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
     recent = _read_recent(season, [standing.node_id for standing in standings])
-    return [_describe(standing, _NO_EXCHANGE, recent, now=now) for standing in standings]
+    return [_make_row(standing, _NO_EXCHANGE, recent, now=now) for standing in standings]
 
 
 def count_ranked(season: Season, window: str) -> int:
@@ -311,8 +311,8 @@ def count_ranked(season: Season, window: str) -> int:
 
 def _read_exchanges(season: Season, nodes: Collection[int]) -> dict[int, _NodeExchange]:
     """Return the exchanges of these nodes by node id; nodes without any are left out."""
-    parts = Contribution.objects.filter(season=season, node__in=nodes)
-    columns = parts.values_list("node_id", "external_used", "used_by_others")
+    exchanges = Contribution.objects.filter(season=season, node__in=nodes)
+    columns = exchanges.values_list("node_id", "external_used", "used_by_others")
     return {node: _NodeExchange(taken, given) for node, taken, given in columns}
 
 
@@ -322,8 +322,8 @@ def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
     return dict(recent.values_list("node_id", "score"))
 
 
-def _describe(
-    standing: Standing, part: _NodeExchange, recent: Mapping[int, float], *, now: datetime
+def _make_row(
+    standing: Standing, exchange: _NodeExchange, recent: Mapping[int, float], *, now: datetime
 ) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(standing),
@@ -340,8 +340,8 @@ def _describe(
         rounds=standing.rounds,
         missed=standing.missed,
         cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},
-        external_used=part.external_used,
-        used_by_others=part.used_by_others,
+        external_used=exchange.external_used,
+        used_by_others=exchange.used_by_others,
         last_seen=standing.node.last_seen,
         connected=standing.node.is_connected(now=now),
     )

@@ -17,7 +17,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 
 # Upper ends of the ranges of the external share; the first range is exactly 0.
-_ENDS = (0.25, 0.5, 0.75)
+_UPPER_BOUNDS = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
@@ -50,31 +50,31 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
         .exclude(node__ledgers__arm=Node.Arm.BASE)
         .annotate(share=external / (F("local_used") + F("external_used")))
         .annotate(
-            stretch=_stretch(),
+            range_index=_range_index(),
             deviation=F("node__ledgers__deviations") / F("node__ledgers__deviation_rounds"),
         )
-        .values("stretch")
+        .values("range_index")
         .annotate(nodes=Count("pk"), mean=Avg("deviation"), spread=StdDev("deviation", sample=True))
-        .order_by("stretch")
+        .order_by("range_index")
     )
-    return [_describe(r["stretch"], r["nodes"], r["mean"], r["spread"]) for r in rows]
+    return [_make_mix(r["range_index"], r["nodes"], r["mean"], r["spread"]) for r in rows]
 
 
-def _stretch() -> Case:
-    """Return the index of a share's range: 0 for share 0, then by _ENDS."""
-    ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_ENDS, start=1)]
+def _range_index() -> Case:
+    """Return the index of a share's range: 0 for share 0, then by _UPPER_BOUNDS."""
+    ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_UPPER_BOUNDS, start=1)]
     return Case(
         When(share=0, then=Value(0)),
         *ends,
-        default=Value(len(_ENDS) + 1),
+        default=Value(len(_UPPER_BOUNDS) + 1),
         output_field=IntegerField(),
     )
 
 
-def _describe(stretch: int, nodes: int, mean: float, spread: float | None) -> Mix:
-    borders = (0.0, 0.0, *_ENDS, 1.0)
+def _make_mix(range_index: int, nodes: int, mean: float, spread: float | None) -> Mix:
+    bounds = (0.0, 0.0, *_UPPER_BOUNDS, 1.0)
     interval = None
     if nodes > 1 and spread:
         half = student_quantile(nodes - 1) * spread / sqrt(nodes)
         interval = (mean - half, mean + half)
-    return Mix(borders[stretch], borders[stretch + 1], nodes, mean, interval)
+    return Mix(bounds[range_index], bounds[range_index + 1], nodes, mean, interval)

@@ -10,10 +10,10 @@ from swarm_web.core.store import sync_redis
 logger = logging.getLogger(__name__)
 
 
-def count_attempt(key: str, *, most: int, period_s: int, code: str, message: str) -> None:
+def count_attempt(key: str, *, limit: int, period_s: int, code: str, message: str) -> None:
     """Count an attempt; the period begins with the first one.
 
-    Raises RequestError, with this code and message, if there are more than `most` in the period.
+    Raises RequestError, with this code and message, if there are more than `limit` in the period.
     While Redis is unavailable no attempt is refused.
     """
     try:
@@ -25,7 +25,7 @@ def count_attempt(key: str, *, most: int, period_s: int, code: str, message: str
     except redis.exceptions.RedisError:
         logger.warning("could not count an attempt", exc_info=True)
         return
-    if attempts > most:
+    if attempts > limit:
         raise RequestError(
             code, message, fix=f"Try again in {wait_s} s.", status=429, retry_after_s=wait_s
         )

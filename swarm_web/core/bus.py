@@ -1,9 +1,9 @@
 """Doorbells: notify all connected nodes or browsers that new data is available.
 
-A ring is one Redis PUBLISH. Each web process subscribes once and passes rings to its own sockets in
-a plain loop, because a channel layer's group send costs tens of times more per socket and drops
-messages silently (docs/decisions/0003-doorbells.md). A ring may be lost, so all announced data can
-also be requested.
+A doorbell is one Redis PUBLISH. Each web process subscribes once and passes doorbells to its own
+sockets in a plain loop, because a channel layer's group send costs tens of times more per socket
+and drops messages silently (docs/decisions/0003-doorbells.md). A doorbell may be lost, so all
+announced data can also be requested.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
 # Payload: a node's id. Its token or block changed, so check whether it is still admitted.
-LOOK_AGAIN = "bus.look_again"
+RECHECK_NODE = "bus.look_again"
 # Payload: `[[node id, time in nanoseconds], ...]`, the nodes that connected to a web process.
 ARRIVALS = "bus.arrivals"
 _RETRY_S = 1.0
@@ -47,7 +47,7 @@ def _publish(topic: str, payload: str) -> None:
         sync_redis().publish(topic, payload)
     except redis.exceptions.RedisError:
         # The change itself is committed, and listeners can request it.
-        logger.warning("could not ring %s", topic, exc_info=True)
+        logger.warning("could not publish a doorbell on %s", topic, exc_info=True)
 
 
 class Switchboard:
@@ -62,7 +62,7 @@ class Switchboard:
         self._ready = asyncio.Event()
 
     async def listen(self, topic: str, listener: Listener) -> None:
-        """Call `listener(payload)` for each ring of `topic`; subscribed when this returns."""
+        """Call `listener(payload)` for each doorbell of `topic`; subscribed when this returns."""
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
@@ -83,20 +83,20 @@ class Switchboard:
                     self._ready.set()
                     async for message in pubsub.listen():
                         if message["type"] == "pmessage":
-                            self._hand_out(message["channel"].decode(), message["data"].decode())
+                            self._dispatch(message["channel"].decode(), message["data"].decode())
             except redis.exceptions.RedisError:
-                logger.warning("lost the doorbells, retrying", exc_info=True)
+                logger.warning("lost the subscription to doorbells, retrying", exc_info=True)
                 # Sockets may be accepted during this time, because nodes can still send requests.
                 self._ready.set()
                 await asyncio.sleep(_RETRY_S)
 
-    def _hand_out(self, topic: str, payload: str) -> None:
+    def _dispatch(self, topic: str, payload: str) -> None:
         for listener in tuple(self._listeners.get(topic, ())):
             try:
                 listener(payload)
             except (ValueError, msgspec.DecodeError) as problem:
                 # Another version of the site may use another format.
-                logger.warning("could not read a ring of %s: %s", topic, problem)
+                logger.warning("could not read a doorbell of %s: %s", topic, problem)
 
     async def close(self) -> None:
         """Stop the subscription."""

@@ -2,7 +2,7 @@
 
 All servers are queried at once and the first valid answer is used, so a server that hangs causes no
 delay. Each query runs in its own thread, which is not joined: in any case the worker continues
-after ANSWER_WITHIN_S. A server whose thread still hangs is skipped, so threads do not accumulate.
+after TIMEOUT_S. A server whose thread still hangs is skipped, so threads do not accumulate.
 """
 
 import logging
@@ -17,16 +17,16 @@ from django.conf import settings
 
 from swarm_tasks.beacon import MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
-ANSWER_WITHIN_S = 2.0
+TIMEOUT_S = 2.0
 # A thread's timeout for each part of an answer exceeds the wait for the thread.
-_PATIENCE_FACTOR = 2
+_THREAD_TIMEOUT_FACTOR = 2
 
 logger = logging.getLogger(__name__)
 
 Answer = BeaconValue | str
 
 # The addresses of servers whose threads have not ended.
-_asked: set[str] = set()
+_hanging: set[str] = set()
 
 
 def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
@@ -34,21 +34,21 @@ def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
     urls = [url.rstrip("/") for url in settings.BEACON_URLS]
     answers = SimpleQueue[Answer]()
     for url in urls:
-        if url in _asked:
+        if url in _hanging:
             answers.put(f"{url}: still hangs from before")
         else:
-            Thread(target=_ask, args=(url, beacon, answers), daemon=True).start()
+            Thread(target=_query, args=(url, beacon, answers), daemon=True).start()
     return _take_first(answers, urls)
 
 
 def _take_first(answers: SimpleQueue[Answer], urls: Sequence[str]) -> BeaconValue | None:
-    until = monotonic() + ANSWER_WITHIN_S
+    until = monotonic() + TIMEOUT_S
     problems: list[str] = []
     for _ in urls:
         try:
             answer = answers.get(timeout=max(0.0, until - monotonic()))
         except Empty:
-            problems.append(f"nothing within {ANSWER_WITHIN_S:g} s")
+            problems.append(f"nothing within {TIMEOUT_S:g} s")
             break
         if isinstance(answer, BeaconValue):
             return answer
@@ -57,20 +57,20 @@ def _take_first(answers: SimpleQueue[Answer], urls: Sequence[str]) -> BeaconValu
     return None
 
 
-def _ask(url: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
+def _query(url: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
     """Put a server's answer into the queue: the value or an error message."""
-    _asked.add(url)
+    _hanging.add(url)
     try:
         answer = _fetch(f"{url}/{beacon.path}", beacon)
     finally:
-        _asked.discard(url)
+        _hanging.discard(url)
     answers.put(answer)
 
 
 def _fetch(address: str, beacon: Beacon) -> Answer:
     try:
         # The address comes from the operator's settings.
-        with urlopen(Request(address), timeout=_PATIENCE_FACTOR * ANSWER_WITHIN_S) as response:
+        with urlopen(Request(address), timeout=_THREAD_TIMEOUT_FACTOR * TIMEOUT_S) as response:
             raw = response.read(MAX_VALUE_BYTES)
         return read_value(raw, beacon=beacon)
     except (OSError, HTTPException, ValueError, BeaconError) as problem:

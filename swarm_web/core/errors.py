@@ -47,18 +47,18 @@ def answer_refusals(view: View[Rest]) -> View[Rest]:
     """Turn a RequestError of the view into a page for browsers, and JSON for other clients."""
 
     @wraps(view)
-    def answered(
+    def wrapped(
         request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs
     ) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
         except RequestError as refusal:
-            return _answer(request, refusal)
+            return _render_error(request, refusal)
 
-    return answered
+    return wrapped
 
 
-def _answer(request: HttpRequest, refusal: RequestError) -> HttpResponseBase:
+def _render_error(request: HttpRequest, refusal: RequestError) -> HttpResponseBase:
     # JSON is first, so that clients that accept anything get it.
     response: HttpResponseBase
     if request.get_preferred_type(["application/json", "text/html"]) == "text/html":

@@ -10,23 +10,23 @@ from functools import wraps
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 _CANCEL_AGAIN_S = 0.1
 
 
-def one_per_loop(make: Callable[[], Made]) -> Callable[[], Made]:
+def one_per_loop(make: Callable[[], Value]) -> Callable[[], Value]:
     """Call `make` once per event loop, and return the same object in later calls.
 
     Objects are dropped with their loops. Call the decorated function in an event loop.
     """
-    made: WeakKeyDictionary[asyncio.AbstractEventLoop, Made] = WeakKeyDictionary()
+    objects: WeakKeyDictionary[asyncio.AbstractEventLoop, Value] = WeakKeyDictionary()
 
     @wraps(make)
-    def get() -> Made:
+    def get() -> Value:
         loop = asyncio.get_running_loop()
-        if loop not in made:
-            made[loop] = make()
-        return made[loop]
+        if loop not in objects:
+            objects[loop] = make()
+        return objects[loop]
 
     return get
 

@@ -51,22 +51,22 @@ def _key(part: SitePart) -> str:
 
 # ---- web processes
 
-_SERVING = "alive:web"
+_WEB_KEY = "alive:web"
 # Redis returns the remaining lifetime of a key, not its age.
-_KEPT = timedelta(days=30)
+_EXPIRY = timedelta(days=30)
 
 
 async def stamp_web() -> None:
     """Record that a web process can serve."""
-    await async_redis().set(_SERVING, 1, px=_KEPT)
+    await async_redis().set(_WEB_KEY, 1, px=_EXPIRY)
 
 
-async def keep_silent(silence: timedelta) -> None:
-    """If there is no web heartbeat, write one that is `silence` old."""
-    await async_redis().set(_SERVING, 1, px=_KEPT - silence, nx=True)
+async def init_web_stamp(age: timedelta) -> None:
+    """If there is no web heartbeat, write one of this age."""
+    await async_redis().set(_WEB_KEY, 1, px=_EXPIRY - age, nx=True)
 
 
 def web_silence() -> timedelta | None:
     """Return the time since the last heartbeat of a web process; None if there was none."""
-    left_ms = sync_redis().pttl(_SERVING)
-    return None if left_ms < 0 else max(timedelta(0), _KEPT - timedelta(milliseconds=left_ms))
+    left_ms = sync_redis().pttl(_WEB_KEY)
+    return None if left_ms < 0 else max(timedelta(0), _EXPIRY - timedelta(milliseconds=left_ms))

@@ -19,11 +19,11 @@ Row = TypeVar("Row", bound=Model)
 Decoded = TypeVar("Decoded")
 Key = tuple[Any, ...]
 
-LARGEST = 2**63 - 1
+MAX_NUMBER = 2**63 - 1
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 # Types of key parts, limited to what the database accepts.
-KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+KeyNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 KeyMoment = Annotated[datetime, msgspec.Meta(tz=True)]
 KeyText = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
 
@@ -89,7 +89,7 @@ class Keyset:
 
     def after(self, rows: QuerySet[Row], key: Key | None) -> QuerySet[Row]:
         """Return the rows after a key, in this order; all of them without a key."""
-        return self.sort(rows if key is None else rows.filter(self._lies_after(key)))
+        return self.sort(rows if key is None else rows.filter(self._condition_after(key)))
 
     def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
         """Return up to `limit` rows after a key, in one query."""
@@ -102,7 +102,7 @@ class Keyset:
 
         None if no row comes before the page that begins after `key`.
         """
-        backwards = rows.exclude(self._lies_after(key)).order_by(
+        backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)
         )
         found = list(backwards.reverse()[: limit + 1])
@@ -110,7 +110,7 @@ class Keyset:
             return None
         return self.key_of(found[limit]) if len(found) > limit else ()
 
-    def _lies_after(self, key: Key) -> Q:
+    def _condition_after(self, key: Key) -> Q:
         """Return the condition that rows come after a key, by the first column that differs."""
         condition, same = Q(), Q()
         for column, value in zip(self.columns, key, strict=True):
@@ -164,4 +164,4 @@ def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):
         raise ValueError(f"not {count} numbers: {text[:20]!r}")
-    return tuple(min(int(part[:20]), LARGEST) for part in parts)
+    return tuple(min(int(part[:20]), MAX_NUMBER) for part in parts)

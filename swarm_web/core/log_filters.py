@@ -16,21 +16,21 @@ import redis.exceptions
 from celery.beat import SchedulingError
 from django import db
 
-EVERY_S = 5.0
+INTERVAL_S = 5.0
 
 
-class SpacedFilter(logging.Filter):
+class RateLimitFilter(logging.Filter):
     """Writes records that `shorten` recognises as one line each, for the handler it is added to.
 
-    Each place in the code writes at most one line every `every_s` seconds, with the number of
+    Each place in the code writes at most one line every `interval_s` seconds, with the number of
     suppressed records. `clock` returns seconds.
     """
 
     def __init__(
-        self, *, every_s: float = EVERY_S, clock: Callable[[], float] = time.monotonic
+        self, *, interval_s: float = INTERVAL_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
-        self._every_s = every_s
+        self._interval_s = interval_s
         self._clock = clock
         self._written_at: dict[tuple[str, int], float] = {}
         self._suppressed: dict[tuple[str, int], int] = {}
@@ -44,12 +44,12 @@ class SpacedFilter(logging.Filter):
         line = self.shorten(record)
         if line is None:
             return True
-        place, now = (record.name, record.lineno), self._clock()
-        if now - self._written_at.get(place, -self._every_s) < self._every_s:
-            self._suppressed[place] = self._suppressed.get(place, 0) + 1
+        location, now = (record.name, record.lineno), self._clock()
+        if now - self._written_at.get(location, -self._interval_s) < self._interval_s:
+            self._suppressed[location] = self._suppressed.get(location, 0) + 1
             return False
-        self._written_at[place] = now
-        more = self._suppressed.pop(place, 0)
+        self._written_at[location] = now
+        more = self._suppressed.pop(location, 0)
         record.msg = line + (f" (and {more} times more)" if more else "")
         record.args = ()
         record.exc_info = record.exc_text = None
@@ -62,7 +62,7 @@ def first_line(text: str) -> str:
 
 
 # Errors that clients raise if a store is unavailable.
-AWAY = (
+UNAVAILABLE_ERRORS = (
     db.OperationalError,
     db.InterfaceError,
     kombu.exceptions.OperationalError,
@@ -73,29 +73,29 @@ AWAY = (
 )
 
 
-class OutageFilter(SpacedFilter):
+class OutageFilter(RateLimitFilter):
     """Replace the traceback of an unavailable store with one line."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
         """Return what failed, and why."""
         problem = record.exc_info[1] if record.exc_info else None
-        if not isinstance(problem, AWAY):
+        if not isinstance(problem, UNAVAILABLE_ERRORS):
             return None
-        said, why = first_line(record.getMessage()), first_line(str(problem))
-        return said if why in said else f"{said}: {why}"
+        message, why = first_line(record.getMessage()), first_line(str(problem))
+        return message if why in message else f"{message}: {why}"
 
 
-_LONGEST_LINE = 200
+_MAX_LINE_LENGTH = 200
 _UVICORN = {
     # Logged for every handshake that is answered by HTTP, as `swarm_web.gateway.denial` does
     # (https://github.com/Kludex/uvicorn/pull/3138).
     "ASGI callable returned without completing handshake.": "A websocket handshake was refused.",
-    "Invalid HTTP request received.": "What came is no HTTP request.",
-    "Unsupported upgrade request.": "A protocol was asked for that is not spoken here.",
+    "Invalid HTTP request received.": "The data received is not an HTTP request.",
+    "Unsupported upgrade request.": "The requested protocol is not supported.",
 }
 
 
-class RefusalFilter(SpacedFilter):
+class RefusalFilter(RateLimitFilter):
     """Write each record of a refused request as one line at level INFO."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -107,8 +107,8 @@ class RefusalFilter(SpacedFilter):
 
     def shorten(self, record: logging.LogRecord) -> str:
         """Return what was refused."""
-        said = record.getMessage()
-        return first_line(_UVICORN.get(said, said))[:_LONGEST_LINE]
+        message = record.getMessage()
+        return first_line(_UVICORN.get(message, message))[:_MAX_LINE_LENGTH]
 
 
 def _is_refusal(record: logging.LogRecord) -> bool:

@@ -19,7 +19,7 @@ from swarm_web.core.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 
-_KEPT = timedelta(days=7)
+_EXPIRY = timedelta(days=7)
 _PAUSE_S = 0.25
 
 
@@ -49,7 +49,7 @@ class PendingRefusals:
         self.flush = self._writer.flush
         self.close = self._writer.close
 
-    def note(self, node_id: int, refusal: LastRefusal) -> None:
+    def add(self, node_id: int, refusal: LastRefusal) -> None:
         """Record a refusal of a node."""
         self._counts[node_id, refusal.code] += 1
         self._last[node_id] = refusal
@@ -62,12 +62,12 @@ class PendingRefusals:
             return
         try:
             async with async_redis().pipeline(transaction=False) as batch:
-                for (node_id, code), times in counts.items():
-                    batch.hincrby(_keys(node_id)[0], code, times)
+                for (node_id, code), number in counts.items():
+                    batch.hincrby(_keys(node_id)[0], code, number)
                 for node_id, refusal in last.items():
                     key, last_key = _keys(node_id)
-                    batch.expire(key, _KEPT)
-                    batch.set(last_key, msgspec.json.encode(refusal), ex=_KEPT)
+                    batch.expire(key, _EXPIRY)
+                    batch.set(last_key, msgspec.json.encode(refusal), ex=_EXPIRY)
                 await batch.execute()
         except BaseException:
             self._counts.update(counts)
@@ -81,9 +81,9 @@ def pending_refusals() -> PendingRefusals:
     return PendingRefusals()
 
 
-def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
+def record_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
     """Record a refusal of a node. Call this in an event loop."""
-    pending_refusals().note(node_id, LastRefusal(code, message, now))
+    pending_refusals().add(node_id, LastRefusal(code, message, now))
 
 
 def read_refusals(node_id: int) -> Refusals | None:
@@ -92,13 +92,13 @@ def read_refusals(node_id: int) -> Refusals | None:
     try:
         # The client does not decode by default.
         stored = cast("dict[bytes, bytes]", sync_redis().hgetall(counts))
-        told = cast("bytes | None", sync_redis().get(last))
+        last_refusal = cast("bytes | None", sync_redis().get(last))
     except redis.exceptions.RedisError:
-        logger.warning("could not read what node %s was refused", node_id, exc_info=True)
+        logger.warning("could not read the refusals of node %s", node_id, exc_info=True)
         return None
     return Refusals(
-        counts={code.decode(): int(times) for code, times in sorted(stored.items())},
-        last=msgspec.json.decode(told, type=LastRefusal) if told else None,
+        counts={code.decode(): int(number) for code, number in sorted(stored.items())},
+        last=msgspec.json.decode(last_refusal, type=LastRefusal) if last_refusal else None,
     )
 
 

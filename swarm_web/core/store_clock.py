@@ -15,10 +15,10 @@ from swarm_web.core.event_loops import one_per_loop
 from swarm_web.core.store import async_redis
 
 # The number of answers kept; the fastest one gives the most exact offset.
-_REMEMBERED = 16
+_MAX_ANSWERS = 16
 # A larger difference than the answers allow means that a clock was set, or another server took
 # over.
-_SET_NS = 50_000_000
+_CLOCK_CHANGE_NS = 50_000_000
 _SECOND_NS = 1_000_000_000
 # A script, because in a cluster its key determines which server answers.
 _TIME = "return redis.call('TIME')"
@@ -26,7 +26,7 @@ _KEY = "store:clock"
 
 
 class _Answer(NamedTuple):
-    took_ns: int
+    round_trip_ns: int
     ahead_ns: int
 
 
@@ -35,7 +35,7 @@ class StoreClock:
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._time = client.register_script(_TIME)
-        self._answers: deque[_Answer] = deque(maxlen=_REMEMBERED)
+        self._answers: deque[_Answer] = deque(maxlen=_MAX_ANSWERS)
 
     def now_ns(self) -> int:
         """Return Redis's time in nanoseconds since 1970."""
@@ -47,16 +47,19 @@ class StoreClock:
         """Return how many seconds Redis's clock is ahead of this machine's."""
         return (self.now_ns() - time.time_ns()) / _SECOND_NS
 
-    async def ask(self) -> None:
+    async def query(self) -> None:
         """Request Redis's time. Raises the client's errors."""
-        asked = time.monotonic_ns()
+        sent_at = time.monotonic_ns()
         seconds, microseconds = cast("list[bytes]", await self._time([_KEY]))
-        took = time.monotonic_ns() - asked
-        told = int(seconds) * _SECOND_NS + int(microseconds) * 1000
-        answer = _Answer(took, told - asked - took // 2)
+        round_trip = time.monotonic_ns() - sent_at
+        store_time = int(seconds) * _SECOND_NS + int(microseconds) * 1000
+        answer = _Answer(round_trip, store_time - sent_at - round_trip // 2)
         if self._answers:
             best = min(self._answers)
-            if abs(best.ahead_ns - answer.ahead_ns) > best.took_ns + took + _SET_NS:
+            if (
+                abs(best.ahead_ns - answer.ahead_ns)
+                > best.round_trip_ns + round_trip + _CLOCK_CHANGE_NS
+            ):
                 self._answers.clear()
         self._answers.append(answer)
 

@@ -21,7 +21,7 @@ from redis.exceptions import ClusterError, RedisClusterException
 # The async client's pool of each node raises an error if no connection is free. The limit is above
 # what a process uses at once, and low enough that eight processes stay below a server's limit of
 # 10,000.
-_MOST_CONNECTIONS = 1024
+_MAX_CONNECTIONS = 1024
 # By default a command to a server that is down is retried for three seconds, which delays callers.
 # For a single server it fails immediately.
 _RETRIES = 1
@@ -47,7 +47,7 @@ def connect_cluster_async(url: str) -> redis.asyncio.Redis:
     """Return a client of the cluster for the running event loop; the first command connects."""
     client = _AsyncCluster.from_url(
         url,
-        max_connections=_MOST_CONNECTIONS,
+        max_connections=_MAX_CONNECTIONS,
         retry=Retry(ConstantBackoff(_PAUSE_S), _RETRIES),
     )
     return cast("redis.asyncio.Redis", client)

@@ -28,6 +28,6 @@ async def check_store(client: redis.asyncio.Redis) -> None:
                 f"store.too_old: the server at REDIS_URL cannot do what the site needs ({problem})."
                 " Use Valkey, or Redis 6.2 or newer."
             ) from None
-        logger.warning("cannot tell whether Redis is new enough", exc_info=True)
+        logger.warning("cannot determine whether Redis is new enough", exc_info=True)
     except redis.exceptions.RedisError:
-        logger.warning("cannot tell whether Redis is new enough", exc_info=True)
+        logger.warning("cannot determine whether Redis is new enough", exc_info=True)

@@ -53,7 +53,7 @@ class WriteBehind:
             await self.flush()
         except Exception:
             # An edge: a failure here must not prevent other writers from writing.
-            logger.exception("%s: what was collected last is lost", self._name)
+            logger.exception("%s: could not write the remaining data, it is lost", self._name)
 
     async def _write_later(self) -> None:
         pause_s = self._pause_s

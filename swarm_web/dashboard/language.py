@@ -17,11 +17,11 @@ FOR_PROGRAMS = (
     *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
 )
 
-Answer = Callable[[HttpRequest], HttpResponseBase]
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 @sync_only_middleware
-def speak_language(get_response: Answer) -> Answer:
+def speak_language(get_response: GetResponse) -> GetResponse:
     """Answer in the visitor's language, and store a language that was chosen.
 
     Django's LocaleMiddleware would leave the language active in the thread, and would translate
@@ -32,9 +32,9 @@ def speak_language(get_response: Answer) -> Answer:
         if request.path.startswith(FOR_PROGRAMS):
             return get_response(request)
         if chosen := _read_choice(request):
-            return _remember(request, chosen)
+            return _store_language(request, chosen)
         with translation.override(translation.get_language_from_request(request)):
-            return _label(get_response(request))
+            return _set_headers(get_response(request))
 
     return middleware
 
@@ -47,15 +47,15 @@ def _read_choice(request: HttpRequest) -> str | None:
     return chosen if chosen in dict(settings.LANGUAGES) else None
 
 
-def _remember(request: HttpRequest, language: str) -> HttpResponseBase:
+def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
     """Store the language in a cookie, and redirect to the same page without the parameter."""
     query = request.GET.copy()
     del query[PARAMETER]
     # Two leading slashes would redirect to another site.
     address = escape_leading_slashes(request.path)
-    answer = HttpResponseRedirect(f"{address}?{query.urlencode()}" if query else address)
-    answer["Cache-Control"] = "no-store"
-    answer.set_cookie(
+    response = HttpResponseRedirect(f"{address}?{query.urlencode()}" if query else address)
+    response["Cache-Control"] = "no-store"
+    response.set_cookie(
         settings.LANGUAGE_COOKIE_NAME,
         language,
         max_age=settings.LANGUAGE_COOKIE_AGE,
@@ -63,11 +63,11 @@ def _remember(request: HttpRequest, language: str) -> HttpResponseBase:
         samesite="Lax",
         secure=settings.LANGUAGE_COOKIE_SECURE,
     )
-    return answer
+    return response
 
 
-def _label(answer: HttpResponseBase) -> HttpResponseBase:
+def _set_headers(response: HttpResponseBase) -> HttpResponseBase:
     """Declare the language of the answer, and that it varies between visitors."""
-    answer.headers.setdefault("Content-Language", translation.get_language() or "")
-    patch_vary_headers(answer, ("Accept-Language", "Cookie"))
-    return answer
+    response.headers.setdefault("Content-Language", translation.get_language() or "")
+    patch_vary_headers(response, ("Accept-Language", "Cookie"))
+    return response

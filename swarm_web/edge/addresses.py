@@ -18,8 +18,8 @@ _IPV6_PREFIX = 64
 
 def network_of_request(request: HttpRequest) -> str:
     """Return the network that a Django request is counted under."""
-    told = request.META.get
-    peer, forwarded = told("REMOTE_ADDR", ""), told("HTTP_X_FORWARDED_FOR", "")
+    read_header = request.META.get
+    peer, forwarded = read_header("REMOTE_ADDR", ""), read_header("HTTP_X_FORWARDED_FOR", "")
     return name_network(_find_address(peer, forwarded))
 
 
@@ -46,11 +46,11 @@ def _strip_port(address: str) -> str:
 def name_network(address: str) -> str:
     """Return the unit that is counted: an IPv4 address or an IPv6 /64 network."""
     try:
-        known = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address[:64]
-    if isinstance(known, IPv6Address) and known.ipv4_mapped:
-        known = known.ipv4_mapped
-    if known.version == 4:
-        return str(known)
-    return str(ip_network((known, _IPV6_PREFIX), strict=False))
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped:
+        parsed = parsed.ipv4_mapped
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ip_network((parsed, _IPV6_PREFIX), strict=False))

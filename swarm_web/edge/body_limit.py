@@ -14,10 +14,10 @@ from swarm_web.edge.page_cache import Application, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """Refuse requests whose body has more than `most_bytes`."""
+    """Refuse requests whose body has more than `max_bytes`."""
 
-    def __init__(self, application: Application, *, most_bytes: int) -> None:
-        self._application, self._most = application, most_bytes
+    def __init__(self, application: Application, *, max_bytes: int) -> None:
+        self._application, self._max_bytes = application, max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application, or refuse the request."""
@@ -25,24 +25,24 @@ class BodyLimit:
         digits = dict(scope["headers"]).get(b"content-length", b"")
         # It may have more leading zeros than Python parses.
         declared = int(digits.lstrip(b"0") or 0)
-        came = 0
+        received = 0
 
         async def read() -> Message:
-            nonlocal came
+            nonlocal received
             message = await receive()
-            came += len(message.get("body", b""))
+            received += len(message.get("body", b""))
             # Django discards the body of a client that disconnects, and does not respond.
-            return message if came <= self._most else {"type": "http.disconnect"}
+            return message if received <= self._max_bytes else {"type": "http.disconnect"}
 
-        if declared <= self._most:
+        if declared <= self._max_bytes:
             await self._application(scope, read, send)
-        if max(declared, came) > self._most:
+        if max(declared, received) > self._max_bytes:
             await self._refuse(send)
 
     async def _refuse(self, send: Send) -> None:
         refusal = RequestError(
             "request.too_large",
-            f"The body of this request is larger than {self._most} bytes.",
+            f"The body of this request is larger than {self._max_bytes} bytes.",
             fix="Send less: the site takes forms, no files.",
             status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         )

@@ -23,13 +23,13 @@ from swarm_web.edge.addresses import network_of_request
 
 logger = logging.getLogger(__name__)
 
-MOST_OF_ADDRESS = 10
-MOST_OF_NAME = 30
+MAX_PER_ADDRESS = 10
+MAX_PER_NAME = 30
 PERIOD_S = 300
 # The passkey challenges that an address may request: each is stored in its own session.
-MOST_CHALLENGES = 30
+MAX_CHALLENGES = 30
 # The longest name that the login form looks up.
-LONGEST_NAME = 254
+MAX_NAME_LENGTH = 254
 
 Login = Callable[[HttpRequest], HttpResponseBase]
 
@@ -43,15 +43,15 @@ def limit_logins(login: Login) -> Login:
         if request.method != "POST":
             return login(request)
         name = read_name(request.POST.get("login", ""))
-        of_address = f"logins:address:{network_of_request(request)}"
+        address_key = f"logins:address:{network_of_request(request)}"
         digest = hashlib.sha256(name.encode()).hexdigest()
-        of_name = f"logins:name:{digest}"
-        _count(of_address, most=MOST_OF_ADDRESS)
-        _count(of_name, most=MOST_OF_NAME)
-        answer = login(request)
-        if answer.status_code == HTTPStatus.FOUND:
-            _take_back(of_address, of_name)
-        return answer
+        name_key = f"logins:name:{digest}"
+        _count(address_key, limit=MAX_PER_ADDRESS)
+        _count(name_key, limit=MAX_PER_NAME)
+        response = login(request)
+        if response.status_code == HTTPStatus.FOUND:
+            _uncount(address_key, name_key)
+        return response
 
     return limited
 
@@ -62,32 +62,32 @@ def limit_challenges(view: Login) -> Login:
     @wraps(view)
     @answer_refusals
     def limited(request: HttpRequest) -> HttpResponseBase:
-        _count(f"logins:challenges:{network_of_request(request)}", most=MOST_CHALLENGES)
+        _count(f"logins:challenges:{network_of_request(request)}", limit=MAX_CHALLENGES)
         return view(request)
 
     return limited
 
 
-def read_name(sent: str) -> str:
+def read_name(name: str) -> str:
     """Return one spelling for all user names or e-mail addresses that find the same account.
 
     Names longer than the form accepts are not normalised: with many combining marks that takes
     quadratic time and blocks the whole process.
     """
-    return (UsernameField(max_length=LONGEST_NAME).to_python(sent) or "").casefold()
+    return (UsernameField(max_length=MAX_NAME_LENGTH).to_python(name) or "").casefold()
 
 
-def _count(key: str, *, most: int) -> None:
+def _count(key: str, *, limit: int) -> None:
     count_attempt(
         key,
-        most=most,
+        limit=limit,
         period_s=PERIOD_S,
         code="login.limited",
         message="Too many attempts to log in, with this name or from this address.",
     )
 
 
-def _take_back(*keys: str) -> None:
+def _uncount(*keys: str) -> None:
     """Subtract this attempt only, or a login to one's own account would clear earlier guesses."""
     try:
         with sync_redis().pipeline() as pipeline:
@@ -96,4 +96,4 @@ def _take_back(*keys: str) -> None:
                 pipeline.decr(key)
             pipeline.execute()
     except redis.exceptions.RedisError:
-        logger.warning("could not take back an attempt to log in", exc_info=True)
+        logger.warning("could not subtract a successful login", exc_info=True)

@@ -35,22 +35,24 @@ class SharedCache(RedisCache):
 
     def add(self, *args: Any, **kwargs: Any) -> bool:
         """Store a value unless its key has one; return True while Redis is unavailable."""
-        return _unless_away(lambda: super(SharedCache, self).add(*args, **kwargs), otherwise=True)
+        return _unless_unavailable(
+            lambda: super(SharedCache, self).add(*args, **kwargs), default=True
+        )
 
     def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
         """Return a value, or the default."""
-        return _unless_away(
-            lambda: super(SharedCache, self).get(key, default, version), otherwise=default
+        return _unless_unavailable(
+            lambda: super(SharedCache, self).get(key, default, version), default=default
         )
 
     def set(self, *args: Any, **kwargs: Any) -> None:
         """Store a value."""
-        _unless_away(lambda: super(SharedCache, self).set(*args, **kwargs), otherwise=None)
+        _unless_unavailable(lambda: super(SharedCache, self).set(*args, **kwargs), default=None)
 
     def delete(self, *args: Any, **kwargs: Any) -> bool:
         """Delete a value."""
-        return _unless_away(
-            lambda: super(SharedCache, self).delete(*args, **kwargs), otherwise=False
+        return _unless_unavailable(
+            lambda: super(SharedCache, self).delete(*args, **kwargs), default=False
         )
 
     # One key at a time: in a cluster several keys may be on several servers.
@@ -59,9 +61,9 @@ class SharedCache(RedisCache):
     delete_many = BaseCache.delete_many
 
 
-def _unless_away(ask: Callable[[], T], *, otherwise: T) -> T:
+def _unless_unavailable(operation: Callable[[], T], *, default: T) -> T:
     try:
-        return ask()
+        return operation()
     except redis.exceptions.RedisError:
         logger.warning("could not reach the shared cache", exc_info=True)
-        return otherwise
+        return default

@@ -13,8 +13,8 @@ from django.conf import settings
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web.core.event_loops import one_per_loop
-from swarm_web.gateway.limits import Keyed, TokenBucket
-from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.gateway.limits import KeyedBuckets, TokenBucket
+from swarm_web.gateway.session import SharedState, shared_state
 from swarm_web.gateway.staggering import Slots, jitter
 
 # Handshakes per token: a client that reconnects immediately, again and again, is broken.
@@ -24,7 +24,7 @@ FLOOD_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Closed:
+class Closure:
     """Why all handshakes are refused; with `wait_s`, nodes retry within that many seconds."""
 
     code: ErrorCode
@@ -35,13 +35,13 @@ class Closed:
 class Admission:
     """The handshake limits of one event loop."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedState) -> None:
         self._shared = shared
         self._random: Random = shared.random
         self._slots = Slots(settings.GATEWAY_RETURN_PER_SECOND)
-        self._failures = Keyed(_make_failures)
-        self._tokens = Keyed(_make_handshakes)
-        self.closed: Closed | None = None
+        self._failures = KeyedBuckets(_make_failure_bucket)
+        self._tokens = KeyedBuckets(_make_token_bucket)
+        self.closure: Closure | None = None
 
     def check(self, token: str | None, network: str) -> bool:
         """Raise RefusedError, with `retry_after`, if this handshake has to wait.
@@ -49,69 +49,71 @@ class Admission:
         Return whether the token is known; if it is, the handshake was counted for it.
         """
         now = monotonic()
-        if self.closed is not None:
-            wait_s = self._wait_while(self.closed, now)
-            raise RefusedError(self.closed.code, self.closed.message, retry_after=wait_s)
-        known = token is not None and _name(token) in self._tokens
-        if known and token is not None:
-            self._count_for(token, now=now)
+        if self.closure is not None:
+            wait_s = self._wait_during(self.closure, now)
+            raise RefusedError(self.closure.code, self.closure.message, retry_after=wait_s)
+        is_known = token is not None and _hash_token(token) in self._tokens
+        if is_known and token is not None:
+            self._count_handshake(token, now=now)
         else:
             wait_s = self._failures.get(network, now=now).wait(now=now)
-            problem = "too many handshakes with a wrong token from this address"
-            self._refuse_if(wait_s, problem)
-        if len(self._shared.tokens) + len(self._shared.arrivals) >= settings.GATEWAY_WAITING:
-            busy = "the coordinator has as many nodes to welcome as it can"
-            raise RefusedError(ErrorCode.SERVER_BUSY, busy, retry_after=self._next_slot(now))
-        return known
+            message = "too many handshakes with a wrong token from this address"
+            self._refuse_if(wait_s, message)
+        if len(self._shared.tokens) + len(self._shared.hellos) >= settings.GATEWAY_WAITING:
+            message = "the coordinator has as many nodes to welcome as it can"
+            raise RefusedError(ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(now))
+        return is_known
 
-    def _count_for(self, token: str, *, now: float) -> None:
-        wait_s = self._tokens.get(_name(token), now=now).take(now=now)
+    def _count_handshake(self, token: str, *, now: float) -> None:
+        wait_s = self._tokens.get(_hash_token(token), now=now).take(now=now)
         self._refuse_if(wait_s, "too many connections with this token")
 
-    def _refuse_if(self, wait_s: float, problem: str) -> None:
+    def _refuse_if(self, wait_s: float, message: str) -> None:
         if wait_s > 0:
             wait_s = jitter(wait_s, self._random)
-            raise RefusedError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
+            raise RefusedError(ErrorCode.RATE_LIMITED, message, retry_after=wait_s)
 
-    def explain_trouble(self) -> RefusedError:
+    def make_busy_error(self) -> RefusedError:
         """Return the refusal of a handshake while a store is unavailable."""
-        away = "the coordinator's database does not answer"
-        return RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=self._next_slot(monotonic()))
+        message = "the coordinator's database does not answer"
+        return RefusedError(
+            ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(monotonic())
+        )
 
-    def let_in(self, token: str) -> None:
+    def accept_token(self, token: str) -> None:
         """Remember a valid token that was not known, and count the handshake for it.
 
         Raises RefusedError if too many handshakes with it arrived before the first one made it
         known.
         """
-        self._count_for(token, now=monotonic())
+        self._count_handshake(token, now=monotonic())
 
-    def turn_away(self, network: str) -> None:
+    def count_failure(self, network: str) -> None:
         """Count a wrong or missing token for the network."""
         self._failures.get(network, now=monotonic()).spend()
 
-    def shut_out(self, token: str) -> float:
+    def suspend(self, token: str) -> float:
         """Block this token for a while, and return for how many seconds."""
         now = monotonic()
         wait_s = jitter(FLOOD_WAIT_S, self._random)
-        self._tokens.get(_name(token), now=now).block(wait_s, now=now)
+        self._tokens.get(_hash_token(token), now=now).block(wait_s, now=now)
         return wait_s
 
-    def _wait_while(self, closed: Closed, now: float) -> float:
+    def _wait_during(self, closure: Closure, now: float) -> float:
         """Return how long a node waits: a random time, or until the next free slot."""
-        if closed.wait_s:
-            return jitter(closed.wait_s / 2, self._random)
+        if closure.wait_s:
+            return jitter(closure.wait_s / 2, self._random)
         return self._next_slot(now)
 
     def _next_slot(self, now: float) -> float:
         return round(self._slots.take(now=now, random=self._random), 3)
 
 
-def _make_handshakes(now: float) -> TokenBucket:
+def _make_token_bucket(now: float) -> TokenBucket:
     return TokenBucket(rate=_TOKEN_RATE, burst=_TOKEN_BURST, now=now)
 
 
-def _make_failures(now: float) -> TokenBucket:
+def _make_failure_bucket(now: float) -> TokenBucket:
     return TokenBucket(
         rate=settings.GATEWAY_WRONG_TOKENS_PER_MINUTE / 60,
         burst=settings.GATEWAY_WRONG_TOKENS_PER_MINUTE,
@@ -119,7 +121,7 @@ def _make_failures(now: float) -> TokenBucket:
     )
 
 
-def _name(token: str) -> bytes:
+def _hash_token(token: str) -> bytes:
     """Return a digest of a token to use as a key, so that the token itself is not kept."""
     return blake2b(token.encode(), digest_size=16).digest()
 
@@ -127,4 +129,4 @@ def _name(token: str) -> bytes:
 @one_per_loop
 def admission() -> Admission:
     """Return the running event loop's admission."""
-    return Admission(shared_reads())
+    return Admission(shared_state())

@@ -26,12 +26,12 @@ from swarm_protocol.messages import (
     SubmitAnswers,
 )
 from swarm_web.core import counters
-from swarm_web.core.refusals import note_refusal
+from swarm_web.core.refusals import record_refusal
 from swarm_web.core.write_behind import STORE_ERRORS
-from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
-from swarm_web.gateway.handlers.standing import tell_standing
-from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.handlers.hello import handle_hello
+from swarm_web.gateway.handlers.judging import get_round, offer_questions, receive_answers
+from swarm_web.gateway.handlers.standing import get_standing
+from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts, report_training
 from swarm_web.gateway.quota import Wait
 from swarm_web.gateway.session import Session
 from swarm_web.gateway.staggering import jitter
@@ -41,14 +41,14 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Session, Any], Awaitable[ServerMessage]]
 
 HANDLERS: dict[type[msgspec.Struct], Handler] = {
-    Hello: greet,
-    PublishRollouts: publish,
-    RequestRollouts: sample,
+    Hello: handle_hello,
+    PublishRollouts: publish_rollouts,
+    RequestRollouts: draw_rollouts,
     ReportTraining: report_training,
-    RequestRound: tell_round,
+    RequestRound: get_round,
     RequestQuestions: offer_questions,
     SubmitAnswers: receive_answers,
-    RequestStanding: tell_standing,
+    RequestStanding: get_standing,
 }
 
 # Used if Postgres or Redis is unavailable: both are usually back within seconds. Jitter makes the
@@ -74,10 +74,10 @@ async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerM
     except RefusedError as refusal:
         return _refuse_node(session, refusal, reply_to=request_id)
     except STORE_ERRORS:
-        logger.exception("a store is away, node %s", session.node)
-        away = "the coordinator's database or its Redis does not answer"
+        logger.exception("a store is unavailable, node %s", session.node)
+        reason = "the coordinator's database or its Redis does not answer"
         busy = RefusedError(
-            ErrorCode.SERVER_BUSY, away, retry_after=jitter(_BUSY_RETRY_S, session.random)
+            ErrorCode.SERVER_BUSY, reason, retry_after=jitter(_BUSY_RETRY_S, session.random)
         )
         return refuse(busy, reply_to=request_id)
     except Exception:
@@ -111,15 +111,15 @@ def _too_fast(session: Session, wait: Wait) -> RefusedError:
 
 
 def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
-    note(session, refusal)
+    record_node_refusal(session, refusal)
     return refuse(refusal, reply_to=reply_to)
 
 
-def note(session: Session, refusal: RefusedError) -> None:
+def record_node_refusal(session: Session, refusal: RefusedError) -> None:
     """Record a refusal for the node's page and as evidence of its conduct."""
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
-        session.shared.hub.note_refusal(session.season_id, session.node.pk, refusal.code)
-    note_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
+        session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)
+    record_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
 
 
 def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:

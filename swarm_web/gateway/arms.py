@@ -21,7 +21,7 @@ async def assign_arm(session: Session, season: Season) -> Arm:
 
 def _enrol(session: Session, season: Season) -> str:
     """Enrol the node, and store its arm with the node, where pages read it."""
-    arm = enrol(session.node, season, wish=session.wish)
+    arm = enrol(session.node, season, preferred=session.preferred_arm)
     if session.node.arm != arm:
         session.node.arm = arm
         Node.objects.filter(pk=session.node.pk).update(arm=arm)

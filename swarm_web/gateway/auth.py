@@ -17,7 +17,7 @@ from swarm_web.core.write_behind import STORE_ERRORS
 from swarm_web.edge.addresses import network_of
 from swarm_web.gateway.admission import admission
 from swarm_web.gateway.denial import deny
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.session import shared_state
 from swarm_web.nodes.models import Node
 
 logger = logging.getLogger(__name__)
@@ -67,17 +67,17 @@ async def _authenticate(scope: WebSocketScope) -> Node:
     """Return the node whose token the handshake carries. Raises RefusedError."""
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
-    known = gate.check(token, network)
+    is_known = gate.check(token, network)
     try:
-        node = await shared_reads().tokens.do(token) if token else None
+        node = await shared_state().tokens.do(token) if token else None
     except STORE_ERRORS:
         logger.warning("could not look up a token", exc_info=True)
-        raise gate.explain_trouble() from None
+        raise gate.make_busy_error() from None
     if token and node:
-        if not known:
-            gate.let_in(token)
+        if not is_known:
+            gate.accept_token(token)
         return node
-    gate.turn_away(network)
+    gate.count_failure(network)
     reason = "unknown or revoked token" if token else "no bearer token in the handshake"
     raise RefusedError(ErrorCode.AUTH_INVALID, reason)
 

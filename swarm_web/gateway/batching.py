@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Bounds the duration of a batch's transaction.
-MOST_AT_ONCE = 128
+MAX_BATCH = 128
 
 
 class Batcher(Generic[Item, Result]):
@@ -43,7 +43,7 @@ class Batcher(Generic[Item, Result]):
 
     async def _run(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
             outcomes = await self._attempt([item for item, _ in batch])
             for (_, result), outcome in zip(batch, outcomes, strict=True):
                 if result.cancelled():

@@ -13,10 +13,10 @@ Value = TypeVar("Value")
 
 # The longest wait for a reload if a value is known: an unreachable database may take many seconds
 # to fail.
-PATIENCE_S = 0.5
+RELOAD_TIMEOUT_S = 0.5
 
 
-class _Known(NamedTuple, Generic[Value]):
+class _CachedValue(NamedTuple, Generic[Value]):
     value: Value
     fresh_until: float
 
@@ -31,42 +31,42 @@ class Cached(Generic[Value]):
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
         self._load = database_sync_to_async(load)
         self._max_age_s = max_age_s
-        self._known: _Known[Value] | None = None
+        self._cached: _CachedValue[Value] | None = None
         self._loading: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
         """Return the value; reload it if it is too old or was dropped."""
-        known = self._known
-        if known is not None and monotonic() < known.fresh_until:
-            return known.value
+        cached = self._cached
+        if cached is not None and monotonic() < cached.fresh_until:
+            return cached.value
         loading = self._loading
         if loading is None:
             loading = self._loading = asyncio.create_task(self._reload())
             # Retrieves the exception, since no caller may be waiting for it.
             loading.add_done_callback(lambda done: done.cancelled() or done.exception())
-        if known is None:
+        if cached is None:
             return await asyncio.shield(loading)
-        await asyncio.wait([loading], timeout=PATIENCE_S)
+        await asyncio.wait([loading], timeout=RELOAD_TIMEOUT_S)
         if loading.done() and not isinstance(loading.exception(), STORE_ERRORS):
             return loading.result()
-        return known.value
+        return cached.value
 
     def drop(self) -> None:
         """Discard the value and any load in progress, which may already be outdated."""
-        self._known = self._loading = None
+        self._cached = self._loading = None
 
     async def _reload(self) -> Value:
-        this, began = asyncio.current_task(), monotonic()
+        this, started = asyncio.current_task(), monotonic()
         try:
             value: Value = await self._load()
         except STORE_ERRORS:
-            if self._loading is this and self._known is not None:
+            if self._loading is this and self._cached is not None:
                 # Retry after a while, not with each message.
-                self._known = self._known._replace(fresh_until=monotonic() + self._max_age_s)
+                self._cached = self._cached._replace(fresh_until=monotonic() + self._max_age_s)
             raise
         else:
             if self._loading is this:
-                self._known = _Known(value, began + self._max_age_s)
+                self._cached = _CachedValue(value, started + self._max_age_s)
             return value
         finally:
             if self._loading is this:

@@ -19,60 +19,60 @@ from swarm_protocol.messages import Refused, ServerMessage, Welcome
 from swarm_web.core import counters
 from swarm_web.core.store_clock import store_clock
 from swarm_web.gateway.admission import admission
-from swarm_web.gateway.answering import answer, note, refuse
+from swarm_web.gateway.answering import answer, record_node_refusal, refuse
 from swarm_web.gateway.auth import read_token
 from swarm_web.gateway.inbox import Inbox
 from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
-from swarm_web.gateway.session import Session, shared_reads
+from swarm_web.gateway.session import Session, shared_state
 from swarm_web.nodes.models import Node
 
 # How long a socket may stay open without a hello, and the close code after that time.
-HELLO_S = 20.0
+HELLO_TIMEOUT_S = 20.0
 NO_HELLO = 4408
 # All versions of the client close with this code when they stop (RFC 6455, 7.4.1: going away).
 GOODBYE = 1001
 _CLOSE_CODES = {**CLOSE_CODES, **RETURN_CODES}
 # The maximum number of doorbells queued for a slow socket. The newest describes the current state.
-_RINGS_KEPT = 16
+_MAX_DOORBELLS = 16
 
 
 async def serve_node(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Serve one node's socket; `TokenGate` has authenticated it."""
-    shut_out = partial(admission().shut_out, read_token(scope))  # type: ignore[arg-type]
+    suspend = partial(admission().suspend, read_token(scope))  # type: ignore[arg-type]
     node = scope["node"]  # type: ignore[typeddict-item]
-    await Connection(node, roster(), receive, send, shut_out=shut_out).serve()
+    await Connection(node, roster(), receive, send, suspend=suspend).serve()
 
 
 class Connection:
     """One node's connection.
 
-    Messages are handled one after another, so a slow handler delays only its own node. `shut_out`
+    Messages are handled one after another, so a slow handler delays only its own node. `suspend`
     refuses the node for a while, and returns for how many seconds.
     """
 
     def __init__(
         self,
         node: Node,
-        listed_in: Roster,
+        roster: Roster,
         receive: ASGIReceiveCallable,
         send: ASGISendCallable,
         *,
-        shut_out: Callable[[], float],
+        suspend: Callable[[], float],
     ) -> None:
         self.node = node
-        self.session = Session(node, shared_reads())
+        self.session = Session(node, shared_state())
         self.opened_ns = store_clock().now_ns()
         self.sending_since = 0.0
-        self._roster = listed_in
+        self._roster = roster
         self._inbox = Inbox(receive)
         self._send = send
         self._quota = Quota(node, allowances())
-        self._shut_out = shut_out
+        self._suspend = suspend
         self._dismissal: RefusedError | None = None
         # Doorbells to send after the welcome; the oldest are dropped if the socket is too slow.
-        self._rings: list[str] = []
-        self._forwarding: asyncio.Task[None] | None = None
+        self._doorbells: list[str] = []
+        self._sending: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._serving: asyncio.Task[Any] | None = None
         self._hello_deadline: asyncio.TimerHandle | None = None
@@ -92,7 +92,7 @@ class Connection:
         self._await_hello()
         code = None
         try:
-            await self._roster.enter(self)
+            await self._roster.add(self)
             while (event := await self._inbox.take())["type"] == "websocket.receive":
                 await self._handle(event)
                 if self._serving is None:
@@ -100,7 +100,7 @@ class Connection:
                     raise asyncio.CancelledError
             code = event.get("code")
         finally:
-            await self._hang_up(said_goodbye=code == GOODBYE)
+            await self._clean_up(said_goodbye=code == GOODBYE)
 
     async def _handle(self, event: Any) -> None:
         """Answer one frame, unless the connection was closed; then ignore it."""
@@ -112,34 +112,34 @@ class Connection:
         wait = self._quota.take(len(frame))
         if not self._welcomed:
             # The welcome contains everything announced so far; later doorbells are sent after it.
-            self._rings.clear()
+            self._doorbells.clear()
         # Until the reply is sent: a node that is dismissed during this time gets the reply first.
         self._answering = True
         reply = await answer(self.session, frame, wait=wait)
-        await self._say(reply)
+        await self._send_message(reply)
         self._answering = False
-        if wait.seconds and self._quota.floods:
-            why = "too many messages, and refusals are not heeded"
-            out_s = self._shut_out()
-            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=out_s)
-            note(self.session, self._dismissal)
+        if wait.seconds and self._quota.is_flooding:
+            reason = "too many messages, and refusals are not heeded"
+            wait_s = self._suspend()
+            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, reason, retry_after=wait_s)
+            record_node_refusal(self.session, self._dismissal)
         if self._dismissal is not None:
-            await self._say(refuse(self._dismissal, reply_to=None))
+            await self._send_message(refuse(self._dismissal, reply_to=None))
         elif isinstance(reply, Welcome):
             self._welcomed = True
-            self._forward()
+            self._schedule_doorbells()
 
-    async def _say(self, message: ServerMessage) -> None:
+    async def _send_message(self, message: ServerMessage) -> None:
         """Send a message, and close the connection if it is a refusal that ends it."""
         close_code = _CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
-        await self._send_text(encode(message), last=close_code is not None)
+        await self._send_frame(encode(message), last=close_code is not None)
         if close_code is not None:
             await self._close(close_code)
 
     async def _close(self, code: int, reason: str | None = None) -> None:
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
-    async def _send_text(self, frame: str, *, last: bool = False) -> None:
+    async def _send_frame(self, frame: str, *, last: bool = False) -> None:
         """Send a frame, unless another task has closed the connection."""
         if self._closed:
             return
@@ -153,7 +153,7 @@ class Connection:
     def _await_hello(self) -> None:
         """Close the connection if it sends no hello; until then it does not count as present."""
         loop = asyncio.get_running_loop()
-        self._hello_deadline = loop.call_later(HELLO_S, self._end_without_hello)
+        self._hello_deadline = loop.call_later(HELLO_TIMEOUT_S, self._end_without_hello)
 
     def _end_without_hello(self) -> None:
         if self._answering:
@@ -161,28 +161,28 @@ class Connection:
             self._await_hello()
         elif not self.session.greeted and not self._closed:
             self._closed = True
-            why = f"no hello within {HELLO_S:g} s"
-            self._ending = asyncio.create_task(self._close(NO_HELLO, why))
+            reason = f"no hello within {HELLO_TIMEOUT_S:g} s"
+            self._ending = asyncio.create_task(self._close(NO_HELLO, reason))
 
     # ---- called by the roster
 
     def ring(self, payload: str) -> None:
         """Send a doorbell after the welcome; the oldest is dropped if the socket is slow."""
-        if len(self._rings) == _RINGS_KEPT:
-            del self._rings[0]
+        if len(self._doorbells) == _MAX_DOORBELLS:
+            del self._doorbells[0]
             counters.count(counters.DOORBELLS, "dropped")
-        self._rings.append(payload)
+        self._doorbells.append(payload)
         if self._welcomed:
-            self._forward()
+            self._schedule_doorbells()
 
-    def _forward(self) -> None:
-        if self._rings and self._forwarding is None:
-            self._forwarding = asyncio.create_task(self._send_rings())
+    def _schedule_doorbells(self) -> None:
+        if self._doorbells and self._sending is None:
+            self._sending = asyncio.create_task(self._send_doorbells())
 
-    async def _send_rings(self) -> None:
-        while self._rings:
-            await self._send_text(self._rings.pop(0))
-        self._forwarding = None
+    async def _send_doorbells(self) -> None:
+        while self._doorbells:
+            await self._send_frame(self._doorbells.pop(0))
+        self._sending = None
 
     def end(self, code: ErrorCode, message: str) -> None:
         """Refuse the node, and close the connection."""
@@ -191,7 +191,7 @@ class Connection:
         self.session.leave_pool()
         if self._ending is None and not self._closed:
             refusal = refuse(RefusedError(code, message), reply_to=None)
-            self._ending = asyncio.create_task(self._say(refusal))
+            self._ending = asyncio.create_task(self._send_message(refusal))
 
     def dismiss(self, refusal: RefusedError) -> None:
         """Tell the node to reconnect later; a message that is being handled is answered first."""
@@ -199,43 +199,43 @@ class Connection:
             return
         self._dismissal = refusal
         if not self._answering:
-            self._ending = asyncio.create_task(self._leave(refusal))
+            self._ending = asyncio.create_task(self._send_dismissal(refusal))
 
-    async def _leave(self, refusal: RefusedError) -> None:
+    async def _send_dismissal(self, refusal: RefusedError) -> None:
         # If a frame arrived before this task started, `_handle` sends the refusal after its reply.
         if not self._answering and not self._closed:
-            await self._say(refuse(refusal, reply_to=None))
+            await self._send_message(refuse(refusal, reply_to=None))
 
-    def read_on(self) -> None:
+    def read_ahead(self) -> None:
         """Check whether the node keeps sending while it does not read the reply."""
         if self._answering:
-            self._inbox.read_on(self._drop_unheeding)
+            self._inbox.read_ahead(self._drop_unread)
 
     def drop(self) -> None:
         """Close a socket whose node does not read."""
         self._drop("stalled")
 
-    def _drop_unheeding(self) -> None:
+    def _drop_unread(self) -> None:
         """Close a socket whose node sends without reading, which no client does."""
-        why = "too many messages, and replies are not read"
-        note(self.session, RefusedError(ErrorCode.RATE_FLOOD, why))
+        reason = "too many messages, and replies are not read"
+        record_node_refusal(self.session, RefusedError(ErrorCode.RATE_FLOOD, reason))
         self._drop("unread")
 
-    def _drop(self, why: str) -> None:
+    def _drop(self, reason: str) -> None:
         # Only once: a second cancellation would interrupt the cleanup.
         serving, self._serving = self._serving, None
         if serving is not None:
-            counters.count(counters.CONNECTIONS, why)
+            counters.count(counters.CONNECTIONS, reason)
             serving.cancel()
 
     # ---- the end
 
-    async def _hang_up(self, *, said_goodbye: bool) -> None:
+    async def _clean_up(self, *, said_goodbye: bool) -> None:
         """Stop the connection's tasks, and record that the node left."""
         self._closed = True
         if self._hello_deadline is not None:
             self._hello_deadline.cancel()
-        tasks = [task for task in (self._forwarding, self._ending) if task is not None]
+        tasks = [task for task in (self._sending, self._ending) if task is not None]
         for task in tasks:
             task.cancel()
         await self._inbox.stop()

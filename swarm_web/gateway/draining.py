@@ -17,87 +17,87 @@ from django.utils import timezone
 
 from swarm_protocol.errors import ErrorCode
 from swarm_web.core.write_behind import STORE_ERRORS
-from swarm_web.gateway.admission import Closed, admission
+from swarm_web.gateway.admission import Closure, admission
 from swarm_web.gateway.roster import roster
-from swarm_web.gateway.session import Shared, shared_reads
-from swarm_web.gateway.staggering import return_window, time_to_round
+from swarm_web.gateway.session import SharedState, shared_state
+from swarm_web.gateway.staggering import reconnect_spread, time_to_round
 
 logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_ROUND_WITHIN_S = 0.5
-_AGAIN_S = 0.2
-WHY = "the coordinator restarts"
+_ROUND_TIMEOUT_S = 0.5
+_REPEAT_S = 0.2
+MESSAGE = "the coordinator restarts"
 
 
 class Drain:
-    """Dismisses the nodes of this event loop once; `begun` is set when it starts."""
+    """Dismisses the nodes of this event loop once; `started` is set when it starts."""
 
     def __init__(self) -> None:
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def take_signals(self) -> None:
+    def handle_signals(self) -> None:
         """Drain at the first stop signal, then pass it on; pass on later ones immediately."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            servers_own = signal.getsignal(number)
-            if callable(servers_own):
-                self._take(number, servers_own, loop)
+            previous = signal.getsignal(number)
+            if callable(previous):
+                self._handle_signal(number, previous, loop)
 
-    def _take(
+    def _handle_signal(
         self,
         number: signal.Signals,
-        servers_own: Callable[[int, FrameType | None], object],
+        previous: Callable[[int, FrameType | None], object],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         def handle(received: int, frame: FrameType | None) -> None:
             if self._task is None and not loop.is_closed():
-                loop.call_soon_threadsafe(self._begin, lambda: servers_own(received, None))
+                loop.call_soon_threadsafe(self._start, lambda: previous(received, None))
             else:
-                servers_own(received, frame)
+                previous(received, frame)
 
         signal.signal(number, handle)
 
-    def _begin(self, then: Callable[[], object]) -> None:
+    def _start(self, then: Callable[[], object]) -> None:
         self._task = asyncio.create_task(self.run())
         self._task.add_done_callback(lambda _: then())
 
     async def run(self) -> None:
         """Dismiss all nodes, and wait up to GATEWAY_DRAIN_S until their messages are handled."""
-        self.begun.set()
-        admission().closed = Closed(ErrorCode.SERVER_RESTART, WHY)
-        window_s = await find_window(shared_reads(), nodes=len(roster()))
+        self.started.set()
+        admission().closure = Closure(ErrorCode.SERVER_RESTART, MESSAGE)
+        spread_s = await find_spread(shared_state(), nodes=len(roster()))
         try:
             async with asyncio.timeout(settings.GATEWAY_DRAIN_S):
-                while not await _send_away(window_s):
+                while not await _dismiss_all(spread_s):
                     pass
         except TimeoutError:
-            logger.warning("stops before all messages of nodes are handled")
+            logger.warning("the process stops before all messages of nodes are handled")
 
 
-async def _send_away(window_s: float) -> bool:
+async def _dismiss_all(spread_s: float) -> bool:
     """Dismiss all nodes and return whether all left soon; others may have just connected."""
-    random = shared_reads().random
-    roster().dismiss_all(ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=random)
+    random = shared_state().random
+    roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s, random=random)
     waiting = asyncio.create_task(roster().wait_until_empty())
-    await asyncio.wait([waiting], timeout=_AGAIN_S)
-    left = waiting.done()
+    await asyncio.wait([waiting], timeout=_REPEAT_S)
+    all_left = waiting.done()
     waiting.cancel()
-    return left
+    return all_left
 
 
-async def find_window(shared: Shared, *, nodes: int) -> float:
+async def find_spread(shared: SharedState, *, nodes: int) -> float:
     """Return the seconds over which this process's nodes reconnect, given the current round."""
     try:
-        async with asyncio.timeout(_ROUND_WITHIN_S):
+        async with asyncio.timeout(_ROUND_TIMEOUT_S):
             current = await shared.round.get()
         opens_in_s = time_to_round(current, now=timezone.now())
     except (TimeoutError, *STORE_ERRORS):
         opens_in_s = 0.0  # unknown, so assume that a round is open
-    return return_window(
+    return reconnect_spread(
         nodes,
         per_second=settings.GATEWAY_RETURN_PER_SECOND,
         within_s=settings.GATEWAY_RETURN_WITHIN_S,

@@ -4,7 +4,7 @@ A server that stops reading while a reply waits cannot distinguish a slow link f
 never reads. So it reads a limited number of events ahead. A client waits for the reply to each
 request: it has at most one pending for training, one for the judge and one for the panel, and gives
 up on each after 30 s at the earliest. A socket that accepts no data is closed after
-`roster.STALLED_S`. So MOST_AHEAD is several times what a client sends in that time, however slow
+`roster.STALLED_S`. So MAX_AHEAD is several times what a client sends in that time, however slow
 its link is or long its machine sleeps.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 
 from asgiref.typing import ASGIReceiveCallable
 
-MOST_AHEAD = 32
+MAX_AHEAD = 32
 # Reading ahead stops at this size, without a conclusion about the node.
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class Inbox:
@@ -33,13 +33,13 @@ class Inbox:
         await self.stop()
         return self._ahead.popleft() if self._ahead else await self._receive()
 
-    def read_on(self, overrun: Callable[[], None]) -> None:
-        """Read ahead until `take` is called; call `overrun` beyond MOST_AHEAD events.
+    def read_ahead(self, on_overrun: Callable[[], None]) -> None:
+        """Read ahead until `take` is called; call `on_overrun` beyond MAX_AHEAD events.
 
         Must not be called during `take`.
         """
         if self._reading is None:
-            self._reading = asyncio.create_task(self._read_on(overrun))
+            self._reading = asyncio.create_task(self._read_ahead(on_overrun))
 
     async def stop(self) -> None:
         """Stop reading ahead. Keep the events that were read."""
@@ -48,17 +48,17 @@ class Inbox:
             await asyncio.wait([self._reading])
             self._reading = None
 
-    async def _read_on(self, overrun: Callable[[], None]) -> None:
+    async def _read_ahead(self, on_overrun: Callable[[], None]) -> None:
         size = sum(map(_size, self._ahead))
-        while len(self._ahead) <= MOST_AHEAD:
-            if size > _MOST_BYTES:
+        while len(self._ahead) <= MAX_AHEAD:
+            if size > _MAX_BYTES:
                 return
             event: Any = await self._receive()
             self._ahead.append(event)
             if event["type"] != "websocket.receive":
                 return
             size += _size(event)
-        overrun()
+        on_overrun()
 
 
 def _size(event: Any) -> int:

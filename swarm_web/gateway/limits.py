@@ -98,39 +98,41 @@ class Refillable(Protocol):
         """Return whether a new one would allow the same."""
 
 
-Kept = TypeVar("Kept", bound=Refillable)
+Bucket = TypeVar("Bucket", bound=Refillable)
 
 
-class Keyed(Generic[Kept]):
+class KeyedBuckets(Generic[Bucket]):
     """Buckets by key. Full ones are removed each time that the number of buckets doubles.
 
-    So at most twice as many exist as are in use. If more than half of `most` are in use, all are
-    removed, which is better than unbounded memory if an attacker invents keys.
+    So at most twice as many exist as are in use. If more than half of `max_buckets` are in use, all
+    are removed, which is better than unbounded memory if an attacker invents keys.
     """
 
-    def __init__(self, make: Callable[[float], Kept], *, most: int = 100_000) -> None:
+    def __init__(self, make: Callable[[float], Bucket], *, max_buckets: int = 100_000) -> None:
         self._make = make
-        self._most = most
-        self._kept: dict[Hashable, Kept] = {}
+        self._max_buckets = max_buckets
+        self._buckets: dict[Hashable, Bucket] = {}
         self._sweep_at = _SWEEP_AT
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._buckets)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._kept
+        return key in self._buckets
 
-    def get(self, key: Hashable, *, now: float) -> Kept:
+    def get(self, key: Hashable, *, now: float) -> Bucket:
         """Return the key's bucket; create a full one if there is none."""
-        kept = self._kept.get(key)
-        if kept is None:
-            if len(self._kept) >= self._sweep_at:
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            if len(self._buckets) >= self._sweep_at:
                 self._sweep(now)
-            kept = self._kept[key] = self._make(now)
-        return kept
+            bucket = self._buckets[key] = self._make(now)
+        return bucket
 
     def _sweep(self, now: float) -> None:
-        self._kept = {key: kept for key, kept in self._kept.items() if not kept.is_full(now=now)}
-        if len(self._kept) > self._most // 2:
-            self._kept.clear()
-        self._sweep_at = max(_SWEEP_AT, 2 * len(self._kept))
+        self._buckets = {
+            key: bucket for key, bucket in self._buckets.items() if not bucket.is_full(now=now)
+        }
+        if len(self._buckets) > self._max_buckets // 2:
+            self._buckets.clear()
+        self._sweep_at = max(_SWEEP_AT, 2 * len(self._buckets))

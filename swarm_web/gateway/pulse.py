@@ -19,8 +19,8 @@ from swarm_web.core.store import async_redis
 from swarm_web.core.store_clock import store_clock
 from swarm_web.core.store_version import StoreTooOldError, check_store
 from swarm_web.gateway.draining import Drain
+from swarm_web.gateway.maintenance import follow_maintenance
 from swarm_web.gateway.process import close_process
-from swarm_web.gateway.upkeep import follow_maintenance
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import latest_maintenance
 
@@ -41,8 +41,8 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
         await send({"type": "lifespan.startup.failed", "message": str(problem)})
         return
     drain = Drain()
-    drain.take_signals()
-    beating = asyncio.create_task(keep_pulse(drain.begun))
+    drain.handle_signals()
+    beating = asyncio.create_task(keep_pulse(drain.started))
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await end_task(beating)
@@ -58,16 +58,18 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
     """
     while not stopping.is_set():
         try:
-            latest, now = await _ask_database(), timezone.now()
+            latest, now = await _query_maintenance(), timezone.now()
             follow_maintenance(latest, now=now)
             if latest is None or not latest.counts_as_outage(now=now):
                 await heartbeat.stamp_web()
             else:
                 # With no heartbeat at all, as in a new Redis, the judge would not wait.
-                await heartbeat.keep_silent(SILENCE)
-            await store_clock().ask()
+                await heartbeat.init_web_stamp(SILENCE)
+            await store_clock().query()
         except (db.Error, redis.exceptions.RedisError):
-            logger.warning("cannot serve now", exc_info=True)
+            logger.warning(
+                "a store is unavailable; this process writes no heartbeat", exc_info=True
+            )
         await asyncio.sleep(PULSE_S)
 
 
@@ -76,4 +78,4 @@ def _read_maintenance() -> Maintenance | None:
 
 
 # In its own thread: when a thousand nodes take their seats, the shared thread is busy for seconds.
-_ask_database = database_sync_to_async(_read_maintenance, thread_sensitive=False)
+_query_maintenance = database_sync_to_async(_read_maintenance, thread_sensitive=False)

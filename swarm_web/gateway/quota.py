@@ -6,13 +6,13 @@ from typing import NamedTuple
 from django.conf import settings
 
 from swarm_web.core.event_loops import one_per_loop
-from swarm_web.gateway.limits import Allowance, Keyed, Rates
+from swarm_web.gateway.limits import Allowance, KeyedBuckets, Rates
 from swarm_web.nodes.models import Node
 
 # A node with this many refusals ignores `retry_after`: a node that heeds it is refused about once
 # per accepted message, and each accepted message cancels some refusals.
-FLOOD = 100
-_MADE_UP = 4
+FLOOD_REFUSALS = 100
+_FORGIVEN = 4
 
 
 class Wait(NamedTuple):
@@ -42,8 +42,8 @@ class Allowances:
             bytes=node.bytes * nodes,
             bytes_burst=node.bytes_burst * nodes,
         )
-        self.nodes = Keyed(lambda now: Allowance(node, now=now))
-        self.owners = Keyed(lambda now: Allowance(owner, now=now))
+        self.nodes = KeyedBuckets(lambda now: Allowance(node, now=now))
+        self.owners = KeyedBuckets(lambda now: Allowance(owner, now=now))
 
 
 class Quota:
@@ -60,9 +60,9 @@ class Quota:
         self.refused = 0
 
     @property
-    def floods(self) -> bool:
+    def is_flooding(self) -> bool:
         """Whether the node keeps sending although it was told to wait."""
-        return self.refused >= FLOOD
+        return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:
         """Count a message of `size` bytes, or return how long it has to wait."""
@@ -81,7 +81,7 @@ class Quota:
             self.refused += own_wait_s > 0
             return Wait(wait_s, is_shared=not own_wait_s)
         if self.refused:
-            self.refused = max(0, self.refused - _MADE_UP)
+            self.refused = max(0, self.refused - _FORGIVEN)
         own.spend(size)
         if shared is not None:
             shared.spend(size)

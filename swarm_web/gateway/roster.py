@@ -21,14 +21,14 @@ from swarm_web.core.event_loops import end_task, one_per_loop
 from swarm_web.core.store import async_redis
 from swarm_web.core.write_behind import WriteBehind
 from swarm_web.gateway.batching import Batcher
-from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.gateway.session import SharedState, shared_state
 from swarm_web.gateway.staggering import draw_delays
-from swarm_web.nodes.arrivals import Departure, find_admitted, leave, touch
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.presence import Departure, find_admitted, record_departures, touch
 
 logger = logging.getLogger(__name__)
 
-# A third of nodes.models.PRESENCE.
+# A third of nodes.models.PRESENCE_TIMEOUT.
 TOUCH_S = 15.0
 # The delay from a node's arrival until other processes end its older connection.
 ANNOUNCE_S = 0.02
@@ -38,15 +38,15 @@ RETRY_S = 2.0
 STALLED_S = 60.0
 # After this long, the roster checks what the node sends in the meantime.
 UNREAD_S = 1.0
-LOOK_S = 1.0
-_TOUCHED_AT_ONCE = 2_000
+CHECK_S = 1.0
+_TOUCH_BATCH = 2_000
 
-_SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
-_ROUND_RING = f'{{"type":"{RoundState.__struct_config__.tag}"'
+_SEASON_PREFIX = f'{{"type":"{SeasonState.__struct_config__.tag}"'
+_ROUND_PREFIX = f'{{"type":"{RoundState.__struct_config__.tag}"'
 _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
-class Listed(Protocol):
+class NodeConnection(Protocol):
     """A connection, as the roster uses it. `sending_since` is 0 if nothing is being sent.
 
     `opened_ns` is in Redis's time, so that connections of several machines can be compared.
@@ -69,7 +69,7 @@ class Listed(Protocol):
     def dismiss(self, refusal: RefusedError) -> None:
         """Tell the node to reconnect later, after the message that is being handled is answered."""
 
-    def read_on(self) -> None:
+    def read_ahead(self) -> None:
         """Check whether the node keeps sending while it does not read the reply."""
 
     def drop(self) -> None:
@@ -79,29 +79,31 @@ class Listed(Protocol):
 class Roster:
     """The connections of one event loop, by node."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedState) -> None:
         self._shared = shared
-        self._by_node: dict[int, Listed] = {}
+        self._by_node: dict[int, NodeConnection] = {}
         self._arrivals: list[tuple[int, int]] = []
         self._announcing = WriteBehind(self._announce, pause_s=ANNOUNCE_S, name="arrivals")
-        self._departures: Batcher[Departure, None] = Batcher(database_sync_to_async(leave))
-        self._keeping: asyncio.Task[None] | None = None
+        self._departures: Batcher[Departure, None] = Batcher(
+            database_sync_to_async(record_departures)
+        )
+        self._touching: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         # Includes superseded connections that have not ended.
-        self._open: set[Listed] = set()
+        self._open: set[NodeConnection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
-    async def enter(self, connection: Listed) -> None:
+    async def add(self, connection: NodeConnection) -> None:
         """Add a connection, and end an older one of the node in any process."""
         self._open.add(connection)
         self._empty.clear()
-        if self._keeping is None:
+        if self._touching is None:
             await bus.switchboard().listen(bus.NODES, self._ring_all)
-            await bus.switchboard().listen(bus.ARRIVALS, self._hear_arrivals)
-            await bus.switchboard().listen(bus.LOOK_AGAIN, self._look_again)
-            self._keeping = self._keeping or asyncio.create_task(self._keep())
-            self._watching = self._watching or asyncio.create_task(self._watch())
+            await bus.switchboard().listen(bus.ARRIVALS, self._end_superseded)
+            await bus.switchboard().listen(bus.RECHECK_NODE, self._recheck_node)
+            self._touching = self._touching or asyncio.create_task(self._touch_loop())
+            self._watching = self._watching or asyncio.create_task(self._watch_loop())
         node_id = connection.node.pk
         older = self._by_node.get(node_id)
         self._by_node[node_id] = connection
@@ -113,11 +115,11 @@ class Roster:
     def __len__(self) -> int:
         return len(self._by_node)
 
-    def is_listed(self, connection: Listed) -> bool:
+    def is_listed(self, connection: NodeConnection) -> bool:
         """Return whether this is the node's current connection in this process."""
         return self._by_node.get(connection.node.pk) is connection
 
-    async def remove(self, connection: Listed, *, goodbye: bool, now: datetime) -> None:
+    async def remove(self, connection: NodeConnection, *, goodbye: bool, now: datetime) -> None:
         """Remove a connection, and record that the node left unless it has a newer connection."""
         try:
             if self.is_listed(connection):
@@ -129,11 +131,11 @@ class Roster:
                 self._empty.set()
 
     def dismiss_all(
-        self, code: ErrorCode, message: str, *, window_s: float, random: Random
+        self, code: ErrorCode, message: str, *, spread_s: float, random: Random
     ) -> None:
-        """Tell all nodes to reconnect, at times spread over the next `window_s` seconds."""
+        """Tell all nodes to reconnect, at times spread over the next `spread_s` seconds."""
         connections = tuple(self._by_node.values())
-        delays = draw_delays(len(connections), window_s=window_s, random=random)
+        delays = draw_delays(len(connections), spread_s=spread_s, random=random)
         for connection, delay_s in zip(connections, delays, strict=True):
             connection.dismiss(RefusedError(code, message, retry_after=round(delay_s, 3)))
 
@@ -155,25 +157,25 @@ class Roster:
     async def close(self) -> None:
         """Stop the subscriptions and tasks."""
         bus.switchboard().forget(bus.NODES, self._ring_all)
-        bus.switchboard().forget(bus.ARRIVALS, self._hear_arrivals)
-        bus.switchboard().forget(bus.LOOK_AGAIN, self._look_again)
-        for task in (self._keeping, self._watching):
+        bus.switchboard().forget(bus.ARRIVALS, self._end_superseded)
+        bus.switchboard().forget(bus.RECHECK_NODE, self._recheck_node)
+        for task in (self._touching, self._watching):
             if task is not None:
                 await end_task(task)
-        self._keeping = self._watching = None
+        self._touching = self._watching = None
 
     # ---- doorbells
 
     def _ring_all(self, payload: str) -> None:
-        if payload.startswith(_SEASON_RING):
+        if payload.startswith(_SEASON_PREFIX):
             self._shared.season.drop()
             self._shared.round.drop()
-        elif payload.startswith(_ROUND_RING):
+        elif payload.startswith(_ROUND_PREFIX):
             self._shared.round.drop()
         for connection in tuple(self._by_node.values()):
             connection.ring(payload)
 
-    def _hear_arrivals(self, payload: str) -> None:
+    def _end_superseded(self, payload: str) -> None:
         """End connections that were superseded in another process."""
         for node_id, opened_ns in _arrivals.decode(payload):
             connection = self._by_node.get(node_id)
@@ -181,21 +183,21 @@ class Roster:
                 del self._by_node[node_id]
                 _supersede(connection)
 
-    def _look_again(self, payload: str) -> None:
+    def _recheck_node(self, payload: str) -> None:
         connection = self._by_node.get(int(payload))
         if connection is not None:
-            task = asyncio.create_task(self._show_out_unless_valid([connection]))
+            task = asyncio.create_task(self._end_unless_admitted([connection]))
             _running.add(task)
             task.add_done_callback(_running.discard)
 
-    async def _show_out_unless_valid(self, connections: Sequence[Listed]) -> None:
+    async def _end_unless_admitted(self, connections: Sequence[NodeConnection]) -> None:
         nodes = [connection.node for connection in connections]
         owners = await database_sync_to_async(find_admitted)(nodes)
-        self._settle(connections, owners)
+        self._apply_admission(connections, owners)
 
     # ---- presence
 
-    async def _keep(self) -> None:
+    async def _touch_loop(self) -> None:
         """Update the presence of all connected nodes.
 
         The hello counts as a node's first touch. This also ends connections of nodes that are no
@@ -213,29 +215,31 @@ class Roster:
 
     async def _touch_all(self) -> None:
         greeted = [each for each in self._by_node.values() if each.greeted]
-        for first in range(0, len(greeted), _TOUCHED_AT_ONCE):
-            some = greeted[first : first + _TOUCHED_AT_ONCE]
+        for first in range(0, len(greeted), _TOUCH_BATCH):
+            some = greeted[first : first + _TOUCH_BATCH]
             nodes = [connection.node for connection in some]
             owners = await database_sync_to_async(touch)(nodes, now=timezone.now())
-            self._settle(some, owners)
+            self._apply_admission(some, owners)
 
-    def _settle(self, connections: Sequence[Listed], owners: dict[int, int | None]) -> None:
+    def _apply_admission(
+        self, connections: Sequence[NodeConnection], owners: dict[int, int | None]
+    ) -> None:
         """End connections of nodes that are not in `owners`; update the owners of the others."""
         for connection in connections:
             if connection.node.pk in owners:
                 connection.node.owner_id = owners[connection.node.pk]
             else:
-                why = "this token was replaced, or the operator blocked this node"
-                connection.end(ErrorCode.AUTH_INVALID, why)
+                message = "this token was replaced, or the operator blocked this node"
+                connection.end(ErrorCode.AUTH_INVALID, message)
 
     # ---- sockets that do not read
 
-    async def _watch(self) -> None:
+    async def _watch_loop(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
-            self._look_at_unread(now=time.monotonic())
+            await asyncio.sleep(CHECK_S)
+            self._check_unread(now=time.monotonic())
 
-    def _look_at_unread(self, *, now: float) -> None:
+    def _check_unread(self, *, now: float) -> None:
         for connection in tuple(self._open):
             if not connection.sending_since:
                 continue
@@ -243,10 +247,10 @@ class Roster:
             if unread_s > STALLED_S:
                 connection.drop()
             elif unread_s > UNREAD_S:
-                connection.read_on()
+                connection.read_ahead()
 
 
-def _supersede(connection: Listed) -> None:
+def _supersede(connection: NodeConnection) -> None:
     connection.end(ErrorCode.AUTH_SUPERSEDED, "a newer connection took over")
 
 
@@ -257,4 +261,4 @@ _running: set[asyncio.Task[None]] = set()
 @one_per_loop
 def roster() -> Roster:
     """Return the running event loop's roster."""
-    return Roster(shared_reads())
+    return Roster(shared_state())

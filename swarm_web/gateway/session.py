@@ -19,10 +19,10 @@ from swarm_protocol.messages import Arm, ChainHead, RoundInfo
 from swarm_web.core.event_loops import one_per_loop
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.cached import Cached
-from swarm_web.gateway.grading_bell import GradingBell
-from swarm_web.gateway.welcoming import Arrival, Settled, settle_arrivals
-from swarm_web.nodes.arrivals import authenticate_all
+from swarm_web.gateway.grading_trigger import GradingTrigger
+from swarm_web.gateway.registration import NodeHello, Registration, register_nodes
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.presence import authenticate_all
 from swarm_web.relay.hub import Hub, hub
 from swarm_web.relay.season_pool import Member, SeasonPool
 
@@ -31,16 +31,16 @@ _MAX_AGE_S = 2.0
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedState:
     """State that the connections of a process share: cached values, batched work and the pools."""
 
     season: Cached[Season | None]
     round: Cached[RoundInfo | None]
     chain: Cached[ChainHead]
     tokens: Batcher[str, Node | None]
-    arrivals: Batcher[Arrival, Settled]
+    hellos: Batcher[NodeHello, Registration]
     answers: Batcher[Submission, Receipt]
-    grading: GradingBell
+    grading: GradingTrigger
     hub: Hub
     random: Random
 
@@ -48,21 +48,21 @@ class Shared:
 class Session:
     """The state of one connection.
 
-    `greeted` is whether its hello was accepted, `wish` the arm that its owner wants, and `arm` its
-    arm in the season `season_id` (`gateway.arms`). `signer` is the node with the key of its hello,
-    if the hello had one. Time and randomness come from here, so that tests of handlers can set
-    them.
+    `greeted` is whether its hello was accepted, `preferred_arm` the arm that its owner wants, and
+    `arm` its arm in the season `season_id` (`gateway.arms`). `signer` is the node with the key of
+    its hello, if the hello had one. Time and randomness come from here, so that tests of handlers
+    can set them.
     """
 
     __slots__ = (
-        *("arm", "clock", "greeted", "node", "random", "season_id", "shared", "signer", "wish"),
-        *("_member", "_pool"),
+        *("arm", "clock", "greeted", "node", "preferred_arm", "random", "season_id", "shared"),
+        *("signer", "_member", "_pool"),
     )
 
     def __init__(
         self,
         node: Node,
-        shared: Shared,
+        shared: SharedState,
         *,
         clock: Callable[[], datetime] = timezone.now,
         random: Random | None = None,
@@ -73,7 +73,7 @@ class Session:
         self.clock = clock
         self.random = random or shared.random
         self.greeted = greeted
-        self.wish: Arm = "swarm"
+        self.preferred_arm: Arm = "swarm"
         self.arm: Arm = "swarm"
         self.season_id: int | None = None
         self.signer: Signer | None = None
@@ -83,7 +83,7 @@ class Session:
     async def join_pool(self, season: Season) -> tuple[SeasonPool, Member]:
         """Return the season's pool and the node's membership in it."""
         pool, member = self._pool, self._member
-        if pool is None or member is None or member.left or pool.season_id != season.pk:
+        if pool is None or member is None or member.has_left or pool.season_id != season.pk:
             self.leave_pool()
             pool = await self.shared.hub.open(season.pk)
             member = await self.shared.hub.join(pool, self.node)
@@ -105,16 +105,16 @@ def _read_round() -> RoundInfo | None:
 
 
 @one_per_loop
-def shared_reads() -> Shared:
+def shared_state() -> SharedState:
     """Return the state that the connections of the running event loop share."""
-    return Shared(
+    return SharedState(
         season=Cached(running_season, max_age_s=_MAX_AGE_S),
         round=Cached(_read_round, max_age_s=_MAX_AGE_S),
         chain=Cached(lambda: read_chain_head(now=timezone.now()), max_age_s=_MAX_AGE_S),
         tokens=Batcher(database_sync_to_async(authenticate_all)),
-        arrivals=Batcher(database_sync_to_async(settle_arrivals)),
+        hellos=Batcher(database_sync_to_async(register_nodes)),
         answers=Batcher(database_sync_to_async(store_submissions)),
-        grading=GradingBell(grade_answers.delay),
+        grading=GradingTrigger(grade_answers.delay),
         hub=hub(),
         random=Random(),
     )

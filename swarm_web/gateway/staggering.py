@@ -7,7 +7,7 @@ from swarm_protocol.messages import RoundInfo
 from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 
 
-def return_window(
+def reconnect_spread(
     nodes: int, *, per_second: float, within_s: float, opens_in_s: float | None
 ) -> float:
     """Return the seconds over which `nodes` nodes reconnect at `per_second`.
@@ -15,22 +15,22 @@ def return_window(
     The judge allows for at most `within_s` while a round is open or opens soon. `opens_in_s` is the
     seconds until one opens: 0 if one is open, None if there is none.
     """
-    window_s = min(nodes / per_second, MAX_WAIT_S)
+    spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
-        return window_s
-    return min(window_s, max(within_s, opens_in_s - SOON_S))
+        return spread_s
+    return min(spread_s, max(within_s, opens_in_s - SOON_S))
 
 
 def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
-    """Return the seconds until the current round opens, for `return_window`."""
+    """Return the seconds until the current round opens, for `reconnect_spread`."""
     if current is None or current.phase == "scoring":
         return None
     return max(0.0, (datetime.fromisoformat(current.opens_at) - now).total_seconds())
 
 
-def draw_delays(count: int, *, window_s: float, random: Random) -> list[float]:
+def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
     """Return delays in seconds for `count` nodes: even over the window, in random order."""
-    delays = [(place + random.random()) * window_s / count for place in range(count)]
+    delays = [(index + random.random()) * spread_s / count for index in range(count)]
     random.shuffle(delays)
     return delays
 

@@ -11,7 +11,7 @@ from asyncio.transports import BaseTransport
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 # Longer than uvicorn waits for a pong, and than a socket may stall (`roster.STALLED_S`).
-UNTAKEN_MS = 90_000
+UNACKNOWLEDGED_MS = 90_000
 # Not available on every system.
 _USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
@@ -24,4 +24,4 @@ class NodeTransport(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
         if _USER_TIMEOUT is not None and connection.family != getattr(socket, "AF_UNIX", None):
-            connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, UNTAKEN_MS)
+            connection.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, UNACKNOWLEDGED_MS)

@@ -86,6 +86,6 @@ def _describe(created: JoinRequest, secret: str, *, page: str) -> DeviceCode:
     )
 
 
-def _read_text(text: str, longest: int) -> str:
+def _read_text(text: str, max_length: int) -> str:
     """Return a text that a client declares, without control characters."""
-    return "".join(letter for letter in text if letter.isprintable())[:longest]
+    return "".join(letter for letter in text if letter.isprintable())[:max_length]

@@ -25,7 +25,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.nodes.names import draw_name
 
 # Number of wrong codes that an account may try in PERIOD_S seconds; there are 20^8 codes.
-WRONG_CODES = 20
+MAX_WRONG_CODES = 20
 PERIOD_S = 600
 
 
@@ -44,7 +44,7 @@ def device(request: HttpRequest) -> HttpResponse:
     if join_request is None:
         count_attempt(
             f"joining:wrong:{request.user.pk}",
-            most=WRONG_CODES,
+            limit=MAX_WRONG_CODES,
             period_s=PERIOD_S,
             code="device.limited",
             message="You have tried too many codes that do not exist.",

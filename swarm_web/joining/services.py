@@ -25,11 +25,11 @@ VALID_FOR = timedelta(minutes=15)
 # Minimum time between a client's requests for its token, and how much it grows after a request that
 # came too early (RFC 8628, section 3.5).
 INTERVAL_S = 2
-SLOWER_BY_S = 5
+INTERVAL_STEP_S = 5
 # Tolerance for the interval, because clocks and networks are not exact.
 SLACK_S = 0.5
 # How long requests are kept after they expire, to count anonymous nodes of a network.
-KEPT_FOR = timedelta(days=1)
+RETENTION = timedelta(days=1)
 REQUESTS_PER_TEN_MINUTES = 60
 
 _Decision = JoinRequest.Decision
@@ -99,10 +99,10 @@ def _check_anonymous(requester: JoinRequester, *, now: datetime) -> None:
         raise DeviceFlowError(
             "anonymous_forbidden", "On this site a node needs an account.", status=403
         )
-    made = JoinRequest.objects.filter(
-        anonymous=True, network=requester.network, created_at__gt=now - KEPT_FOR
+    recent = JoinRequest.objects.filter(
+        anonymous=True, network=requester.network, created_at__gt=now - RETENTION
     )
-    if made.count() >= settings.ANONYMOUS_NODES_PER_DAY:
+    if recent.count() >= settings.ANONYMOUS_NODES_PER_DAY:
         raise DeviceFlowError(
             "anonymous_forbidden",
             f"Your network has made {settings.ANONYMOUS_NODES_PER_DAY} anonymous nodes within a "
@@ -233,7 +233,7 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
         if request is None or now >= request.expires_at:
             raise _expired()
         if request.decision == _Decision.APPROVED:
-            return _hand_over(request, device_code)
+            return _issue_token(request, device_code)
         if request.decision == _Decision.DENIED:
             raise DeviceFlowError("access_denied", "The request was declined on the site.")
         too_early = _record_call(request, now=now)
@@ -248,13 +248,13 @@ def _record_call(request: JoinRequest, *, now: datetime) -> bool:
     earliest = timedelta(seconds=request.interval_s - SLACK_S)
     too_early = request.asked_at is not None and now - request.asked_at < earliest
     if too_early:
-        request.interval_s += SLOWER_BY_S
+        request.interval_s += INTERVAL_STEP_S
     request.asked_at = now
     request.save(update_fields=["asked_at", "interval_s"])
     return too_early
 
 
-def _hand_over(request: JoinRequest, device_code: str) -> DeviceToken:
+def _issue_token(request: JoinRequest, device_code: str) -> DeviceToken:
     if request.claimed is not None:
         return DeviceToken(access_token="", node=request.claimed.name)
     token = _derive_token(device_code)
@@ -285,4 +285,4 @@ def _expired() -> DeviceFlowError:
 
 def prune_requests(*, now: datetime) -> None:
     """Delete requests that expired long ago, with their network addresses."""
-    JoinRequest.objects.filter(expires_at__lt=now - KEPT_FOR).delete()
+    JoinRequest.objects.filter(expires_at__lt=now - RETENTION).delete()

@@ -21,7 +21,7 @@ from swarm_web.lab.shape import LabSummaryAnswer, PublishedReport
 
 logger = logging.getLogger(__name__)
 # The largest file that is read, in bytes; a report of ten arms and ten seeds has about 500 kB.
-LARGEST = 8 << 20
+MAX_BYTES = 8 << 20
 # Names that are valid in an address.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl(\.gz)?")
@@ -115,9 +115,9 @@ def read_summary() -> LabSummary | None:
 def read_bytes(path: Path) -> bytes:
     """Return a file's content. Raises OSError, and ValueError for one that is too large."""
     with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 20} MiB")
     return content
 
 

@@ -65,7 +65,7 @@ def main(argv: list[str]) -> int:
             )
             asyncio.run(launch(plan, console=console, lock=lock))
     except LaunchError as error:
-        console.say(f"Stopped: {error}")
+        console.write(f"Stopped: {error}")
         return 1
     except KeyboardInterrupt:
         return 130  # Ctrl-C before anything was started.
@@ -76,7 +76,7 @@ async def launch(plan: LaunchPlan, *, console: Console, lock: int) -> None:
     """Run the site until it is stopped. Raises LaunchError when it cannot start."""
     async with Supervisor(console, keep_open=[lock]) as supervisor:
         watch = asyncio.create_task(watch_for_interrupt(os.getppid()))
-        watch.add_done_callback(lambda _: supervisor.ask_to_stop())
+        watch.add_done_callback(lambda _: supervisor.request_stop())
         await Stack(plan, console=console, supervisor=supervisor).run()
 
 

@@ -21,25 +21,25 @@ class Console:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._coloured = out.isatty() and "NO_COLOR" not in os.environ
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Write a line of the launcher itself, with the seconds since its start."""
-        elapsed = time.monotonic() - self._began
-        self._write(self._paint(f"[{elapsed:6.1f} s] {text}", _BOLD))
+        elapsed = time.monotonic() - self._started_at
+        self._write_line(self._paint(f"[{elapsed:6.1f} s] {text}", _BOLD))
 
     @contextmanager
-    def stage(self, doing: str) -> Iterator[None]:
+    def stage(self, step: str) -> Iterator[None]:
         """Announce a step, and its duration once it is done."""
-        began = time.monotonic()
-        self.say(f"{doing} ...")
+        started_at = time.monotonic()
+        self.write(f"{step} ...")
         yield
-        self.say(f"{doing}: done in {time.monotonic() - began:.1f} s")
+        self.write(f"{step}: done in {time.monotonic() - started_at:.1f} s")
 
     def line(self, name: str, text: str) -> None:
         """Write one line of the process called `name`."""
         colour = _COLOURS[zlib.crc32(name.encode()) % len(_COLOURS)]
-        self._write(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
+        self._write_line(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
 
     async def follow(self, name: str, stream: asyncio.StreamReader) -> None:
         """Write a process's output line by line until it ends."""
@@ -56,7 +56,7 @@ class Console:
     def _paint(self, text: str, code: int) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._coloured else text
 
-    def _write(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         # The reader of our output may be gone; the site goes on.
         with contextlib.suppress(BrokenPipeError):
             self._out.write(f"{line}\n")

@@ -85,7 +85,7 @@ def prepare_postgres(
         # Fast shutdown: SIGTERM would wait for every client to leave. The immediate one, SIGQUIT,
         # still removes the shared memory, which SIGKILL would leave behind.
         stop_signal=signal.SIGINT,
-        stop_within_s=2.0,
+        stop_timeout_s=2.0,
         kill_signal=signal.SIGQUIT,
     )
     return LocalServer(process=process, url=url)
@@ -177,8 +177,8 @@ def prepare_valkey(folder: Path) -> LocalServer:
         command=(str(program), configuration.name),
         folder=folder,
         is_ready=lambda: _valkey_answers(port, password),
-        ready_within_s=20.0,
-        stop_within_s=1.0,
+        ready_timeout_s=20.0,
+        stop_timeout_s=1.0,
     )
     return LocalServer(process=process, url=f"redis://:{password}@{HOST}:{port}/0")
 

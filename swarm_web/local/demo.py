@@ -16,9 +16,9 @@ _BIRDS = ("starling", "dunlin", "lapwing", "knot", "sandpiper", "plover", "avoce
 # Rewards are rare at first. Where a node finds enough by itself, sharing has no effect.
 MODEL = "tiny-rare"
 # With fewer nodes, an isolated one would leave too small a swarm.
-_FEWEST_WITH_ISOLATED = 4
+_MIN_NODES_WITH_ISOLATED = 4
 # With torch, Python takes a while to exit on a busy machine. All data is saved before that.
-_STOPS_WITHIN_S = 3.5
+_STOP_TIMEOUT_S = 3.5
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def plan_nodes(count: int) -> list[DemoNode]:
     for number in range(count):
         flock, bird = divmod(number, len(_BIRDS))
         name = _BIRDS[bird] if flock == 0 else f"{_BIRDS[bird]}-{flock + 1}"
-        is_isolated = count >= _FEWEST_WITH_ISOLATED and number == count - 1
+        is_isolated = count >= _MIN_NODES_WITH_ISOLATED and number == count - 1
         arm = "isolated" if is_isolated else "swarm"
         nodes.append(DemoNode(name=name, model=MODEL, arm=arm))
     return nodes
@@ -74,5 +74,5 @@ def node_process(site: LocalSite, node: DemoNode, *, outer: Mapping[str, str]) -
         name=node.name,
         command=commands.here((*command, *training)),
         environment=node_environment(outer),
-        stop_within_s=_STOPS_WITHIN_S,
+        stop_timeout_s=_STOP_TIMEOUT_S,
     )

@@ -96,7 +96,7 @@ class SiteProcess:
 
     `is_ready` is called repeatedly in a thread and must return within a second or two.
     `stop_signal` asks the process to end; members of its process group that are left
-    `stop_within_s` seconds later get `kill_signal`.
+    `stop_timeout_s` seconds later get `kill_signal`.
     """
 
     name: str
@@ -105,9 +105,9 @@ class SiteProcess:
     folder: Path | None = None
     run_as: RunAs = field(default_factory=RunAs)
     is_ready: Callable[[], bool] = always_ready
-    ready_within_s: float = 60.0
+    ready_timeout_s: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
-    stop_within_s: float = 3.0
+    stop_timeout_s: float = 3.0
     kill_signal: signal.Signals = signal.SIGKILL
 
     @property
@@ -124,7 +124,7 @@ class StartedProcess:
     process: Process
     output: asyncio.StreamReader
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Send the stop signal, if the process is still running."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(self.site_process.stop_signal)
@@ -143,7 +143,7 @@ class StartedProcess:
         try:
             return await self.process.wait()
         except asyncio.CancelledError:
-            self.ask_to_stop()
+            self.request_stop()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.process.wait(), _GRACE_S)
             raise

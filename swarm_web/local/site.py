@@ -62,13 +62,13 @@ def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
         "ANONYMOUS_JOIN": "true",
     }
     hosts = filter(None, [*outer.get("ALLOWED_HOSTS", "localhost").split(","), HOST])
-    decided = {
+    fixed = {
         "ALLOWED_HOSTS": ",".join(dict.fromkeys(hosts)),
         "DATABASE_URL": site.database_url,
         "REDIS_URL": site.redis_url,
         "DJANGO_SETTINGS_MODULE": "swarm_web.settings",
     }
-    return {name: outer.get(name, value) for name, value in defaults.items()} | decided
+    return {name: outer.get(name, value) for name, value in defaults.items()} | fixed
 
 
 def server_environment(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
@@ -132,21 +132,21 @@ def is_current(stamp: Path, current: str) -> bool:
 
 
 @contextmanager
-def locked_state(folder: Path, *, patience_s: float = 15.0) -> Iterator[int]:
+def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
     """Lock the state folder while this process or one of its children lives.
 
     Yields the lock file's descriptor. The site's processes inherit it, so after a launcher was
     killed the lock holds until the last of them has ended, and the next start waits for that.
 
     Raises LaunchError when another launcher uses the folder, or when processes of an earlier one
-    still run after `patience_s` seconds.
+    still run after `timeout_s` seconds.
     """
     # Others may enter, because Postgres may run as another user, but not list it.
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     path = folder / "launcher.pid"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _take_lock(descriptor, path, patience_s)
+        _take_lock(descriptor, path, timeout_s)
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield descriptor
@@ -154,8 +154,8 @@ def locked_state(folder: Path, *, patience_s: float = 15.0) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _take_lock(descriptor: int, path: Path, patience_s: float) -> None:
-    deadline = time.monotonic() + patience_s
+def _take_lock(descriptor: int, path: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
     while not _try_lock(descriptor):
         holder = path.read_text().strip()
         if holder and _is_alive(int(holder)):

@@ -33,7 +33,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 _SITE_NAME = "Murmuration"  # the default in swarm_web.settings
 # uvicorn gives open sockets 3 s (commands.serve_web). With the limits of nodes and databases, the
 # whole site stops within 10 s.
-_SITE_STOPS_WITHIN_S = 3.2
+_SITE_STOP_TIMEOUT_S = 3.2
 _POLL_S = 1.0
 
 
@@ -144,8 +144,8 @@ class Stack:
             await self._supervisor.start(*_site_processes(environment, ports))
         name = self._plan.outer.get("SITE_NAME", _SITE_NAME)
         if others := ", ".join(map(str, ports[1:])):
-            self._console.say(f"More web processes listen on ports {others}")
-        self._console.say(f"{name} is at {site.url}  (Ctrl-C stops it)")
+            self._console.write(f"More web processes listen on ports {others}")
+        self._console.write(f"{name} is at {site.url}  (Ctrl-C stops it)")
 
     async def _start_nodes(
         self,
@@ -189,7 +189,7 @@ class Stack:
             with self._console.stage("Building the client's wheel for /simple/"):
                 await self._supervisor.run(process)
         except LaunchError as error:
-            self._console.say(f"/simple/ has no client: {error}")
+            self._console.write(f"/simple/ has no client: {error}")
         else:
             stamp.write_text(now)
 
@@ -202,7 +202,7 @@ def _server_process(
         command=commands.here(command),
         environment=environment,
         folder=PROJECT,
-        stop_within_s=_SITE_STOPS_WITHIN_S,
+        stop_timeout_s=_SITE_STOP_TIMEOUT_S,
     )
 
 

@@ -14,11 +14,11 @@ from swarm_web.local.process import SiteProcess, StartedProcess, always_ready, s
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Pauses between two readiness checks. They grow, because some programs log every failed check.
 _FIRST_POLL_S = 0.05
-_LONGEST_POLL_S = 0.4
+_MAX_POLL_S = 0.4
 _FIRST_DELAY_S = 0.5
-_LONGEST_DELAY_S = 30.0
+_MAX_DELAY_S = 30.0
 # A process that ran this long has recovered: the pause before its next restart is the first one.
-_STEADY_S = 60.0
+_RECOVERED_AFTER_S = 60.0
 _PARENT_POLL_S = 0.5
 
 
@@ -37,7 +37,7 @@ class Supervisor:
         self._console = console
         self._keep_open = keep_open
         self._tiers: list[list[Keeper]] = []
-        self._asked_to_stop = False
+        self._stop_requested = False
         self._body: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Supervisor":
@@ -55,7 +55,7 @@ class Supervisor:
         await self._stop()
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
-        return self._asked_to_stop and isinstance(error, asyncio.CancelledError)
+        return self._stop_requested and isinstance(error, asyncio.CancelledError)
 
     async def start(self, *processes: SiteProcess) -> None:
         """Start a tier of processes and return when all of them are ready.
@@ -78,18 +78,18 @@ class Supervisor:
                 "its last lines are above."
             )
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """End the context's body. Further calls have no effect."""
-        if self._asked_to_stop:
+        if self._stop_requested:
             return
-        self._asked_to_stop = True
-        self._console.say("Stopping (Ctrl-C again kills all processes)")
+        self._stop_requested = True
+        self._console.write("Stopping (Ctrl-C again kills all processes)")
         if self._body is not None:
             self._body.cancel()
 
     def _on_signal(self) -> None:
-        if not self._asked_to_stop:
-            self.ask_to_stop()
+        if not self._stop_requested:
+            self.request_stop()
             return
         for tier in self._tiers:
             for keeper in tier:
@@ -99,7 +99,7 @@ class Supervisor:
         for tier in reversed(self._tiers):
             await asyncio.gather(*(keeper.stop() for keeper in tier))
         if self._tiers:
-            self._console.say("All processes have stopped")
+            self._console.write("All processes have stopped")
 
 
 class Keeper:
@@ -122,7 +122,7 @@ class Keeper:
         Raises LaunchError when it ends before that or is not ready in time.
         """
         first = self._started = await spawn(self._process, keep_open=self._keep_open)
-        self._task = asyncio.create_task(self._keep(first))
+        self._task = asyncio.create_task(self._keep_running(first))
         if problem := await self._find_problem(first):
             raise LaunchError(f"{self._process.name} {problem}; its last lines are above.")
 
@@ -131,10 +131,10 @@ class Keeper:
         self._stopping.set()
         if self._task is None or self._started is None:
             return
-        self._started.ask_to_stop()
-        _, late = await asyncio.wait({self._task}, timeout=self._process.stop_within_s)
+        self._started.request_stop()
+        _, late = await asyncio.wait({self._task}, timeout=self._process.stop_timeout_s)
         if late:
-            self._console.say(f"{self._process.name} did not end in time; killing it")
+            self._console.write(f"{self._process.name} did not end in time; killing it")
             self.kill()
             await self._task
 
@@ -147,28 +147,28 @@ class Keeper:
     async def _find_problem(self, started: StartedProcess) -> str:
         """Return why the process did not get ready, or an empty text as soon as it is."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._process.ready_within_s
+        deadline = clock() + self._process.ready_timeout_s
         pause_s = _FIRST_POLL_S
         while not await asyncio.to_thread(self._process.is_ready):
             if (status := started.process.returncode) is not None:
-                return f"{describe_end(status)} while starting"
+                return f"{describe_exit(status)} while starting"
             if clock() > deadline:
-                return f"was not ready within {self._process.ready_within_s:g} s"
+                return f"was not ready within {self._process.ready_timeout_s:g} s"
             await asyncio.sleep(pause_s)
-            pause_s = min(1.5 * pause_s, _LONGEST_POLL_S)
+            pause_s = min(1.5 * pause_s, _MAX_POLL_S)
         return ""
 
-    async def _keep(self, first: StartedProcess) -> None:
+    async def _keep_running(self, first: StartedProcess) -> None:
         """Follow one process after another until asked to stop."""
         clock = asyncio.get_running_loop().time
         started: StartedProcess | None = first
         while started is not None:
-            began = clock()
+            started_at = clock()
             status = await self._follow(started, is_restart=started is not first)
-            if clock() - began >= _STEADY_S:
+            if clock() - started_at >= _RECOVERED_AFTER_S:
                 self._delay_s = _FIRST_DELAY_S
             if not self._stopping.is_set():
-                self._console.say(f"{self._process.name} {describe_end(status)}")
+                self._console.write(f"{self._process.name} {describe_exit(status)}")
             started = self._started = await self._restart()
 
     async def _follow(self, started: StartedProcess, *, is_restart: bool) -> int:
@@ -183,17 +183,17 @@ class Keeper:
     async def _report_when_ready(self, started: StartedProcess) -> None:
         problem = await self._find_problem(started)
         if started.process.returncode is None:
-            self._console.say(f"{self._process.name} {problem or 'is ready again'}")
+            self._console.write(f"{self._process.name} {problem or 'is ready again'}")
 
     async def _restart(self) -> StartedProcess | None:
         """Start the process again after a pause; return None when asked to stop."""
         while not await self._is_stopped_within(self._delay_s):
-            self._console.say(f"{self._process.name} is started again after {self._delay_s:g} s")
-            self._delay_s = min(2 * self._delay_s, _LONGEST_DELAY_S)
+            self._console.write(f"{self._process.name} is started again after {self._delay_s:g} s")
+            self._delay_s = min(2 * self._delay_s, _MAX_DELAY_S)
             try:
                 return await spawn(self._process, keep_open=self._keep_open)
             except LaunchError as error:
-                self._console.say(str(error))
+                self._console.write(str(error))
         return None
 
     async def _is_stopped_within(self, seconds: float) -> bool:
@@ -202,7 +202,7 @@ class Keeper:
         return self._stopping.is_set()
 
 
-def describe_end(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Describe how a process ended, from its status as `subprocess` gives it."""
     if status < 0:
         return f"was killed by {signal.Signals(-status).name}"

@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 # How often nodes retry during a maintenance, which is how soon they reconnect after it.
-RETURN = timedelta(seconds=30)
+RETURN_TIME = timedelta(seconds=30)
 
 
 class MaintenanceQuerySet(models.QuerySet["Maintenance"]):
@@ -49,10 +49,10 @@ class Maintenance(models.Model):
 
     def counts_as_outage(self, *, now: datetime) -> bool:
         """Return whether the judge waits: until all nodes have had time to reconnect."""
-        return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN)
+        return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property
-    def told_to_nodes(self) -> str:
+    def node_message(self) -> str:
         """The message for a node's panel, in English like all of the protocol."""
         until = "" if self.ends_at is None else f" until {self.ends_at:%H:%M} UTC"
         reason = f": {self.message}" if self.message else ""

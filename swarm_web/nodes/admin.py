@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import create_node, rotate_token, show_out
+from swarm_web.nodes.services import create_node, end_connection, rotate_token
 
 
 @admin.register(Node)
@@ -47,7 +47,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         """Create the node with the service, so that it gets a token, and show the token once."""
         if change:
             super().save_model(request, obj, form, change)
-            show_out(obj)
+            end_connection(obj)
             return
         node, token = create_node(name=obj.name, arm=obj.arm, owner=obj.owner, title=obj.title)
         Node.objects.filter(pk=node.pk).update(blocked=obj.blocked)

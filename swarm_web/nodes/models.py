@@ -8,11 +8,11 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import models
 
-from swarm_web.nodes.titles import LONGEST, validate_title
+from swarm_web.nodes.titles import MAX_LENGTH, validate_title
 
 # A connected node is touched every 15 s (gateway.roster); after three missed touches it counts as
 # disconnected.
-PRESENCE = timedelta(seconds=45)
+PRESENCE_TIMEOUT = timedelta(seconds=45)
 # The pattern that Django's validate_slug and the path converter `slug` accept.
 _SLUG = r"^[-a-zA-Z0-9_]+$"
 # A prefix instead of a token's SHA-256: no token has such a hash.
@@ -27,14 +27,14 @@ def node_path(name: str) -> str:
 class NodeQuerySet(models.QuerySet["Node"]):
     """QuerySet of nodes."""
 
-    def seen_lately(self, *, now: datetime) -> "NodeQuerySet":
+    def seen_recently(self, *, now: datetime) -> "NodeQuerySet":
         """Filter to nodes whose socket is open, or was recently: they may be reconnecting."""
-        return self.filter(last_seen__gt=now - PRESENCE)
+        return self.filter(last_seen__gt=now - PRESENCE_TIMEOUT)
 
     def connected(self, *, now: datetime) -> "NodeQuerySet":
         """Filter to nodes whose socket is open."""
-        lately = self.seen_lately(now=now)
-        return lately.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
+        recent = self.seen_recently(now=now)
+        return recent.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
 
 
 class Node(models.Model):
@@ -49,7 +49,7 @@ class Node(models.Model):
 
     name = models.SlugField(max_length=64, unique=True)
     title = models.CharField(
-        max_length=LONGEST,
+        max_length=MAX_LENGTH,
         blank=True,
         default="",
         db_default="",
@@ -127,7 +127,7 @@ class Node(models.Model):
 
     def is_connected(self, *, now: datetime) -> bool:
         """Return whether the node's socket is open."""
-        if self.last_seen is None or self.last_seen <= now - PRESENCE:
+        if self.last_seen is None or self.last_seen <= now - PRESENCE_TIMEOUT:
             return False
         return self.left_at is None or self.left_at < self.last_seen
 

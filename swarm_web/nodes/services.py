@@ -60,7 +60,7 @@ def give_token(node: Node, token: str) -> None:
     """Give the node this token; end the old token and its connection."""
     node.token_hash = hash_token(token)
     node.save(update_fields=["token_hash"])
-    show_out(node)
+    end_connection(node)
 
 
 def make_token(secret: bytes) -> str:
@@ -71,12 +71,12 @@ def make_token(secret: bytes) -> str:
 def revoke_token(node: Node) -> None:
     """End the node's token and its connection; `rotate_token` gives it a new token."""
     Node.objects.filter(pk=node.pk).update(token_hash=Node.revoked_hash())
-    show_out(node)
+    end_connection(node)
 
 
-def show_out(node: Node) -> None:
+def end_connection(node: Node) -> None:
     """End the node's connection if its token is no longer valid, or the node is blocked."""
-    bus.ring(bus.LOOK_AGAIN, str(node.pk))
+    bus.ring(bus.RECHECK_NODE, str(node.pk))
 
 
 def hash_token(token: str) -> str:

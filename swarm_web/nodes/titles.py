@@ -10,27 +10,27 @@ from itertools import groupby
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-LONGEST = 64
+MAX_LENGTH = 64
 _JOINERS = {"\u200c", "\u200d"}
 # Hangul fillers and the Braille pattern without dots: they count as letters, but are invisible.
 _BLANKS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 # Combining marks per letter; no script needs more, and more would cover the lines above.
-_MOST_MARKS = 4
+_MAX_MARKS = 4
 # Control, format, surrogate, private and unassigned characters; line and paragraph separators.
-_UNFIT = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
     """Raise ValidationError if a title has characters that are invisible or affect other text."""
-    if any(_is_unfit(sign) for sign in title):
+    if any(_is_forbidden(character) for character in title):
         raise ValidationError(
             _("A title is plain text without control characters or direction marks."),
             code="title",
         )
-    if title and not any(unicodedata.category(sign)[0] in "LNPS" for sign in title):
+    if title and not any(unicodedata.category(character)[0] in "LNPS" for character in title):
         raise ValidationError(_("A title needs at least one visible character."), code="title")
     runs = groupby(unicodedata.normalize("NFD", title), key=_is_mark)
-    if any(is_mark and len(list(run)) > _MOST_MARKS for is_mark, run in runs):
+    if any(is_mark and len(list(run)) > _MAX_MARKS for is_mark, run in runs):
         raise ValidationError(
             _("A title may have at most four combining marks per letter."), code="title"
         )
@@ -43,15 +43,17 @@ def plain_title(title: str) -> str:
     letters are not replaced.
     """
     return "".join(
-        "-" if unicodedata.category(sign) == "Pd" else sign
-        for sign in unicodedata.normalize("NFKD", title).casefold()
-        if not _is_mark(sign) and sign not in _JOINERS
+        "-" if unicodedata.category(character) == "Pd" else character
+        for character in unicodedata.normalize("NFKD", title).casefold()
+        if not _is_mark(character) and character not in _JOINERS
     ).strip()
 
 
-def _is_unfit(sign: str) -> bool:
-    return sign in _BLANKS or (unicodedata.category(sign) in _UNFIT and sign not in _JOINERS)
+def _is_forbidden(character: str) -> bool:
+    return character in _BLANKS or (
+        unicodedata.category(character) in _FORBIDDEN and character not in _JOINERS
+    )
 
 
-def _is_mark(sign: str) -> bool:
-    return unicodedata.category(sign).startswith("M")
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")

@@ -17,29 +17,29 @@ logger = logging.getLogger(__name__)
 
 THREADS = 32
 # Parcels without a collected outcome: one in each thread, and some in the queue.
-MOST_PARCELS = 96
+MAX_PARCELS = 96
 
 
 class Courier:
     """Sends parcels with threads, which start with the first parcels and end with the process."""
 
-    def __init__(self, *, threads: int = THREADS, most: int = MOST_PARCELS) -> None:
-        self._threads, self._most = threads, most
+    def __init__(self, *, threads: int = THREADS, max_parcels: int = MAX_PARCELS) -> None:
+        self._threads, self._max_parcels = threads, max_parcels
         self._parcels, self._outcomes = SimpleQueue[Parcel](), SimpleQueue[DeliveryOutcome]()
-        self._out, self._started = 0, 0
+        self._pending, self._started = 0, 0
         self._lock = Lock()
 
     def capacity(self) -> int:
         """Return the number of parcels that it accepts now."""
-        return self._most - self._out
+        return self._max_parcels - self._pending
 
     def take(self, parcels: Iterable[Parcel]) -> None:
         """Queue parcels, at most `capacity()` of them."""
         with self._lock:
             for parcel in parcels:
-                self._out += 1
+                self._pending += 1
                 self._parcels.put(parcel)
-            while self._started < min(self._threads, self._out):
+            while self._started < min(self._threads, self._pending):
                 self._started += 1
                 Thread(target=self._send_forever, daemon=True).start()
 
@@ -47,12 +47,12 @@ class Courier:
         """Return the outcomes since the last call; wait for the first one if any is pending."""
         with self._lock:
             outcomes: list[DeliveryOutcome] = []
-            while len(outcomes) < self._out:
+            while len(outcomes) < self._pending:
                 try:
                     outcomes.append(self._outcomes.get(timeout=0.0 if outcomes else wait_s))
                 except Empty:
                     break
-            self._out -= len(outcomes)
+            self._pending -= len(outcomes)
         return outcomes
 
     def _send_forever(self) -> None:

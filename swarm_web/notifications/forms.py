@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.notifications.models import Channel
-from swarm_web.notifications.targets import LONGEST, TargetError, read_target, read_topic
+from swarm_web.notifications.targets import MAX_LENGTH, TargetError, read_target, read_topic
 
 _PROBLEMS = {
     "invalid": _("Enter an address such as https://host/path, in ASCII and without a username."),
@@ -37,7 +37,7 @@ class ChannelForm(EventsForm):
     target = forms.CharField(
         label=_("Address"),
         required=False,
-        max_length=LONGEST,
+        max_length=MAX_LENGTH,
         help_text=_(
             "Webhook: the HTTPS address that receives a signed JSON POST. ntfy: the "
             "topic's address, such as https://ntfy.sh/a-name-that-is-hard-to-guess. "

@@ -38,7 +38,7 @@ class Failure(models.TextChoices):
 class ChannelQuerySet(models.QuerySet["Channel"]):
     """Sets of channels."""
 
-    def wanting(self, event: str) -> "ChannelQuerySet":
+    def subscribed_to(self, event: str) -> "ChannelQuerySet":
         """Filter for enabled channels with an event, of active accounts."""
         return self.filter(enabled=True, owner__is_active=True, events__contains=[event])
 

@@ -21,7 +21,7 @@ from swarm_web.notifications.selectors import mail_address
 from swarm_web.notifications.targets import NotificationTarget, TargetError, read_target, read_topic
 from swarm_web.notifications.unsubscribing import unsubscribe_url
 from swarm_web.notifications.webhook_signing import sign
-from swarm_web.notifications.wording import word
+from swarm_web.notifications.wording import compose_text
 
 _CONTENT = {
     "Content-Type": "application/json; charset=utf-8",
@@ -149,7 +149,7 @@ def _pack_ntfy(delivery: Delivery) -> Parcel:
     """Prepare a message in ntfy's JSON format, because headers allow ASCII only."""
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     target, topic = read_topic(delivery.channel.target, private=private)
-    message_text = word(delivery)
+    message_text = compose_text(delivery)
     body = json.dumps(
         {
             "topic": topic,
@@ -168,7 +168,7 @@ def _pack_mail(delivery: Delivery) -> Parcel:
     address = mail_address(channel.owner)
     if address is None:
         raise UnsendableError(Failure.NO_ADDRESS)
-    message_text, leave = word(delivery), unsubscribe_url(channel)
+    message_text, leave = compose_text(delivery), unsubscribe_url(channel)
     page = f"{settings.SITE_URL}/account/notifications/"
     footer = f"-- \nYour notifications: {page}\nUnsubscribe: {leave}\n"
     text = f"{message_text.text}\n\n{message_text.url}\n\n{footer}"

@@ -5,7 +5,7 @@
 The name is resolved once, all its addresses are checked, and the connection goes to a checked one,
 so a different second answer of the name server has no effect. Redirects are not followed, proxies
 of the environment are not used, and the body of the response is not read. Apart from the system's
-resolver, everything ends within `PATIENCE_S`.
+resolver, everything ends within `TIMEOUT_S`.
 """
 
 import io
@@ -20,12 +20,12 @@ from typing import Any, cast
 
 from swarm_web.notifications.targets import NotificationTarget, may_be_called
 
-CONNECT_WITHIN_S = 3.0
-PATIENCE_S = 10.0
+CONNECT_TIMEOUT_S = 3.0
+TIMEOUT_S = 10.0
 # Maximum bytes of a response's status and headers.
-LARGEST_RESPONSE = 16_384
+MAX_RESPONSE_BYTES = 16_384
 # Number of addresses of a name to try, because each may take the full timeout.
-_TRIED = 2
+_MAX_ADDRESSES = 2
 
 
 class PostError(Exception):
@@ -40,7 +40,7 @@ def post(
     target: NotificationTarget, body: bytes, *, headers: Mapping[str, str], private: bool
 ) -> int:
     """Send the body and return the status of the response. Raises PostError."""
-    until = monotonic() + PATIENCE_S
+    until = monotonic() + TIMEOUT_S
     addresses = resolve(target, private=private)
     try:
         with _connect(addresses, target.port) as plain, _secure(plain, target, until) as stream:
@@ -63,7 +63,7 @@ def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
     except (OSError, UnicodeError):
         raise PostError("unresolved") from None
     # Without duplicates, in the system's order of preference.
-    addresses = list(dict.fromkeys(str(place[0]) for *_, place in found))
+    addresses = list(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
     if not all(may_be_called(ip_address(address), private=private) for address in addresses):
         raise PostError("forbidden")
     return addresses
@@ -72,9 +72,9 @@ def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
 def _connect(addresses: list[str], port: int) -> socket.socket:
     """Connect to the first address that answers. Raises OSError."""
     problem: OSError = OSError("no addresses")
-    for address in addresses[:_TRIED]:
+    for address in addresses[:_MAX_ADDRESSES]:
         try:
-            return socket.create_connection((address, port), timeout=CONNECT_WITHIN_S)
+            return socket.create_connection((address, port), timeout=CONNECT_TIMEOUT_S)
         except OSError as failed:
             problem = failed
     raise problem
@@ -82,7 +82,7 @@ def _connect(addresses: list[str], port: int) -> socket.socket:
 
 def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> socket.socket:
     """Return the socket, with TLS for https. The handshake has a deadline."""
-    plain.settimeout(_left(until))
+    plain.settimeout(_remaining(until))
     if target.scheme == "http":
         return plain
     return _tls().wrap_socket(plain, server_hostname=target.host)
@@ -105,11 +105,11 @@ def _exchange(
     return connection.getresponse().status
 
 
-def _left(until: float) -> float:
-    left = until - monotonic()
-    if left <= 0:
+def _remaining(until: float) -> float:
+    remaining = until - monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining
 
 
 class _Stream:
@@ -120,7 +120,7 @@ class _Stream:
 
     def sendall(self, data: bytes) -> None:
         """Send the request. Raises OSError."""
-        self._sock.settimeout(_left(self._until))
+        self._sock.settimeout(_remaining(self._until))
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -133,7 +133,7 @@ class _Stream:
 
 class _Response(io.RawIOBase):
     def __init__(self, sock: socket.socket, until: float) -> None:
-        self._sock, self._until, self._bytes_left = sock, until, LARGEST_RESPONSE
+        self._sock, self._until, self._bytes_left = sock, until, MAX_RESPONSE_BYTES
 
     def readable(self) -> bool:
         return True
@@ -142,7 +142,7 @@ class _Response(io.RawIOBase):
         """Read available bytes up to the limit; 0 is the end."""
         if not self._bytes_left:
             return 0
-        self._sock.settimeout(_left(self._until))
+        self._sock.settimeout(_remaining(self._until))
         taken = self._sock.recv_into(memoryview(buffer)[: self._bytes_left])
         self._bytes_left -= taken
         return taken

@@ -14,9 +14,9 @@ _GAP = timedelta(seconds=60)
 FIRST_PAUSE = timedelta(seconds=30)
 PAUSE_FACTOR = 4
 # 30 s, 2 min, 8 min, 32 min, 2 h, 8.5 h: the last attempt comes eleven hours after the first.
-MOST_ATTEMPTS = 7
-GIVEN_UP_AFTER = timedelta(days=3)
-GIVEN_UP_FROM = 10
+MAX_ATTEMPTS = 7
+GIVE_UP_AFTER = timedelta(days=3)
+GIVE_UP_FAILURES = 10
 
 
 @dataclass(frozen=True)
@@ -42,35 +42,35 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
     return Watch(since=since, looked_at=now)
 
 
-def silent_before(watch: Watch, *, now: datetime, patience: timedelta) -> datetime | None:
+def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
     """Return the moment before which a node was last seen if it is silent; None if none can be.
 
-    A node has to be absent for `patience` within the watch: downtime of the site does not count.
+    A node has to be absent for `threshold` within the watch: downtime of the site does not count.
     """
-    if now - watch.since < patience:
+    if now - watch.since < threshold:
         return None
-    return now - patience
+    return now - threshold
 
 
 def pause_after(attempts: int) -> timedelta:
     """Return the pause after a number of failed attempts, at least one."""
-    factor: int = PAUSE_FACTOR ** (min(attempts, MOST_ATTEMPTS - 1) - 1)
+    factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 
 
-def is_given_up(*, failures: int, failing_since: datetime, now: datetime) -> bool:
+def should_give_up(*, failures: int, failing_since: datetime, now: datetime) -> bool:
     """Return whether a channel is switched off after these failures."""
-    return failures >= GIVEN_UP_FROM and now - failing_since >= GIVEN_UP_AFTER
+    return failures >= GIVE_UP_FAILURES and now - failing_since >= GIVE_UP_AFTER
 
 
 def outdated(versions: Iterable[str], *, minimum: str) -> set[str]:
     """Return the client versions that are older than the minimum; invalid ones are left out."""
-    wanted = parse_version(minimum)
-    return {version for version in versions if _is_older(version, wanted)}
+    minimum_version = parse_version(minimum)
+    return {version for version in versions if _is_older(version, minimum_version)}
 
 
-def _is_older(version: str, wanted: tuple[int, int, int]) -> bool:
+def _is_older(version: str, minimum_version: tuple[int, int, int]) -> bool:
     try:
-        return parse_version(version) < wanted
+        return parse_version(version) < minimum_version
     except ValueError:
         return False

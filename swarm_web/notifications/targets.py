@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
-LONGEST = 500
+MAX_LENGTH = 500
 PORTS = frozenset({443, 8443})
 
 IPAddress = IPv4Address | IPv6Address
@@ -64,8 +64,8 @@ def read_target(address: str, *, private: bool) -> NotificationTarget:
 
     `private` allows plain HTTP and any port, for a site in a private network. Raises TargetError.
     """
-    if len(address) > LONGEST or not _PRINTABLE.fullmatch(address):
-        raise TargetError("invalid", f"Use at most {LONGEST} ASCII characters, without spaces.")
+    if len(address) > MAX_LENGTH or not _PRINTABLE.fullmatch(address):
+        raise TargetError("invalid", f"Use at most {MAX_LENGTH} ASCII characters, without spaces.")
     try:
         parts = urlsplit(address)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from swarm_web.notifications.courier import process_courier
 from swarm_web.notifications.rules import silent_before
 from swarm_web.notifications.services.delivering import (
-    claim_parcels,
+    lease_parcels,
     prune_deliveries,
     record_outcomes,
 )
@@ -19,18 +19,18 @@ from swarm_web.notifications.services.noticing_clients import notice_minimum
 from swarm_web.notifications.services.noticing_rounds import notice_rounds
 
 # Rounds tick in the same worker, so the rest waits for the next run.
-NOTICING_S = 1.0
+NOTICING_BUDGET_S = 1.0
 # Most receivers answer within this time; other outcomes are recorded by the next run.
-WAITING_S = 0.5
+COLLECT_TIMEOUT_S = 0.5
 
 
 @shared_task
 def notice() -> None:
     """Find events for owners."""
-    until = monotonic() + NOTICING_S
+    until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()
-    patience = timedelta(minutes=settings.NOTIFICATION_SILENCE_MINUTES)
-    before = silent_before(update_watch(now=now), now=now, patience=patience)
+    threshold = timedelta(minutes=settings.NOTIFICATION_SILENCE_MINUTES)
+    before = silent_before(update_watch(now=now), now=now, threshold=threshold)
     while before and notice_silences(before=before, now=now) and monotonic() < until:
         pass
     for find in (notice_returns, notice_minimum, notice_rounds):
@@ -43,8 +43,8 @@ def deliver() -> None:
     """Record outcomes, and let the courier's threads send due messages."""
     courier = process_courier()
     record_outcomes(courier.collect(), now=timezone.now())
-    courier.take(claim_parcels(most=courier.capacity(), now=timezone.now()))
-    until = monotonic() + WAITING_S
+    courier.take(lease_parcels(limit=courier.capacity(), now=timezone.now()))
+    until = monotonic() + COLLECT_TIMEOUT_S
     while outcomes := courier.collect(wait_s=max(0.0, until - monotonic())):
         record_outcomes(outcomes, now=timezone.now())
 

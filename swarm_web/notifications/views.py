@@ -40,7 +40,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
     context = {
         "channels": Channel.objects.filter(owner=owner),
         "form": form,
-        "most": services.MOST_CHANNELS,
+        "most": services.MAX_CHANNELS,
         "address": mail_address(owner),
         "with_mail": can_mail(),
     }
@@ -52,7 +52,7 @@ def _add(owner: User, form: ChannelForm) -> Channel | None:
     try:
         return services.add_channel(owner, now=timezone.now(), **form.cleaned_data)
     except services.TooManyChannelsError:
-        most = services.MOST_CHANNELS
+        most = services.MAX_CHANNELS
         form.add_error(
             None,
             _("An account has at most %(most)s channels. Delete one first.") % {"most": most},

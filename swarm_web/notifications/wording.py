@@ -11,7 +11,7 @@ from swarm_web.notifications.models import Delivery
 Data = Mapping[str, Any]
 
 # Maximum number of names in a message.
-_NAMED = 20
+_MAX_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class MessageText:
     is_urgent: bool = False
 
 
-def word(delivery: Delivery) -> MessageText:
+def compose_text(delivery: Delivery) -> MessageText:
     """Return the text of a delivery."""
-    return _WORDINGS[Delivery.Type(delivery.type)](delivery.data)
+    return _COMPOSERS[Delivery.Type(delivery.type)](delivery.data)
 
 
 def _silent(data: Data) -> MessageText:
@@ -50,8 +50,8 @@ def _back(data: Data) -> MessageText:
 
 
 def _scored(data: Data) -> MessageText:
-    lines = [_describe_score(node) for node in data["nodes"][:_NAMED]]
-    if more := len(data["nodes"]) - _NAMED:
+    lines = [_describe_score(node) for node in data["nodes"][:_MAX_NAMES]]
+    if more := len(data["nodes"]) - _MAX_NAMES:
         lines += [f"and {more} more"] if more > 0 else []
     return MessageText(
         title=f"Round {data['round']} of {data['season']} was scored",
@@ -69,9 +69,9 @@ def _describe_score(node: Data) -> str:
 
 
 def _required(data: Data) -> MessageText:
-    names = [f"{node['node']} (runs {node['client']})" for node in data["nodes"][:_NAMED]]
-    if len(data["nodes"]) > _NAMED:
-        names.append(f"{len(data['nodes']) - _NAMED} more")
+    names = [f"{node['node']} (runs {node['client']})" for node in data["nodes"][:_MAX_NAMES]]
+    if len(data["nodes"]) > _MAX_NAMES:
+        names.append(f"{len(data['nodes']) - _MAX_NAMES} more")
     verb = "is required" if data["now"] else "will be required soon"
     return MessageText(
         title=f"Client {data['version']} or newer {verb}",
@@ -90,7 +90,7 @@ def _test(data: Data) -> MessageText:
     )
 
 
-_WORDINGS: Mapping[Delivery.Type, Callable[[Data], MessageText]] = {
+_COMPOSERS: Mapping[Delivery.Type, Callable[[Data], MessageText]] = {
     Delivery.Type.NODE_SILENT: _silent,
     Delivery.Type.NODE_BACK: _back,
     Delivery.Type.ROUND_SCORED: _scored,

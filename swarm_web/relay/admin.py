@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from swarm_web.relay.conduct import Level
 from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
-from swarm_web.relay.services import restore_declarations, set_by_operator
+from swarm_web.relay.services import restore_declarations, set_level
 
 # Permission to restore declarations includes permission to set hand-out levels.
-_MAY = ["restore"]
+_PERMISSIONS = ["restore"]
 
 
 @admin.register(Contribution)
@@ -58,27 +58,38 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         restored = restore_declarations(queryset)
         messages.info(request, f"Declarations of {restored} nodes count again within seconds.")
 
-    @admin.action(description="Withhold rollouts until an operator lifts it", permissions=_MAY)
+    @admin.action(
+        description="Withhold rollouts until an operator lifts it", permissions=_PERMISSIONS
+    )
     def withhold(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Stop handing out rollouts of the selected nodes."""
         self._set(request, queryset, level=Level.WITHHELD, pinned=True)
 
-    @admin.action(description="Deliver in full; the automatic rules still apply", permissions=_MAY)
+    @admin.action(
+        description="Deliver in full; the automatic rules still apply", permissions=_PERMISSIONS
+    )
     def hand_out(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Restore the full hand-out weight of the selected nodes and reset their findings."""
         self._set(request, queryset, level=Level.FULL, pinned=False)
 
-    @admin.action(description="Deliver in full, exempt from the automatic rules", permissions=_MAY)
+    @admin.action(
+        description="Deliver in full, exempt from the automatic rules", permissions=_PERMISSIONS
+    )
     def exempt(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Exempt the selected nodes from the conduct rules."""
         self._set(request, queryset, level=Level.FULL, pinned=True)
 
     def _set(
-        self, request: HttpRequest, parts: QuerySet[Contribution], *, level: Level, pinned: bool
+        self,
+        request: HttpRequest,
+        contributions: QuerySet[Contribution],
+        *,
+        level: Level,
+        pinned: bool,
     ) -> None:
-        number = set_by_operator(parts, level=level, pinned=pinned, now=timezone.now())
-        for part in parts:
-            self.log_change(request, part, f"Hand-out: {level}, pinned: {pinned}.")
+        number = set_level(contributions, level=level, pinned=pinned, now=timezone.now())
+        for contribution in contributions:
+            self.log_change(request, contribution, f"Hand-out: {level}, pinned: {pinned}.")
         messages.info(request, f"Updated {number} nodes. Web processes apply this within seconds.")
 
 

@@ -10,17 +10,17 @@ with each further finding of the season, up to 64 hours. The findings:
   first SPOOL of the hour are forgiven: a node that was offline when a season ended sends its
   spooled rollouts, at most SPOOL of them. Other refusals are rare, because clients check what they
   send. A node with nothing but refusals is found at 81.
-- FLOODING: more than MOST_HURRIED messages of an hour exceeded the site's rate limit. This is a
+- FLOODING: more than MAX_HURRIED messages of an hour exceeded the site's rate limit. This is a
   fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
   Refusals by the account's limit alone do not count: another node of the account may have used the
   allowance.
-- UNHEEDING: more than MOST_FLOODS times in an hour a web process closed the node's connection
-  because it continued to send: after `quota.FLOOD` refusals with a `retry_after`, or without
-  reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
+- UNHEEDING: more than MAX_FLOODS times in an hour a web process closed the node's connection
+  because it continued to send: after `quota.FLOOD_REFUSALS` refusals with a `retry_after`, or
+  without reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
   reaches. Not reading replies alone is no evidence, however often the node is dropped for it: a
   slow link, a link that loses large packets and a sleeping machine look the same. Such nodes send
   few requests.
-- COPYING: more than COPIES of what the node offered in an hour copied rollouts in the pool (the
+- COPYING: more than COPY_SHARE of what the node offered in an hour copied rollouts in the pool (the
   same test). For the policies with the highest error rate of `likeness`, 2 in 100 honest rollouts
   count as copies; for all others 2 in 10,000. A node that copies everything is found at 9.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
@@ -64,18 +64,18 @@ SIGNIFICANCE = 1e-5
 WINDOW = timedelta(hours=1)
 REFUSED_SHARE = 0.5
 SPOOL = 64
-MOST_HURRIED = 600
-MOST_FLOODS = 2
-COPIES = 0.25
+MAX_HURRIED = 600
+MAX_FLOODS = 2
+COPY_SHARE = 0.25
 # Of spot checks.
-CHECKS = 256
+CHECKS_PER_WINDOW = 256
 WORTHLESS_SHARE = 0.05
 MISDECLARED_SHARE = 0.5
 JUDGE_ERROR = 1e-5
 MARGIN = 0.15
 # Probation after the first finding, and at most.
 PROBATION = timedelta(hours=2)
-_MOST_DOUBLINGS = 5
+_MAX_DOUBLINGS = 5
 
 # dataset -> (solved, n) in rounds of the judge; dataset -> (all right, checked) of spot checks
 Cells = Mapping[str, tuple[int, int]]
@@ -209,25 +209,25 @@ class Hold:
     until: datetime | None = None
 
 
-def judge_sent(sent: Sent) -> Finding | None:
+def evaluate_sent(sent: Sent) -> Finding | None:
     """Return the finding that a window of messages and rollouts supports, if any."""
-    if sent.hurried > MOST_HURRIED:
-        return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MOST_HURRIED / sent.hurried)
-    if sent.floods > MOST_FLOODS:
-        return Finding(Charge.UNHEEDING, sent.floods, sent.floods, MOST_FLOODS / sent.floods)
+    if sent.hurried > MAX_HURRIED:
+        return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MAX_HURRIED / sent.hurried)
+    if sent.floods > MAX_FLOODS:
+        return Finding(Charge.UNHEEDING, sent.floods, sent.floods, MAX_FLOODS / sent.floods)
     total = sent.published + sent.copies + sent.refused
     if _is_significant(sent.refused - SPOOL, total - SPOOL, REFUSED_SHARE):
         return Finding(Charge.REFUSED, sent.refused, total, REFUSED_SHARE)
     offered = sent.published + sent.copies
-    if _is_significant(sent.copies, offered, COPIES):
-        return Finding(Charge.COPYING, sent.copies, offered, COPIES)
+    if _is_significant(sent.copies, offered, COPY_SHARE):
+        return Finding(Charge.COPYING, sent.copies, offered, COPY_SHARE)
     return None
 
 
-def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
+def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
     """Return the finding that a window of spot checks supports, if any.
 
-    `judged` is what the node solved in the judge's rounds that opened since the window began.
+    `judge_cells` is what the node solved in the judge's rounds that opened since the window began.
     """
     if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
         return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
@@ -237,7 +237,7 @@ def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
     total = sum(n for _, n in checks.cells.values())
     if not right:
         return None
-    limits = {dataset: _limit(*judged.get(dataset, (0, 0))) for dataset in checks.cells}
+    limits = {dataset: _limit(*judge_cells.get(dataset, (0, 0))) for dataset in checks.cells}
     allowed = sum(limits[dataset] * n for dataset, (_, n) in checks.cells.items()) / total
     if _is_significant(right, total, allowed):
         return Finding(Charge.TOO_RIGHT, right, total, allowed)
@@ -246,19 +246,19 @@ def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
     """Return the hold after a finding."""
-    doublings = min(hold.findings, _MOST_DOUBLINGS)
+    doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)
 
 
-def ease(hold: Hold, *, now: datetime) -> Hold:
+def recover(hold: Hold, *, now: datetime) -> Hold:
     """Return the hold after its time is over; before that, the same hold."""
     if hold.until is None or now < hold.until:
         return hold
     level = _HIGHER.get(hold.level, hold.level)
     if level is Level.FULL:
         return replace(hold, level=level, until=None)
-    doublings = min(hold.findings - 1, _MOST_DOUBLINGS)
+    doublings = min(hold.findings - 1, _MAX_DOUBLINGS)
     return replace(hold, level=level, until=now + PROBATION * 2**doublings)
 
 

@@ -18,9 +18,9 @@ from swarm_web.relay.tally import Lesson, Tally
 logger = logging.getLogger(__name__)
 
 # Beyond this, the oldest batches are dropped, in case no worker takes them.
-MOST_WAITING_BYTES = 1 << 26
+MAX_WAITING_BYTES = 1 << 26
 # A larger number is sent in several batches.
-PAIRS_IN_A_BATCH = 20_000
+PAIRS_PER_BATCH = 20_000
 
 # KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
 _APPEND = """
@@ -68,34 +68,34 @@ class CreditOutbox:
         self._number = 0
         self._append = client.register_script(_APPEND)
         # Batches in flight, including those whose connection broke.
-        self._sealed: list[bytes] = []
+        self._unsent: list[bytes] = []
 
     async def send(self, tally: Tally) -> None:
         """Send the unsent batches, then the credits of a tally.
 
         Raises the client's errors; the next call then sends everything.
         """
-        if self._sealed:
+        if self._unsent:
             tally.bound_credits()
             await self._push()
         pairs, lessons = tally.take_credits()
         columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
-        for first in range(0, len(pairs), PAIRS_IN_A_BATCH):
-            some = [column[first : first + PAIRS_IN_A_BATCH] for column in columns]
-            self._seal(some, lessons if first == 0 else [])
-        if self._sealed:
+        for first in range(0, len(pairs), PAIRS_PER_BATCH):
+            some = [column[first : first + PAIRS_PER_BATCH] for column in columns]
+            self._add_batch(some, lessons if first == 0 else [])
+        if self._unsent:
             await self._push()
 
-    def _seal(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
+    def _add_batch(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
         self._number += 1
         seasons, minutes, givers, takers, counts = columns
         pairs = (seasons, minutes, givers, takers, counts)
-        self._sealed.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
+        self._unsent.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
 
     async def _push(self) -> None:
-        args: list[int | bytes] = [MOST_WAITING_BYTES, *self._sealed]
+        args: list[int | bytes] = [MAX_WAITING_BYTES, *self._unsent]
         dropped = int(await self._append(keys=[CREDITS], args=args))
-        self._sealed = []
+        self._unsent = []
         if dropped:
             counters.count(counters.RELAY, "credits_dropped", by=dropped)
             logger.warning("dropped %d batches of credits: no worker takes them", dropped)

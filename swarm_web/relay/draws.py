@@ -18,7 +18,7 @@ w is picked with a probability proportional to w · q:
 
 **The cost.** A pick tests random entries until one is open and is accepted with its weight as the
 probability. If a share a of the n entries is open, that takes 1/a tests on average, and at most
-1/LEAST_WEIGHT times as many with weights. After n/8 misses the entries are filtered once, which
+1/MIN_WEIGHT times as many with weights. After n/8 misses the entries are filtered once, which
 takes n tests. So a draw takes O(count) tests if a is above a constant, else at most O(count + n).
 If a is small, nearly all entries belong to the node's party, were given to the node, or come from
 nodes with weight 0. Without the last kind, n is at most a constant times the sum of the party's
@@ -36,8 +36,8 @@ from swarm_web.relay.entries import Bag, Bags, Entry
 Item = TypeVar("Item")
 
 # Nonzero weights below this count as this, which bounds the number of looks of a pick.
-LEAST_WEIGHT = 1 / 32
-_FRESH_OF = 4
+MIN_WEIGHT = 1 / 32
+_FRESH_CANDIDATES = 4
 
 
 class Strategy(StrEnum):
@@ -51,7 +51,7 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """The node that draws: its party, the rollouts it was given (`Entry.key`), and node weights.
 
     `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1. `doubted`
@@ -59,7 +59,7 @@ class Asker:
     """
 
     party: str
-    given: Container[str]
+    delivered: Container[str]
     weights: Mapping[int, float]
     doubted: Container[int]
 
@@ -94,29 +94,29 @@ class Choices(Generic[Item]):
 class Drawing:
     """One draw: the entries picked so far, and those still open."""
 
-    def __init__(self, asker: Asker, *, random: Random) -> None:
+    def __init__(self, requester: Requester, *, random: Random) -> None:
         self.picked: dict[Entry, None] = {}
-        self._asker = asker
+        self._requester = requester
         self._random = random
 
     def is_open(self, entry: Entry) -> bool:
         """Return whether the entry may be handed out to the asker and was not picked."""
-        asker = self._asker
+        requester = self._requester
         return (
-            entry.party != asker.party
-            and entry.key not in asker.given
-            and asker.weights.get(entry.node_id, 1.0) > 0
+            entry.party != requester.party
+            and entry.key not in requester.delivered
+            and requester.weights.get(entry.node_id, 1.0) > 0
             and entry not in self.picked
         )
 
     def is_informative(self, entry: Entry) -> bool:
         """Return whether the entry is open and its node's declarations count."""
-        return entry.node_id not in self._asker.doubted and self.is_open(entry)
+        return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
-    def passes(self, entry: Entry) -> bool:
+    def accepts(self, entry: Entry) -> bool:
         """Accept an entry with the probability of its node's weight."""
-        weight = self._asker.weights.get(entry.node_id, 1.0)
-        return weight >= 1 or self._random.random() < max(weight, LEAST_WEIGHT)
+        weight = self._requester.weights.get(entry.node_id, 1.0)
+        return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
     def take(self, count: int, pick: Callable[[], Entry | None]) -> None:
         """Pick until `count` entries are picked in total or none is open."""
@@ -128,31 +128,33 @@ class Drawing:
 
         def pick() -> Entry | None:
             while (entry := choices.pick(self._random)) is not None:
-                if self.passes(entry):
+                if self.accepts(entry):
                     return entry
             return None
 
         return pick
 
-    def among_groups(self, groups: Bags[str], closed: Iterable[Bag]) -> Callable[[], Entry | None]:
-        """Return a function that picks a group first, then an entry in it, by weight.
+    def among_bags(
+        self, bags: Bags[str], exhausted_bags: Iterable[Bag]
+    ) -> Callable[[], Entry | None]:
+        """Return a function that picks a bag first, then an entry in it, by weight.
 
-        If an entry is rejected by its weight, a new group is picked. `closed` are groups without
-        open entries.
+        If an entry is rejected by its weight, a new bag is picked. `exhausted_bags` have no open
+        entries.
         """
-        over = set(closed)
-        open_groups = Choices(groups.listed, lambda group: group not in over)
+        exhausted = set(exhausted_bags)
+        open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)
         entries: dict[Bag, Choices[Entry]] = {}
 
         def pick() -> Entry | None:
-            while (group := open_groups.pick(self._random)) is not None:
-                choices = entries.get(group)
+            while (bag := open_bags.pick(self._random)) is not None:
+                choices = entries.get(bag)
                 if choices is None:
-                    choices = entries[group] = Choices(group.entries, self.is_open)
+                    choices = entries[bag] = Choices(bag.entries, self.is_open)
                 entry = choices.pick(self._random)
                 if entry is None:
-                    over.add(group)
-                elif self.passes(entry):
+                    exhausted.add(bag)
+                elif self.accepts(entry):
                     return entry
             return None
 
@@ -162,7 +164,7 @@ class Drawing:
         """Return a function that picks the youngest of a few that `pick` picks."""
 
         def pick_youngest() -> Entry | None:
-            found = [entry for _ in range(_FRESH_OF) if (entry := pick()) is not None]
+            found = [entry for _ in range(_FRESH_CANDIDATES) if (entry := pick()) is not None]
             return max(found, key=lambda entry: entry.at, default=None)
 
         return pick_youngest

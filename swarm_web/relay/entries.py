@@ -60,46 +60,46 @@ def strip_logprobs(body: bytes) -> bytes:
 class Bag:
     """A set of entries. Adding, removing, and reading the oldest or an indexed entry take O(1)."""
 
-    __slots__ = ("_places", "entries")
+    __slots__ = ("_indexes", "entries")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._places: OrderedDict[Entry, int] = OrderedDict()
+        self._indexes: OrderedDict[Entry, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def add(self, entry: Entry) -> None:
         """Add an entry that is not in the bag."""
-        self._places[entry] = len(self.entries)
+        self._indexes[entry] = len(self.entries)
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry; the last entry of the list takes its index."""
-        place = self._places.pop(entry)
+        index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
-            self.entries[place] = last
-            self._places[last] = place
+            self.entries[index] = last
+            self._indexes[last] = index
 
     def by_age(self) -> Iterator[Entry]:
         """Iterate over the entries, oldest first."""
-        return iter(self._places)
+        return iter(self._indexes)
 
     def oldest(self) -> Entry:
         """Return the entry that was added first; the bag must not be empty."""
-        return next(iter(self._places))
+        return next(iter(self._indexes))
 
 
 class Bags(Generic[Name]):
-    """Bags by name, without empty ones; `listed` has all bags, unordered."""
+    """Bags by name, without empty ones; `all_bags` has all bags, unordered."""
 
-    __slots__ = ("_named", "_places", "listed")
+    __slots__ = ("_indexes", "_named", "all_bags")
 
     def __init__(self) -> None:
-        self.listed: list[Bag] = []
+        self.all_bags: list[Bag] = []
         self._named: dict[Name, Bag] = {}
-        self._places: dict[Bag, int] = {}
+        self._indexes: dict[Bag, int] = {}
 
     def __getitem__(self, name: Name) -> Bag:
         return self._named[name]
@@ -113,8 +113,8 @@ class Bags(Generic[Name]):
         bag = self._named.get(name)
         if bag is None:
             bag = self._named[name] = Bag()
-            self._places[bag] = len(self.listed)
-            self.listed.append(bag)
+            self._indexes[bag] = len(self.all_bags)
+            self.all_bags.append(bag)
         bag.add(entry)
         return bag
 
@@ -125,13 +125,13 @@ class Bags(Generic[Name]):
         if bag.entries:
             return
         del self._named[name]
-        place, last = self._places.pop(bag), self.listed.pop()
+        index, last = self._indexes.pop(bag), self.all_bags.pop()
         if last is not bag:
-            self.listed[place] = last
-            self._places[last] = place
+            self.all_bags[index] = last
+            self._indexes[last] = index
 
 
-class Shares(Generic[Name]):
+class NamedTotals(Generic[Name]):
     """The total of each name, and the name with the largest one; O(log n) amortised per change.
 
     A heap holds an upper bound for each name. A change pushes a new bound only if the total exceeds

@@ -7,14 +7,14 @@ killed process loses the rollouts and counts of the last seconds.
 Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
     relay:{s}:given        hash of how many times rollouts of each node were given to others
     relay:{s}:held         how many rollouts the pool holds
-    relay:{s}:list:<node>  what a node that hung up was given (`relay.given`)
+    relay:{s}:list:<node>  what a node that hung up was given (`relay.delivered`)
     relay:{s}:holders      hash of nodes' tenures (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
     relay:{s}:weights      hash of how often rollouts of nodes are handed out, where it is not 1
     relay:{s}:turn         there while a process has offered rollouts to be checked
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
-    relay:checks           list of `relay.claims.Check`, which a worker makes
+    relay:checks           list of `relay.check_queue.Check`, which a worker makes
 """
 
 import asyncio
@@ -66,13 +66,13 @@ FOLD_PAUSE_S = 5.0
 READ_EVERY_S = 0.5
 CHECK_EVERY_S = 5.0
 # A season may pause for a long time, and its counts must persist.
-_GIVEN_AGE_S = 90 * 86_400
+_DELIVERIES_EXPIRY_S = 90 * 86_400
 # A bound in case no worker takes the checks.
-_MOST_CHECKS_WAITING = 64
+_MAX_WAITING_CHECKS = 64
 # Errors of Redis, and of decoding a value that this version of the site does not write.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
-_AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
-_TAKEN_AT_ONCE = 256  # a few milliseconds of work: nodes are answered in between
+_CONNECTION_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
+_YIELD_EVERY = 256  # a few milliseconds of work: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
 _ADD = """
@@ -89,8 +89,8 @@ class HubLimits:
 
     bounds: Bounds
     samples: SampleLimits
-    declared_checks_a_minute: int
-    spot_checks_a_minute: int
+    declared_checks_per_minute: int
+    spot_checks_per_minute: int
 
 
 def read_limits() -> HubLimits:
@@ -107,8 +107,8 @@ def read_limits() -> HubLimits:
         samples=SampleLimits(
             site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
         ),
-        declared_checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
-        spot_checks_a_minute=settings.RELAY_SPOT_CHECKS_PER_MINUTE,
+        declared_checks_per_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+        spot_checks_per_minute=settings.RELAY_SPOT_CHECKS_PER_MINUTE,
     )
 
 
@@ -133,7 +133,7 @@ class Hub:
         self._credits = CreditOutbox(client, source=self._process)
         self._members = Members(client, process=self._process)
         self._opening = asyncio.Lock()
-        self._keeping: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self._random = Random(secrets.randbits(64))
         self._add = client.register_script(_ADD)
         self._relay = WriteBehind(self._write_relay, pause_s=RELAY_PAUSE_S, name="relay")
@@ -155,8 +155,8 @@ class Hub:
                     season_id=season_id,
                     process=self._process,
                     max_age_s=int(self._limits.bounds.max_age_s),
-                    most_bytes=self._limits.bounds.body_bytes,
-                    most_entries=self._limits.bounds.size,
+                    max_bytes=self._limits.bounds.body_bytes,
+                    max_entries=self._limits.bounds.size,
                     ahead_s=store_clock().ahead_s,
                 )
                 pool = SeasonPool(
@@ -167,13 +167,13 @@ class Hub:
                 )
                 await self._members.listen()
                 try:
-                    await self._catch_up(pool)
+                    await self._read_updates(pool)
                 except _READ_ERRORS:
-                    logger.warning("a pool begins empty: cannot look at Redis", exc_info=True)
+                    logger.warning("could not read Redis; the pool begins empty", exc_info=True)
                 self._pools[season_id] = pool
                 self._opened_at[season_id] = self._clock()
-                if self._keeping is None:
-                    self._keeping = asyncio.create_task(self._keep())
+                if self._refreshing is None:
+                    self._refreshing = asyncio.create_task(self._refresh_loop())
         return self._pools[season_id]
 
     async def join(self, pool: SeasonPool, node: Node) -> Member:
@@ -185,9 +185,9 @@ class Hub:
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
-    def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
+    def count_refusal(self, season_id: int, node_id: int, code: str) -> None:
         """Record a refused message of a node as possible evidence of its conduct."""
-        if self._tally.note_refusal((season_id, node_id), code):
+        if self._tally.count_refusal((season_id, node_id), code):
             self._fold.wake()
 
     def wake(self) -> None:
@@ -200,16 +200,16 @@ class Hub:
         await self._relay.flush()
         await self._fold.flush()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read Redis now, as is done twice a second. Raises the client's errors."""
         for pool in tuple(self._pools.values()):
-            await self._look_at(pool)
+            await self._refresh(pool)
 
     async def close(self) -> None:
         """Stop, and write the remaining changes."""
-        if self._keeping is not None:
-            await end_task(self._keeping)
-        self._keeping = None
+        if self._refreshing is not None:
+            await end_task(self._refreshing)
+        self._refreshing = None
         await self._fold.close()
         await self._relay.close()
         await self._members.close()
@@ -223,33 +223,33 @@ class Hub:
             # Rollouts may be lost: a batch that fails is not sent again.
             entries = pool.take_outgoing()
             if entries:
-                await self._tell_others(season_id, entries, now=now)
+                await self._replicate(season_id, entries, now=now)
             samples = sorted(pool.take_samples(), key=lambda sample: sample.node_id)
             for _, group in groupby(samples, key=lambda sample: sample.node_id):
                 await offer_samples(self._client, list(group), limits=self._limits.samples)
         await self._members.write()
 
-    async def _tell_others(self, season_id: int, entries: list[Any], *, now: float) -> None:
+    async def _replicate(self, season_id: int, entries: list[Any], *, now: float) -> None:
         try:
             await self._replicas[season_id].write(entries, now=now)
         except STORE_ERRORS:
             counters.count(counters.RELAY, "not_replicated", by=len(entries))
             raise
 
-    async def _write_given(self) -> None:
-        given = self._tally.take_given()
-        if not given:
+    async def _write_deliveries(self) -> None:
+        deliveries = self._tally.take_deliveries()
+        if not deliveries:
             return
         by_season: defaultdict[int, list[int]] = defaultdict(list)
-        for (season_id, node_id), count in given.items():
+        for (season_id, node_id), count in deliveries.items():
             by_season[season_id] += (node_id, count)
         try:
             for season_id, pairs in by_season.items():
-                await self._add(keys=[given_key(season_id)], args=[_GIVEN_AGE_S, *pairs])
+                await self._add(keys=[given_key(season_id)], args=[_DELIVERIES_EXPIRY_S, *pairs])
                 for node_id in pairs[::2]:
-                    del given[season_id, node_id]
+                    del deliveries[season_id, node_id]
         except BaseException:
-            self._tally.given.update(given)
+            self._tally.deliveries.update(deliveries)
             raise
 
     # ---- what is written later: to Postgres, and for the worker
@@ -259,7 +259,7 @@ class Hub:
             await self._write_changes()
         finally:
             # Stored in Redis, because Postgres may be down.
-            await self._write_given()
+            await self._write_deliveries()
             await self._credits.send(self._tally)
 
     async def _write_changes(self) -> None:
@@ -274,57 +274,57 @@ class Hub:
 
     # ---- what is read
 
-    async def _keep(self) -> None:
+    async def _refresh_loop(self) -> None:
         """Read Redis as long as the process runs, whatever it contains."""
         while True:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
-                if self._is_over(pool):
+                if self._is_idle(pool):
                     for by_season in (self._pools, self._replicas, self._opened_at):
                         del by_season[pool.season_id]
                     continue
                 try:
-                    await self._look_at(pool)
+                    await self._refresh(pool)
                 except _READ_ERRORS as problem:
-                    logger.warning("cannot look at Redis, retrying", exc_info=True)
-                    if isinstance(problem, _AWAY_ERRORS):
-                        self._replicas[pool.season_id].read_again()
+                    logger.warning("could not read Redis, retrying", exc_info=True)
+                    if isinstance(problem, _CONNECTION_ERRORS):
+                        self._replicas[pool.season_id].reset()
 
-    def _is_over(self, pool: SeasonPool) -> bool:
+    def _is_idle(self, pool: SeasonPool) -> bool:
         """Return whether a pool is old, empty and without nodes."""
         now = self._clock()
         pool.window.expire(now=now)
         if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
             return False
-        waits = pool.window or pool.outgoing or pool.samples
-        return not waits and not self._members.is_anybody_in(pool.season_id)
+        is_waiting = pool.window or pool.outgoing or pool.samples
+        return not is_waiting and not self._members.has_members(pool.season_id)
 
-    async def _look_at(self, pool: SeasonPool) -> None:
-        await self._catch_up(pool)
-        await self._offer_checks(pool)
+    async def _refresh(self, pool: SeasonPool) -> None:
+        await self._read_updates(pool)
+        await self._enqueue_checks(pool)
 
-    async def _catch_up(self, pool: SeasonPool) -> None:
+    async def _read_updates(self, pool: SeasonPool) -> None:
         """Apply the rollouts of other processes and the worker's results about nodes."""
         now = self._clock()
         entries = await self._replicas[pool.season_id].read(now=now)
         for number, entry in enumerate(entries, start=1):
             pool.window.add(entry, now=now)
-            if not number % _TAKEN_AT_ONCE:
+            if not number % _YIELD_EVERY:
                 await asyncio.sleep(0)
         async with self._client.pipeline(transaction=False) as pipeline:
             pipeline.smembers(lapsed_key(pool.season_id))
             pipeline.hgetall(weights_key(pool.season_id))
             pipeline.set(held_key(pool.season_id), len(pool.window), ex=60)
             lapsed, weights, _ = await pipeline.execute()
-        pool.learn(
+        pool.apply_results(
             doubted=frozenset(map(int, lapsed)),
             weights={int(node): float(weight) for node, weight in weights.items()},
         )
 
-    async def _offer_checks(self, pool: SeasonPool) -> None:
+    async def _enqueue_checks(self, pool: SeasonPool) -> None:
         """Offer some rollouts to the worker to check; one process does this in each turn."""
-        declared = ceil(self._limits.declared_checks_a_minute * CHECK_EVERY_S / 60)
-        arbitrary = ceil(self._limits.spot_checks_a_minute * CHECK_EVERY_S / 60)
+        declared = ceil(self._limits.declared_checks_per_minute * CHECK_EVERY_S / 60)
+        arbitrary = ceil(self._limits.spot_checks_per_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)
         if not declared + arbitrary or not await self._client.set(
             turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)
@@ -336,7 +336,7 @@ class Hub:
         if checks:
             async with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.rpush(CHECKS, *map(msgspec.msgpack.encode, checks))
-                pipeline.ltrim(CHECKS, -_MOST_CHECKS_WAITING, -1)
+                pipeline.ltrim(CHECKS, -_MAX_WAITING_CHECKS, -1)
                 await pipeline.execute()
 
 

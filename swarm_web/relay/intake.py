@@ -39,7 +39,7 @@ return room
 
 _LIST = "{relay}:samples"
 # If no worker takes the samples, the oldest are dropped.
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 # The maximum size of a sample: a quarter of the relay's limit, and more than most rollouts.
 _MAX_BYTES = 1 << 15
 
@@ -100,11 +100,11 @@ async def offer_samples(
         return 0
     count = f"{{relay}}:sampled:{int(samples[0].at // 60)}"
     keys = [_LIST, count, f"{count}:{samples[0].node_id}"]
-    args: list[int | bytes] = [limits.site, limits.node, _MOST_WAITING, *fitting]
+    args: list[int | bytes] = [limits.site, limits.node, _MAX_WAITING, *fitting]
     return int(await client.register_script(_OFFER)(keys=keys, args=args))
 
 
-def take_samples(client: redis.Redis, *, most: int) -> list[ArchiveSample]:
-    """Take up to `most` samples, oldest first, off the list."""
-    taken = cast("list[bytes] | None", client.lpop(_LIST, most))
+def take_samples(client: redis.Redis, *, limit: int) -> list[ArchiveSample]:
+    """Take up to `limit` samples, oldest first, off the list."""
+    taken = cast("list[bytes] | None", client.lpop(_LIST, limit))
     return [_decoder.decode(sample) for sample in taken or []]

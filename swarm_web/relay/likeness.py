@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONG_BYTES = 200
-_FEWEST_SHORT = 8
+_MIN_SHORT = 8
 _SHINGLE = 16
 # Odd numbers without a pattern: the golden ratio's digits, and halves of SplitMix64's constants.
 _MIX, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -100,16 +100,16 @@ def digest(*, task: bytes, completions: Sequence[str]) -> Digests:
     return Digests(question, hashlib.sha256(question + whole).digest()[:16])
 
 
-def liken_body(body: bytes) -> Likeness:
+def compute_body_likeness(body: bytes) -> Likeness:
     """Return the likeness of a rollout given as JSON."""
-    return liken([completion.text for completion in _decoder.decode(body).completions])
+    return compute_likeness([completion.text for completion in _decoder.decode(body).completions])
 
 
-def liken(completions: Sequence[str]) -> Likeness:
+def compute_likeness(completions: Sequence[str]) -> Likeness:
     """Return the likeness of a rollout with these completions, at least one."""
     texts = [text.encode("utf-8", "surrogatepass") for text in completions]
     is_long = sum(map(len, texts)) >= LONG_BYTES * len(texts)
-    if not is_long and (len(texts) < _FEWEST_SHORT or len(set(texts)) < len(texts)):
+    if not is_long and (len(texts) < _MIN_SHORT or len(set(texts)) < len(texts)):
         return Likeness()
     values = Counter(_minhashes([text for text in texts if text]))
     marks = [value for value, times in values.items() if times == 1]

@@ -13,13 +13,13 @@ from typing import NamedTuple, cast
 
 import redis
 
-MOST_A_MINUTE = 16
+MAX_PER_MINUTE = 16
 # Seconds since the last booking. If Postgres was away, credits of the same minute that are booked
 # later than this get a limit of their own. A longer time would need much memory: with 70,000 nodes
 # there are half a million pairs a minute.
-_KEPT_S = 180
+_EXPIRY_S = 180
 # Per call: Redis serves no other client while a script runs.
-_PAIRS_AT_ONCE = 1000
+_PAIR_BATCH = 1000
 
 # KEYS: the hash of a minute. ARGV: seconds to keep it, then (field, credits)... Returns the totals.
 _ADD = """
@@ -41,24 +41,24 @@ class PartyPair(NamedTuple):
     taker: str
 
 
-def admit(client: redis.Redis, wanted: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
+def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
     """Record the credits requested for pairs, and return how many of each count.
 
     Recorded credits stay recorded, so credits whose booking failed may count less when repeated.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)
-    for pair in wanted:
+    for pair in requested:
         by_minute[_key(pair)].append(pair)
     admitted: dict[PartyPair, int] = {}
     for key, pairs in by_minute.items():
-        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
-            some = pairs[first : first + _PAIRS_AT_ONCE]
-            args = [_KEPT_S, *(each for pair in some for each in (_field(pair), wanted[pair]))]
+        for first in range(0, len(pairs), _PAIR_BATCH):
+            some = pairs[first : first + _PAIR_BATCH]
+            args = [_EXPIRY_S, *(each for pair in some for each in (_field(pair), requested[pair]))]
             totals = cast("list[int]", add(keys=[key], args=args))
             for pair, total in zip(some, totals, strict=True):
-                before = total - wanted[pair]
-                admitted[pair] = min(wanted[pair], max(0, MOST_A_MINUTE - before))
+                before = total - requested[pair]
+                admitted[pair] = min(requested[pair], max(0, MAX_PER_MINUTE - before))
     return admitted
 
 

@@ -58,7 +58,7 @@ class _Written(NamedTuple):
 class Replica:
     """The stream of one process, and its place in the streams of the others.
 
-    `most_bytes` and `most_entries` bound the process's stream in Redis to what a window can hold.
+    `max_bytes` and `max_entries` bound the process's stream in Redis to what a window can hold.
     `ahead_s` is how many seconds Redis's clock is ahead of this process's.
     """
 
@@ -69,62 +69,62 @@ class Replica:
         season_id: int,
         process: str,
         max_age_s: int,
-        most_bytes: int,
-        most_entries: int,
+        max_bytes: int,
+        max_entries: int,
         ahead_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._season_id = season_id
         self._process = process
         self._max_age_s = max_age_s
-        self._most_bytes = most_bytes
-        self._most_entries = most_entries
+        self._max_bytes = max_bytes
+        self._max_entries = max_entries
         self._ahead_s = ahead_s
         self._processes_key = processes_key(season_id)
-        self._own = stream_key(season_id, process)
+        self._own_stream = stream_key(season_id, process)
         self._streams = stream_key(season_id, "").encode()
         self._written: deque[_Written] = deque()
         self._written_bytes = self._written_entries = 0
-        self._read_to: dict[bytes, bytes] = {}
+        self._positions: dict[bytes, bytes] = {}
 
     async def write(self, entries: Sequence[Entry], *, now: float) -> None:
         """Append entries to the process's stream, and trim old or excess entries."""
         # First: a full Redis accepts no write until space is freed.
-        await self._cut(now=now)
+        await self._trim(now=now)
         ahead_s = self._ahead_s()
         batches = list(_pack(_shift(entries, by=ahead_s)))
         async with self._client.pipeline(transaction=False) as pipeline:
             for batch, _ in batches:
-                pipeline.xadd(self._own, {_FIELD: batch})
+                pipeline.xadd(self._own_stream, {_FIELD: batch})
             pipeline.zadd(self._processes_key, {self._process: now + ahead_s})
             oldest = now + ahead_s - self._max_age_s
             pipeline.zremrangebyscore(self._processes_key, "-inf", oldest)
-            for key in (self._own, self._processes_key):
+            for key in (self._own_stream, self._processes_key):
                 pipeline.expire(key, self._max_age_s)
             replies: list[Any] = await pipeline.execute()
         for batch_id, (batch, count) in zip(replies, batches, strict=False):
             self._written.append(_Written(batch_id, len(batch), count, now))
             self._written_bytes += len(batch)
             self._written_entries += count
-        await self._cut(now=now)
+        await self._trim(now=now)
 
-    async def _cut(self, *, now: float) -> None:
+    async def _trim(self, *, now: float) -> None:
         """Drop batches from the start of the stream."""
-        cut = False
+        trimmed = False
         while self._written and (
-            self._written_bytes > self._most_bytes
+            self._written_bytes > self._max_bytes
             # The remaining batches alone reach the limit.
-            or self._written_entries - self._written[0].entries >= self._most_entries
+            or self._written_entries - self._written[0].entries >= self._max_entries
             or now - self._written[0].at > self._max_age_s
         ):
             first = self._written.popleft()
             self._written_bytes -= first.bytes
             self._written_entries -= first.entries
-            cut = True
-        if cut and self._written:
-            await self._client.xtrim(self._own, minid=self._written[0].batch_id)
-        elif cut:
-            await self._client.delete(self._own)
+            trimmed = True
+        if trimmed and self._written:
+            await self._client.xtrim(self._own_stream, minid=self._written[0].batch_id)
+        elif trimmed:
+            await self._client.delete(self._own_stream)
 
     async def read(self, *, now: float) -> list[Entry]:
         """Return new entries of other processes; the first call returns all.
@@ -133,30 +133,30 @@ class Replica:
         """
         ahead_s = self._ahead_s()
         since = now + ahead_s - self._max_age_s
-        known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
-        keys = {self._streams + each for each in known}
-        others = keys - {self._own.encode()}
+        processes: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
+        keys = {self._streams + each for each in processes}
+        others = keys - {self._own_stream.encode()}
         # Positions are kept only if all is read: a failure in between loses nothing.
-        reached = {key: self._read_to.get(key, b"0") for key in others}
-        waiting: dict[Any, Any] = dict(reached)
+        positions = {key: self._positions.get(key, b"0") for key in others}
+        waiting: dict[Any, Any] = dict(positions)
         entries: list[Entry] = []
         while waiting:
             streams = _read_streams(await self._client.xread(waiting, count=_READ_BATCHES))
             for key, batches in streams.items():
-                reached[key] = batches[-1][0]
+                positions[key] = batches[-1][0]
                 for _, fields in batches:
                     entries += _unpack(fields)
             waiting = {
-                key: reached[key]
+                key: positions[key]
                 for key, batches in streams.items()
                 if len(batches) == _READ_BATCHES
             }
-        self._read_to = reached
+        self._positions = positions
         return sorted(_shift(entries, by=-ahead_s), key=lambda entry: entry.at)
 
-    def read_again(self) -> None:
+    def reset(self) -> None:
         """Read the streams from the start next time: Redis may have lost them."""
-        self._read_to.clear()
+        self._positions.clear()
 
 
 def _shift(entries: Sequence[Entry], *, by: float) -> Sequence[Entry]:
@@ -187,7 +187,7 @@ def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
     try:
         return _decoder.decode(fields[_FIELD])
     except (KeyError, msgspec.DecodeError):
-        logger.warning("left out rollouts of another process that cannot be read", exc_info=True)
+        logger.warning("ignored unreadable rollouts of another process", exc_info=True)
         return []
 
 

@@ -13,15 +13,15 @@ import msgspec
 
 from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import ReportTraining, Rollout
-from swarm_web.relay.claims import Check
-from swarm_web.relay.given import Given, GivenList
+from swarm_web.relay.check_queue import Check
+from swarm_web.relay.delivered import Delivered, DeliveredList
 from swarm_web.relay.intake import ArchiveSample, SampleQuota
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
 from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
 
 # Overhead of a rollout in a reply: the sender's name, the age and the field names.
-_AROUND_BYTES = 128
+_OVERHEAD_BYTES = 128
 # Number of nodes whose last point is kept; old ones are dropped at each doubling.
 _SWEEP_AT = 1024
 
@@ -32,16 +32,16 @@ _encoder = msgspec.json.Encoder()
 class Member:
     """A connected node in a season. `party` is its owner, or the node itself if it has none.
 
-    `tenure` identifies the time in which this process has the node (`relay.handover`). After `left`
-    is set, the node must join again to use the pool.
+    `tenure` identifies the time in which this process has the node (`relay.handover`). After
+    `has_left` is set, the node must join again to use the pool.
     """
 
     node_id: int
     name: str
     party: str
-    given: GivenList = field(default_factory=GivenList)
+    delivered: DeliveredList = field(default_factory=DeliveredList)
     tenure: str = ""
-    left: bool = False
+    has_left: bool = False
 
 
 class RelayedRollout(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class RelayedRollout(msgspec.Struct, frozen=True):
     rollout: msgspec.Raw
 
 
-class Offered(NamedTuple):
+class EncodedRollout(NamedTuple):
     """A rollout and its JSON, which is encoded once for all receivers.
 
     It is re-encoded rather than cut out of the frame, so that ambiguous JSON, such as an object
@@ -91,13 +91,13 @@ class SeasonPool:
         self.samples: list[ArchiveSample] = []
         self._quota = quota
         self._tally = tally
-        self._points: dict[int, float] = {}
+        self._point_times: dict[int, float] = {}
         self._sweep_at = _SWEEP_AT
 
     def publish(
         self,
         member: Member,
-        offered: Sequence[Offered],
+        offered: Sequence[EncodedRollout],
         *,
         informative: Collection[str],
         rejected: int,
@@ -126,13 +126,13 @@ class SeasonPool:
                     completions=[completion.text for completion in rollout.completions],
                 ),
             )
-            known = entry.key in self.window
+            is_duplicate = entry.key in self.window
             if self.window.add(entry, now=now) is Outcome.ADDED:
                 added += 1
                 self.outgoing.append(entry)
                 if entry.archived:
-                    self._sample(member, rollout, now=now)
-            elif not known:
+                    self._offer_sample(member, rollout, now=now)
+            elif not is_duplicate:
                 copies.append(rollout.id)
         change = self._tally.change((self.season_id, member.node_id))
         change.published += added
@@ -148,60 +148,60 @@ class SeasonPool:
         *,
         strategy: Strategy,
         with_logprobs: bool,
-        most_bytes: int,
+        max_bytes: int,
         now: float,
         random: Random,
     ) -> list[RelayedRollout]:
         """Draw up to `count` rollouts of others by a strategy, in random order.
 
-        A rollout that does not fit into `most_bytes` is skipped, and smaller ones after it are
+        A rollout that does not fit into `max_bytes` is skipped, and smaller ones after it are
         still taken, so that large rollouts of one node do not block all others.
         """
         drawn = self.window.draw(
             count,
             strategy=strategy,
             excluding=member.party,
-            given=member.given,
+            delivered=member.delivered,
             weights=self.weights,
             doubted=self.doubted,
             now=now,
             random=random,
         )
-        relayed, left = [], most_bytes
+        relayed, bytes_left = [], max_bytes
         for entry in drawn:
-            body = entry.body if with_logprobs else self.window.read_bare(entry)
-            left -= len(body) + _AROUND_BYTES
-            if left < 0:
-                left += len(body) + _AROUND_BYTES
+            body = entry.body if with_logprobs else self.window.body_without_logprobs(entry)
+            bytes_left -= len(body) + _OVERHEAD_BYTES
+            if bytes_left < 0:
+                bytes_left += len(body) + _OVERHEAD_BYTES
                 continue
             age_s = round(max(0.0, now - entry.at), 3)
             relayed.append(RelayedRollout(entry.node, age_s, msgspec.Raw(body)))
-            member.given.add(entry.key, Given(entry.node_id, entry.archived))
-            self._tally.given[self.season_id, entry.node_id] += 1
-        member.given.forget(self.window)
+            member.delivered.add(entry.key, Delivered(entry.node_id, entry.archived))
+            self._tally.deliveries[self.season_id, entry.node_id] += 1
+        member.delivered.forget(self.window)
         self._tally.change((self.season_id, member.node_id)).delivered += len(relayed)
         return relayed
 
     def report(self, member: Member, report: ReportTraining, *, now: float) -> None:
         """Record a node's training report, and credit the authors of the rollouts it used."""
-        part = (self.season_id, member.node_id)
+        season_node = (self.season_id, member.node_id)
         # Credits are recorded separately, so the report waits without its list of rollouts.
-        slim = msgspec.structs.replace(report, used=[])
-        self._tally.change(part).note(slim)
+        report_without_used = msgspec.structs.replace(report, used=[])
+        self._tally.change(season_node).add_report(report_without_used)
         minute = int(now) // 60 * 60
         names = (f"{used.node}/{used.id}" for used in report.used)
-        for key, given in member.given.take(names):
-            pair = Pair(self.season_id, minute, given.giver_id, member.node_id)
+        for key, delivered in member.delivered.take(names):
+            pair = Pair(self.season_id, minute, delivered.giver_id, member.node_id)
             self._tally.pairs[pair] += 1
-            if given.archived:
+            if delivered.archived:
                 rollout_id = key.rsplit("/", 1)[1]
                 lesson = Lesson(
-                    self.season_id, given.giver_id, rollout_id, member.node_id, int(now)
+                    self.season_id, delivered.giver_id, rollout_id, member.node_id, int(now)
                 )
                 self._tally.lessons.append(lesson)
-        if now - self._points.get(member.node_id, float("-inf")) >= POINT_EVERY_S:
-            self._note_point(member.node_id, now=now)
-            self._tally.points.append(Point(part, now, slim))
+        if now - self._point_times.get(member.node_id, float("-inf")) >= POINT_EVERY_S:
+            self._record_point_time(member.node_id, now=now)
+            self._tally.points.append(Point(season_node, now, report_without_used))
 
     def choose_checks(
         self, *, declared: int, arbitrary: int, now: float, random: Random
@@ -229,7 +229,7 @@ class SeasonPool:
             for entry in drawn
         ]
 
-    def learn(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
+    def apply_results(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
         """Apply a worker's results about nodes.
 
         When a node's declarations count again, its earlier rollouts are dropped, because they would
@@ -249,15 +249,15 @@ class SeasonPool:
         taken, self.samples = self.samples, []
         return taken
 
-    def _note_point(self, node_id: int, *, now: float) -> None:
+    def _record_point_time(self, node_id: int, *, now: float) -> None:
         """Record the time of a node's last point for the minimum interval between points."""
-        if len(self._points) >= self._sweep_at:
-            known = self._points.items()
-            self._points = {node: at for node, at in known if now - at < POINT_EVERY_S}
-            self._sweep_at = max(_SWEEP_AT, 2 * len(self._points))
-        self._points[node_id] = now
+        if len(self._point_times) >= self._sweep_at:
+            times = self._point_times.items()
+            self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}
+            self._sweep_at = max(_SWEEP_AT, 2 * len(self._point_times))
+        self._point_times[node_id] = now
 
-    def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
+    def _offer_sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
         """Offer a rollout to the archive, without the log-probs that verdicts do not need."""
         self.samples.append(
             ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))

@@ -18,9 +18,9 @@ from swarm_protocol.messages import ReportTraining
 POINT_EVERY_S = 180.0
 
 # While a store is down: hours of data of thousands of nodes; then only the latest is kept.
-MOST_POINTS = 20_000
-MOST_PAIRS = 200_000
-MOST_LESSONS = 50_000
+MAX_POINTS = 20_000
+MAX_PAIRS = 200_000
+MAX_LESSONS = 50_000
 
 # Messages that no client sends; unknown messages of a newer client are a small share.
 UNREADABLE = frozenset(
@@ -33,7 +33,7 @@ UNREADABLE = frozenset(
 )
 
 # season, node
-Part = tuple[int, int]
+SeasonNode = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Change:
     hurried: int = 0
     floods: int = 0
 
-    def note(self, report: ReportTraining) -> None:
+    def add_report(self, report: ReportTraining) -> None:
         """Add a report."""
         self.report = report
         self.step = max(self.step, report.step)
@@ -87,7 +87,7 @@ class Change:
 class Point:
     """A report that becomes a point of the node's chart; `at` is Unix seconds."""
 
-    part: Part
+    season_node: SeasonNode
     at: float
     report: ReportTraining
 
@@ -115,46 +115,46 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 class Tally:
     """The changes not yet written."""
 
-    changes: dict[Part, Change] = field(default_factory=dict)
+    changes: dict[SeasonNode, Change] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
-    given: Counter[Part] = field(default_factory=Counter)
+    deliveries: Counter[SeasonNode] = field(default_factory=Counter)
     pairs: Counter[Pair] = field(default_factory=Counter)
     lessons: list[Lesson] = field(default_factory=list)
 
-    def change(self, part: Part) -> Change:
+    def change(self, season_node: SeasonNode) -> Change:
         """Return the change of one node's contribution, to add to."""
-        found = self.changes.get(part)
-        if found is None:
-            found = self.changes[part] = Change()
-        return found
+        change = self.changes.get(season_node)
+        if change is None:
+            change = self.changes[season_node] = Change()
+        return change
 
-    def note_refusal(self, part: Part, code: str) -> bool:
+    def count_refusal(self, season_node: SeasonNode, code: str) -> bool:
         """Count a refused message and return True if it is evidence of a node's conduct."""
         if code == ErrorCode.RATE_LIMITED:
-            self.change(part).hurried += 1
+            self.change(season_node).hurried += 1
         elif code == ErrorCode.RATE_FLOOD:
-            self.change(part).floods += 1
+            self.change(season_node).floods += 1
         elif code in UNREADABLE:
-            self.change(part).refused += 1
+            self.change(season_node).refused += 1
         else:
             return False
         return True
 
-    def take_changes(self) -> tuple[dict[Part, Change], list[Point]]:
+    def take_changes(self) -> tuple[dict[SeasonNode, Change], list[Point]]:
         """Take the changes for contributions and charts."""
         taken = self.changes, self.points
         self.changes, self.points = {}, []
         return taken
 
-    def put_back(self, changes: dict[Part, Change], points: list[Point]) -> None:
+    def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
         """Put back changes whose write failed."""
-        for part, change in changes.items():
-            change.merge_into(self.change(part))
-        self.points = (points + self.points)[-MOST_POINTS:]
+        for season_node, change in changes.items():
+            change.merge_into(self.change(season_node))
+        self.points = (points + self.points)[-MAX_POINTS:]
 
-    def take_given(self) -> Counter[Part]:
+    def take_deliveries(self) -> Counter[SeasonNode]:
         """Take the number of deliveries of each node's rollouts."""
-        taken, self.given = self.given, Counter()
+        taken, self.deliveries = self.deliveries, Counter()
         return taken
 
     def take_credits(self) -> tuple[Counter[Pair], list[Lesson]]:
@@ -164,7 +164,7 @@ class Tally:
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS while writes fail."""
-        for pair in list(islice(self.pairs, max(0, len(self.pairs) - MOST_PAIRS))):
+        """Drop the oldest credits beyond MAX_PAIRS and MAX_LESSONS while writes fail."""
+        for pair in list(islice(self.pairs, max(0, len(self.pairs) - MAX_PAIRS))):
             del self.pairs[pair]
-        del self.lessons[:-MOST_LESSONS]
+        del self.lessons[:-MAX_LESSONS]

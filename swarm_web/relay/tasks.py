@@ -12,23 +12,23 @@ from swarm_web.relay.services import (
     book_credits,
     check_declarations,
     check_samples,
-    keep_conduct,
+    evaluate_conduct,
     prune_archive,
     store_samples,
 )
 
 # The same worker grades answers for the judge, so the rest is left for the next run.
-CHECKING_S = 2.0
+CHECKING_BUDGET_S = 2.0
 # How often CELERY_BEAT_SCHEDULE starts keep_declarations.
-_RUNS_A_MINUTE = 12
+_RUNS_PER_MINUTE = 12
 # Rollouts that are scored together.
-_CHECKED_AT_ONCE = 8
+_CHECK_BATCH = 8
 
 
 @shared_task
 def keep_archive() -> None:
     """Store sampled rollouts, book their credits, and check waiting ones."""
-    until = monotonic() + CHECKING_S
+    until = monotonic() + CHECKING_BUDGET_S
     # Samples first: credits can refer to a rollout only after it is archived.
     while store_samples():
         pass
@@ -43,24 +43,24 @@ def keep_archive() -> None:
 def keep_declarations() -> None:
     """Check some rollouts of the pool, and evaluate the conduct of nodes."""
     _check_rollouts()
-    keep_conduct(now=timezone.now())
+    evaluate_conduct(now=timezone.now())
 
 
 def _check_rollouts() -> None:
-    until = monotonic() + CHECKING_S
+    until = monotonic() + CHECKING_BUDGET_S
     checks = settings.RELAY_DECLARED_CHECKS_PER_MINUTE + settings.RELAY_SPOT_CHECKS_PER_MINUTE
-    left = ceil(checks / _RUNS_A_MINUTE)
-    while left > 0 and monotonic() < until:
-        most = min(left, _CHECKED_AT_ONCE)
+    remaining = ceil(checks / _RUNS_PER_MINUTE)
+    while remaining > 0 and monotonic() < until:
+        limit = min(remaining, _CHECK_BATCH)
         checked = check_declarations(
             verifier=process_verifier(),
             now=timezone.now(),
-            most=most,
+            limit=limit,
             is_late=lambda: monotonic() > until,
         )
         if not checked:
             return
-        left -= most
+        remaining -= limit
 
 
 @shared_task

@@ -30,7 +30,7 @@ class Trust:
     lapsed: bool
 
 
-def weigh(trust: Trust, *, is_false: bool) -> Trust:
+def count_check(trust: Trust, *, is_false: bool) -> Trust:
     """Return the trust after one more check."""
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
-from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
-from swarm_web.relay.entries import Bag, Bags, Entry, Shares, strip_logprobs
-from swarm_web.relay.likeness import Likeness, liken_body
+from swarm_web.relay.draws import Choices, Drawing, Requester, Strategy
+from swarm_web.relay.entries import Bag, Bags, Entry, NamedTotals, strip_logprobs
+from swarm_web.relay.likeness import Likeness, compute_body_likeness
 
 __all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Reason", "Strategy"]
 
 # The number of rollouts of its party to the same question that a rollout is compared with.
-_COMPARED = 8
+_MAX_COMPARED = 8
 
 
 class Outcome(StrEnum):
@@ -76,17 +76,17 @@ class PoolWindow:
         self._contents: dict[bytes, Entry] = {}
         # Values derived from entries on first use.
         self._likenesses: dict[Entry, Likeness] = {}
-        self._bare: dict[Entry, bytes] = {}
+        self._bare_bodies: dict[Entry, bytes] = {}
         self._all = Bag()
         self._declared = Bag()
         self._nodes: Bags[int] = Bags()
         self._parties: Bags[str] = Bags()
         self._tasks: Bags[str] = Bags()
         # By question and party: the entries to compare.
-        self._asked: dict[tuple[bytes, str], tuple[Entry, ...]] = {}
-        self._counts: Shares[str] = Shares()
-        self._bytes: Shares[str] = Shares()
-        self._task_counts: dict[str, Shares[str]] = {}
+        self._by_question: dict[tuple[bytes, str], tuple[Entry, ...]] = {}
+        self._counts: NamedTotals[str] = NamedTotals()
+        self._bytes: NamedTotals[str] = NamedTotals()
+        self._task_counts: dict[str, NamedTotals[str]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -122,7 +122,7 @@ class PoolWindow:
         if twin:
             self._evict(twin, Reason.COPY)
         self._insert(entry)
-        self._push_out(entry)
+        self._enforce_bounds(entry)
         return Outcome.ADDED
 
     def draw(
@@ -131,7 +131,7 @@ class PoolWindow:
         *,
         strategy: Strategy,
         excluding: str,
-        given: Container[str],
+        delivered: Container[str],
         weights: Mapping[int, float],
         now: float,
         random: Random,
@@ -139,22 +139,22 @@ class PoolWindow:
     ) -> list[Entry]:
         """Draw up to `count` distinct entries by the law of `strategy`, in the order of the picks.
 
-        Entries of the party `excluding`, entries in `given` (`Entry.key`) and entries of nodes with
-        weight 0 are not drawn. `weights` are hand-out weights of nodes by id, in [0, 1]; missing
-        nodes have weight 1. Declarations of the nodes in `doubted` are ignored. Takes O(count)
-        expected, and O(n) if hardly any entry may be handed out.
+        Entries of the party `excluding`, entries in `delivered` (`Entry.key`) and entries of nodes
+        with weight 0 are not drawn. `weights` are hand-out weights of nodes by id, in [0, 1];
+        missing nodes have weight 1. Declarations of the nodes in `doubted` are ignored. Takes
+        O(count) expected, and O(n) if hardly any entry may be handed out.
         """
         self.expire(now=now)
-        asker = Asker(excluding, given, weights, doubted)
-        drawing = Drawing(asker, random=random)
+        requester = Requester(excluding, delivered, weights, doubted)
+        drawing = Drawing(requester, random=random)
         if strategy is Strategy.INFORMATIVE:
             declared = Choices(self._declared.entries, drawing.is_informative)
             drawing.take(count, drawing.among(declared))
         if strategy is Strategy.BY_NODE:
             own = self._parties.get(excluding)
-            pick = drawing.among_groups(self._parties, [own] if own else [])
+            pick = drawing.among_bags(self._parties, [own] if own else [])
         elif strategy is Strategy.BY_TASK:
-            pick = drawing.among_groups(self._tasks, [])
+            pick = drawing.among_bags(self._tasks, [])
         else:
             pick = drawing.among(Choices(self._all.entries, drawing.is_open))
         drawing.take(count, drawing.youngest(pick) if strategy is Strategy.FRESH else pick)
@@ -184,8 +184,8 @@ class PoolWindow:
         ):
 
             def is_open(entry: Entry, is_doubted: bool | None = is_doubted) -> bool:
-                wanted = is_doubted is None or (entry.node_id in doubted) is is_doubted
-                return wanted and entry not in picked
+                matches = is_doubted is None or (entry.node_id in doubted) is is_doubted
+                return matches and entry not in picked
 
             choices = Choices(bag.entries, is_open)
             for _ in range(count):
@@ -201,33 +201,33 @@ class PoolWindow:
             self._remove(entry)
         return len(entries)
 
-    def read_bare(self, entry: Entry) -> bytes:
+    def body_without_logprobs(self, entry: Entry) -> bytes:
         """Return the body of a held entry without log-probs; it is cached."""
-        bare = self._bare.get(entry)
-        if bare is None:
-            bare = self._bare[entry] = strip_logprobs(entry.body)
-        return bare
+        body = self._bare_bodies.get(entry)
+        if body is None:
+            body = self._bare_bodies[entry] = strip_logprobs(entry.body)
+        return body
 
     def _find_twin(self, entry: Entry) -> Entry | None:
         """Return a compared rollout with the same task and completions, if any."""
         twin = self._contents.get(entry.digests.content)
-        return twin if twin is not None and self._liken(twin).is_remembered else None
+        return twin if twin is not None and self._likeness_of(twin).is_remembered else None
 
     def _is_near(self, entry: Entry) -> bool:
-        held = self._asked.get((entry.digests.question, entry.party))
+        held = self._by_question.get((entry.digests.question, entry.party))
         if held is None:
             return False
-        likeness = liken_body(entry.body)
-        return any(likeness.is_near(self._liken(each)) for each in held[-_COMPARED:])
+        likeness = compute_body_likeness(entry.body)
+        return any(likeness.is_near(self._likeness_of(each)) for each in held[-_MAX_COMPARED:])
 
-    def _liken(self, entry: Entry) -> Likeness:
+    def _likeness_of(self, entry: Entry) -> Likeness:
         """Return the likeness of a held entry; it is cached as long as the entry."""
         found = self._likenesses.get(entry)
         if found is None:
-            found = self._likenesses[entry] = liken_body(entry.body)
+            found = self._likenesses[entry] = compute_body_likeness(entry.body)
         return found
 
-    def _push_out(self, entry: Entry) -> None:
+    def _enforce_bounds(self, entry: Entry) -> None:
         """Evict entries over a bound after an entry was added."""
         bounds = self._bounds
         node, party = self._nodes.get(entry.node_id), self._parties.get(entry.party)
@@ -268,8 +268,8 @@ class PoolWindow:
     def _insert(self, entry: Entry) -> None:
         self._keys[entry.key] = entry
         self._contents.setdefault(entry.digests.content, entry)
-        asked = entry.digests.question, entry.party
-        self._asked[asked] = (*self._asked.get(asked, ()), entry)
+        question_key = entry.digests.question, entry.party
+        self._by_question[question_key] = (*self._by_question.get(question_key, ()), entry)
         self._all.add(entry)
         if entry.informative:
             self._declared.add(entry)
@@ -281,10 +281,10 @@ class PoolWindow:
     def _remove(self, entry: Entry) -> None:
         del self._keys[entry.key]
         self._likenesses.pop(entry, None)
-        self._bare.pop(entry, None)
+        self._bare_bodies.pop(entry, None)
         if self._contents.get(entry.digests.content) is entry:
             del self._contents[entry.digests.content]
-        self._forget_asked(entry)
+        self._forget_question(entry)
         self._all.remove(entry)
         if entry.informative:
             self._declared.remove(entry)
@@ -293,23 +293,23 @@ class PoolWindow:
         self._tasks.remove(entry.dataset, entry)
         self._count(entry, by=-1)
 
-    def _forget_asked(self, entry: Entry) -> None:
-        asked = entry.digests.question, entry.party
-        if left := tuple(each for each in self._asked[asked] if each is not entry):
-            self._asked[asked] = left
+    def _forget_question(self, entry: Entry) -> None:
+        question_key = entry.digests.question, entry.party
+        if left := tuple(each for each in self._by_question[question_key] if each is not entry):
+            self._by_question[question_key] = left
         else:
-            del self._asked[asked]
+            del self._by_question[question_key]
 
     def _count(self, entry: Entry, *, by: int) -> None:
         size = by * len(entry.body)
         self.bytes_held += size
         self._counts.change(entry.party, by)
         self._bytes.change(entry.party, size)
-        shares = self._task_counts.get(entry.dataset)
-        if shares is None:
-            shares = self._task_counts[entry.dataset] = Shares()
-        shares.change(entry.party, by)
-        if not shares:
+        totals = self._task_counts.get(entry.dataset)
+        if totals is None:
+            totals = self._task_counts[entry.dataset] = NamedTotals()
+        totals.change(entry.party, by)
+        if not totals:
             del self._task_counts[entry.dataset]
 
 

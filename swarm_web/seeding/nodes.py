@@ -21,7 +21,7 @@ _OWNERS = ("ada", "blaise", "chandra", "dorothy", "emmy", "fatima", "grace", "he
 _OWNED_SHARE = 0.5
 _CONNECTED_SHARE = 0.7
 # Optimizer steps of a node between two rounds.
-_STEPS_A_ROUND = 12
+_STEPS_PER_ROUND = 12
 _BATCH = 2_000
 
 
@@ -38,17 +38,17 @@ def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> Node
     random = Random(seed)
     owners = [_owner(name) for name in _OWNERS]
     nodes = [
-        _describe(population, place, owners, clock=clock, random=random)
-        for place in range(len(population))
+        _describe(population, index, owners, clock=clock, random=random)
+        for index in range(len(population))
     ]
-    made = Node.objects.bulk_create(nodes, batch_size=_BATCH)
-    suspect = made[len(KINDS) + (len(made) - len(KINDS)) // 3]
+    stored_nodes = Node.objects.bulk_create(nodes, batch_size=_BATCH)
+    suspect = stored_nodes[len(KINDS) + (len(stored_nodes) - len(KINDS)) // 3]
     quarantine_node(
         suspect, reason="Its answers repeat another node's mistakes.", actor=None, now=clock.now
     )
     return NodeKeys(
-        keys=[node.pk for node in made],
-        models=[node.model for node in made],
+        keys=[node.pk for node in stored_nodes],
+        models=[node.model for node in stored_nodes],
         arms=population.arms,
         groups=np.array(
             [
@@ -68,19 +68,19 @@ def _owner(name: str) -> User:
 
 
 def _describe(
-    population: Population, place: int, owners: list[User], *, clock: DemoClock, random: Random
+    population: Population, index: int, owners: list[User], *, clock: DemoClock, random: Random
 ) -> Node:
-    kind = population.kinds[place]
+    kind = population.kinds[index]
     connected = random.random() < _CONNECTED_SHARE
     gone_at = clock.now - timedelta(hours=random.uniform(0.1, 60))
     return Node(
-        name=population.names[place],
+        name=population.names[index],
         owner=random.choice(owners) if random.random() < _OWNED_SHARE else None,
         token_hash=hash_token(f"nobody has this token: {random.getrandbits(128):x}"),
         model=kind.name,
         parameters=kind.parameters,
         tokenizer=kind.name,
-        arm=population.arms[place],
+        arm=population.arms[index],
         client_version=CLIENT_VERSION,
         last_seen=clock.present_until if connected else gone_at,
         left_at=None if connected else gone_at,
@@ -88,21 +88,21 @@ def _describe(
     )
 
 
-def enrol_all(season: Season, cast: NodeKeys, places: Iterable[int]) -> None:
+def enrol_all(season: Season, node_keys: NodeKeys, indexes: Iterable[int]) -> None:
     """Enrol a season's nodes with their arms."""
     Enrolment.objects.bulk_create(
         (
             Enrolment(
                 season=season,
-                node_id=cast.keys[place],
-                arm=cast.arms[place],
+                node_id=node_keys.keys[index],
+                arm=node_keys.arms[index],
                 assignment=(
                     Season.Assignment.CHOICE
-                    if cast.arms[place] == Node.Arm.BASE
+                    if node_keys.arms[index] == Node.Arm.BASE
                     else season.assignment
                 ),
             )
-            for place in places
+            for index in indexes
         ),
         batch_size=_BATCH,
     )
@@ -111,7 +111,7 @@ def enrol_all(season: Season, cast: NodeKeys, places: Iterable[int]) -> None:
 def write_contributions(
     season: Season,
     population: Population,
-    cast: NodeKeys,
+    node_keys: NodeKeys,
     rounds: dict[int, int],
     *,
     random: Random,
@@ -119,9 +119,9 @@ def write_contributions(
     """Write each node's contribution; `rounds` is its number of rounds, by place."""
     Contribution.objects.bulk_create(
         (
-            _contribution(season, population, cast, place, count, random=random)
-            for place, count in rounds.items()
-            if cast.arms[place] != Node.Arm.BASE
+            _contribution(season, population, node_keys, index, count, random=random)
+            for index, count in rounds.items()
+            if node_keys.arms[index] != Node.Arm.BASE
         ),
         batch_size=_BATCH,
     )
@@ -130,19 +130,19 @@ def write_contributions(
 def _contribution(
     season: Season,
     population: Population,
-    cast: NodeKeys,
-    place: int,
+    node_keys: NodeKeys,
+    index: int,
     rounds: int,
     *,
     random: Random,
 ) -> Contribution:
-    steps = rounds * _STEPS_A_ROUND + random.randrange(_STEPS_A_ROUND)
-    external = season.external if cast.arms[place] == Node.Arm.SWARM else 0
+    steps = rounds * _STEPS_PER_ROUND + random.randrange(_STEPS_PER_ROUND)
+    external = season.external if node_keys.arms[index] == Node.Arm.SWARM else 0
     local = season.local if external else season.local + season.external
     dropped = random.randrange(1 + steps // 10) if external else 0
-    low, high = population.floors[place].mean(), population.ceilings[place].mean()
+    low, high = population.floors[index].mean(), population.ceilings[index].mean()
     return Contribution(
-        node_id=cast.keys[place],
+        node_id=node_keys.keys[index],
         season=season,
         published=steps * local if external else 0,
         rejected=random.randrange(3),

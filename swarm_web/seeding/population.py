@@ -38,10 +38,10 @@ _ISOLATED_SHARE = 0.4
 
 @dataclass(frozen=True)
 class Population:
-    """The nodes by place; `floors` and `ceilings` are (nodes, datasets) chances to solve.
+    """The nodes by index; `floors` and `ceilings` are (nodes, datasets) chances to solve.
 
     `arrivals` are the times of joining, from 0, the first round, to 1, the last one; sorted. The
-    first places are one untrained node for each model.
+    first nodes are one untrained node for each model.
     """
 
     names: list[str]
@@ -58,16 +58,16 @@ class Population:
 
 def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
     """Draw nodes; more of them join late than early."""
-    numbers = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     shares = np.array([kind.share for kind in KINDS])
-    drawn = numbers.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())
+    drawn = rng.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())
     kinds = np.concatenate([np.arange(len(KINDS)), drawn])
-    isolated = numbers.random(nodes) < _ISOLATED_SHARE
-    arms = ["isolated" if alone else "swarm" for alone in isolated]
+    isolated = rng.random(nodes) < _ISOLATED_SHARE
+    arms = ["isolated" if is_isolated else "swarm" for is_isolated in isolated]
     arms[: len(KINDS)] = ["base"] * len(KINDS)
-    arrivals = np.sort(numbers.random(nodes)) ** 0.7
+    arrivals = np.sort(rng.random(nodes)) ** 0.7
     arrivals[: nodes // 6] = 0.0
-    floors, ceilings = _draw_gifts(kinds, arms, datasets=datasets, numbers=numbers)
+    floors, ceilings = _draw_abilities(kinds, arms, datasets=datasets, rng=rng)
     return Population(
         names=_draw_names(nodes, random=Random(seed)),
         kinds=[KINDS[kind] for kind in kinds],
@@ -78,16 +78,16 @@ def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
     )
 
 
-def _draw_gifts(
+def _draw_abilities(
     kinds: npt.NDArray[np.int64],
     arms: Sequence[str],
     *,
     datasets: int,
-    numbers: np.random.Generator,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Return (nodes, datasets) chances before and after training; some datasets are harder."""
     hardness = np.linspace(1.25, 0.7, datasets)
-    talent = numbers.normal(0, _SPREAD, size=(len(kinds), 1))
+    talent = rng.normal(0, _SPREAD, size=(len(kinds), 1))
     gains = np.array(_GAIN)[kinds] * np.array([arm == "swarm" for arm in arms])
     floors = np.array([kind.floor for kind in KINDS])[kinds, None] * hardness
     ceilings = (np.array([kind.ceiling for kind in KINDS])[kinds] + gains)[:, None] * hardness

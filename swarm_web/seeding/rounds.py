@@ -17,9 +17,9 @@ from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_web.seeding.nodes import DemoClock
+from swarm_web.seeding.questions import make_question
 from swarm_web.seeding.rows import DemoRound
 from swarm_web.seeding.sizes import DemoSize
-from swarm_web.seeding.wording import ask
 
 _NAMES = ("Spring tide", "Midsummer", "Harvest", "First frost", "Long night")
 _OPEN = timedelta(seconds=120)
@@ -31,7 +31,7 @@ _BATCH = 1_000
 def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
     """Create season `at`, counted from 0; all but the last one have ended."""
     last = at == size.seasons - 1
-    first = at * size.rounds_a_season
+    first = at * size.rounds_per_season
     return Season.objects.create(
         name=_free_name(_NAMES[-size.seasons :][at]),
         state=Season.State.RUNNING if last else Season.State.ENDED,
@@ -43,8 +43,8 @@ def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
         cadence_seconds=int(size.cadence.total_seconds()),
         open_seconds=int(_OPEN.total_seconds()),
         scoring_seconds=int(_SCORING.total_seconds()),
-        started_at=_opening(first, size, clock=clock),
-        ended_at=None if last else _opening(first + size.rounds_a_season, size, clock=clock),
+        started_at=_opening_time(first, size, clock=clock),
+        ended_at=None if last else _opening_time(first + size.rounds_per_season, size, clock=clock),
     )
 
 
@@ -64,17 +64,19 @@ def create_rounds(
     random: Random,
 ) -> list[DemoRound]:
     """Create the closed rounds of season `at`, oldest first; `tasks` has one for each question."""
-    first, number = at * size.rounds_a_season, _next_number()
+    first, number = at * size.rounds_per_season, _next_number()
     rounds = [
         _make_round(
-            season, number + i, opens_at=_opening(first + i, size, clock=clock), random=random
+            season, number + i, opens_at=_opening_time(first + i, size, clock=clock), random=random
         )
-        for i in range(size.rounds_a_season)
+        for i in range(size.rounds_per_season)
     ]
-    made = Round.objects.bulk_create(rounds, batch_size=_BATCH)
-    demo_rounds = [_word(judge_round, tasks, random=random) for judge_round in made]
-    for judge_round, demo_round in zip(made, demo_rounds, strict=True):
-        _pose(judge_round, demo_round, tasks)
+    stored_rounds = Round.objects.bulk_create(rounds, batch_size=_BATCH)
+    demo_rounds = [
+        _draw_questions(judge_round, tasks, random=random) for judge_round in stored_rounds
+    ]
+    for judge_round, demo_round in zip(stored_rounds, demo_rounds, strict=True):
+        _store_questions(judge_round, demo_round, tasks)
     return demo_rounds
 
 
@@ -86,7 +88,7 @@ def open_round(
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None
     judge_round.save()
-    _pose(judge_round, _word(judge_round, tasks, random=random), tasks)
+    _store_questions(judge_round, _draw_questions(judge_round, tasks, random=random), tasks)
     Seat.objects.bulk_create(
         (Seat(round=judge_round, node_id=node, offered_at=clock.now) for node in nodes),
         batch_size=_BATCH,
@@ -94,9 +96,9 @@ def open_round(
     return judge_round
 
 
-def _opening(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
+def _opening_time(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
     """Return the opening time of round `at` of all; the one after the last opens now."""
-    return clock.now - (size.rounds_a_season * size.seasons - at) * size.cadence
+    return clock.now - (size.rounds_per_season * size.seasons - at) * size.cadence
 
 
 def _next_number() -> int:
@@ -133,18 +135,18 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
     )
 
 
-def _word(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
+def _draw_questions(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
     """Draw a round's questions and the completions that answer them."""
     return DemoRound(
         round_id=judge_round.pk,
         opened_at=judge_round.opens_at,
         datasets=tuple(task.dataset for task in tasks),
         question_ids=[uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks],
-        questions=[ask(task.dataset, random=random) for task in tasks],
+        questions=[make_question(task.dataset, random=random) for task in tasks],
     )
 
 
-def _pose(judge_round: Round, demo_round: DemoRound, tasks: list[TaskChoice]) -> None:
+def _store_questions(judge_round: Round, demo_round: DemoRound, tasks: list[TaskChoice]) -> None:
     """Store a round's questions."""
     Question.objects.bulk_create(
         Question(
@@ -152,16 +154,16 @@ def _pose(judge_round: Round, demo_round: DemoRound, tasks: list[TaskChoice]) ->
             round=judge_round,
             position=position,
             dataset=task.dataset,
-            spec=msgspec.to_builtins(_name(judge_round, task, counter=position)),
-            prompt=asked.prompt,
+            spec=msgspec.to_builtins(_make_spec(judge_round, task, counter=position)),
+            prompt=question.prompt,
         )
-        for position, (question_id, asked, task) in enumerate(
+        for position, (question_id, question, task) in enumerate(
             zip(demo_round.question_ids, demo_round.questions, tasks, strict=True), start=1
         )
     )
 
 
-def _name(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
+def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
     """Return a task spec from the round's stream; it does not generate the demo question."""
     return TaskSpec(
         dataset=task.dataset,

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.cells import summarize_outcomes
-from swarm_web.seeding.course import Sitting
-from swarm_web.seeding.wording import DemoQuestion
+from swarm_web.seeding.questions import DemoQuestion
+from swarm_web.seeding.simulation import RoundOutcome
 
 SEAT_COLUMNS = ("round_id", "node_id", "came_late", "offered_at", "completed_at")
 ANSWER_COLUMNS = (
@@ -36,7 +36,7 @@ _ABSENT = "\t".join(["absent", "not_offered", "0", "0", "{}", "", "", *[_NULL] *
 
 @dataclass(frozen=True)
 class NodeKeys:
-    """Keys, models and arms of the nodes, by place in the population.
+    """Keys, models and arms of the nodes, by index in the population.
 
     `groups` numbers the models; -1 for untrained nodes.
     """
@@ -64,56 +64,57 @@ def escape(text: str) -> str:
     return plain.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def seat_lines(demo_round: DemoRound, sitting: Sitting, cast: NodeKeys) -> Iterator[str]:
-    """Yield one row of SEAT_COLUMNS for each node of the sitting."""
-    offered_at = _stamp(demo_round.opened_at)
-    complete = sitting.complete
-    for i, place in enumerate(sitting.nodes.tolist()):
-        offered = offered_at if sitting.offered[i] else _NULL
-        last = _later(demo_round.opened_at, sitting.latency_ms[i, -1]) if complete[i] else _NULL
-        yield f"{demo_round.round_id}\t{cast.keys[place]}\tf\t{offered}\t{last}\n"
+def seat_lines(demo_round: DemoRound, outcome: RoundOutcome, node_keys: NodeKeys) -> Iterator[str]:
+    """Yield one row of SEAT_COLUMNS for each node of the round."""
+    offered_at = _format_time(demo_round.opened_at)
+    complete = outcome.complete
+    for i, index in enumerate(outcome.nodes.tolist()):
+        offered = offered_at if outcome.offered[i] else _NULL
+        last = _later(demo_round.opened_at, outcome.latency_ms[i, -1]) if complete[i] else _NULL
+        yield f"{demo_round.round_id}\t{node_keys.keys[index]}\tf\t{offered}\t{last}\n"
 
 
 def answer_lines(
-    demo_round: DemoRound, sitting: Sitting, cast: NodeKeys, *, random: Random
+    demo_round: DemoRound, outcome: RoundOutcome, node_keys: NodeKeys, *, random: Random
 ) -> Iterator[str]:
-    """Yield one row of ANSWER_COLUMNS for each answer of the sitting."""
-    keys = [cast.keys[place] for place in sitting.nodes.tolist()]
+    """Yield one row of ANSWER_COLUMNS for each answer of the round."""
+    keys = [node_keys.keys[index] for index in outcome.nodes.tolist()]
     graded = zip(demo_round.question_ids, demo_round.questions, strict=True)
-    for column, (question_id, asked) in enumerate(graded):
-        right = [f"{escape(text)}\tstop\t" for text in asked.right]
-        wrong = [f"{escape(text)}\tstop\t" for text in asked.wrong]
-        answered = sitting.answered[:, column].tolist()
-        solved = sitting.solved[:, column].tolist()
-        latencies = sitting.latency_ms[:, column].tolist()
-        for key, given, well, took in zip(keys, answered, solved, latencies, strict=True):
-            if not given:
+    for column, (question_id, question) in enumerate(graded):
+        right = [f"{escape(text)}\tstop\t" for text in question.right]
+        wrong = [f"{escape(text)}\tstop\t" for text in question.wrong]
+        answered = outcome.answered[:, column].tolist()
+        solved = outcome.solved[:, column].tolist()
+        latencies = outcome.latency_ms[:, column].tolist()
+        for key, is_answered, is_solved, latency in zip(
+            keys, answered, solved, latencies, strict=True
+        ):
+            if not is_answered:
                 continue
-            text = random.choice(right) if well else random.choice(wrong)
-            marks = "1\tt\tright" if well else "0\tf\twrong"
-            at = _later(demo_round.opened_at, took)
-            yield f"{question_id}\t{key}\t{text}{at}\t{took}\t{marks}\n"
+            text = random.choice(right) if is_solved else random.choice(wrong)
+            marks = "1\tt\tright" if is_solved else "0\tf\twrong"
+            at = _later(demo_round.opened_at, latency)
+            yield f"{question_id}\t{key}\t{text}{at}\t{latency}\t{marks}\n"
 
 
-def score_lines(demo_round: DemoRound, sitting: Sitting, cast: NodeKeys) -> Iterator[str]:
-    """Yield one row of SCORE_COLUMNS for each node of the sitting."""
+def score_lines(demo_round: DemoRound, outcome: RoundOutcome, node_keys: NodeKeys) -> Iterator[str]:
+    """Yield one row of SCORE_COLUMNS for each node of the round."""
     results = [
         _mark(demo_round.datasets, row.tobytes()) if offered else None
-        for row, offered in zip(sitting.solved, sitting.offered, strict=True)
+        for row, offered in zip(outcome.solved, outcome.offered, strict=True)
     ]
     scores = np.array([np.nan if result is None else result.score for result in results])
-    deviations = _deviations(scores, cast.groups[sitting.nodes])
-    complete = sitting.complete
-    for i, (place, result) in enumerate(zip(sitting.nodes.tolist(), results, strict=True)):
-        whose = (
-            f"{demo_round.round_id}\t{cast.keys[place]}\t{cast.models[place]}\t{cast.arms[place]}"
-        )
+    deviations = _deviations(scores, node_keys.groups[outcome.nodes])
+    complete = outcome.complete
+    for i, (index, result) in enumerate(zip(outcome.nodes.tolist(), results, strict=True)):
+        key, model, arm = node_keys.keys[index], node_keys.models[index], node_keys.arms[index]
+        prefix = f"{demo_round.round_id}\t{key}\t{model}\t{arm}"
         if result is None:
-            yield f"{whose}\t{_ABSENT}\n"
+            yield f"{prefix}\t{_ABSENT}\n"
             continue
         reason = "" if complete[i] else "unanswered"
         deviation = _NULL if np.isnan(deviations[i]) else repr(float(deviations[i]))
-        yield f"{whose}\tscored\t{reason}\t{result.line}\t{deviation}\n"
+        yield f"{prefix}\tscored\t{reason}\t{result.line}\t{deviation}\n"
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,9 @@ def _deviations(
     return np.where(counted, scores - means[groups], np.nan)
 
 
-def _stamp(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
 
 
 def _later(moment: datetime, milliseconds: float) -> str:
-    return _stamp(moment + timedelta(milliseconds=int(milliseconds)))
+    return _format_time(moment + timedelta(milliseconds=int(milliseconds)))

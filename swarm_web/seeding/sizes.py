@@ -24,12 +24,12 @@ class DemoSize:
     points: int
 
     @property
-    def rounds_a_season(self) -> int:
+    def rounds_per_season(self) -> int:
         """Number of rounds in each season."""
         return self.rounds // self.seasons
 
     @property
-    def habit(self) -> float:
+    def rounds_per_node(self) -> float:
         """Mean number of rounds per node."""
         return self.seats / self.nodes
 

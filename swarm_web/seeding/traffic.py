@@ -14,8 +14,8 @@ from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web.seeding.nodes import DemoClock
 from swarm_web.seeding.population import Population
+from swarm_web.seeding.questions import DemoQuestion, make_question
 from swarm_web.seeding.rows import NodeKeys
-from swarm_web.seeding.wording import DemoQuestion, ask
 
 ROLLOUT_COLUMNS = (
     *("id", "season_id", "author_id", "rollout", "dataset", "spec", "model", "step"),
@@ -30,7 +30,7 @@ POINT_COLUMNS = (
 )
 HOURS = 24
 _COMPLETIONS = 8
-_MOST_LEARNERS = 9
+_MAX_LEARNERS = 9
 _POINTS_APART = timedelta(minutes=10)
 
 Row = tuple[object, ...]
@@ -44,27 +44,27 @@ class Traffic:
     seed: int
     tasks: Sequence[TaskChoice]
     population: Population
-    cast: NodeKeys
+    node_keys: NodeKeys
     clock: DemoClock
     sharers: Sequence[int]
 
     def rollouts(self, keys: Sequence[int], *, random: Random) -> Iterator[tuple[Row, list[Row]]]:
         """Yield an archived rollout for each key, oldest first, with its learners."""
-        for place, key in enumerate(keys):
+        for index, key in enumerate(keys):
             author = random.choice(self.sharers)
-            ago = timedelta(hours=HOURS) * (1 - (place + 1) / len(keys)) + timedelta(seconds=20)
+            ago = timedelta(hours=HOURS) * (1 - (index + 1) / len(keys)) + timedelta(seconds=20)
             published_at = self.clock.now - ago
             at = min(published_at + timedelta(minutes=3), self.clock.now)
-            learners = {*random.choices(self.sharers, k=random.randrange(_MOST_LEARNERS))}
+            learners = {*random.choices(self.sharers, k=random.randrange(_MAX_LEARNERS))}
             learned: list[Row] = [
-                (key, self.cast.keys[learner], at) for learner in sorted(learners - {author})
+                (key, self.node_keys.keys[learner], at) for learner in sorted(learners - {author})
             ]
-            made = self._make(author, random=random)
+            fields = self._make(author, random=random)
             yield (
                 (
-                    *(key, self.season_id, self.cast.keys[author], f"r{place}", *made[:2]),
-                    *(self.cast.models[author], 12 * (place + 1), *made[2:4]),
-                    *(published_at, at, "", *made[4:], len(learned)),
+                    *(key, self.season_id, self.node_keys.keys[author], f"r{index}", *fields[:2]),
+                    *(self.node_keys.models[author], 12 * (index + 1), *fields[2:4]),
+                    *(published_at, at, "", *fields[4:], len(learned)),
                 ),
                 learned,
             )
@@ -72,7 +72,7 @@ class Traffic:
     def exchanges(self, count: int, *, random: Random) -> Iterator[Row]:
         """Yield `count` exchanges for each of the last HOURS; some nodes give more than others."""
         begin = self.clock.now.replace(minute=0, second=0, microsecond=0)
-        weights = [1 / (1 + place) ** 0.5 for place in range(len(self.sharers))]
+        weights = [1 / (1 + index) ** 0.5 for index in range(len(self.sharers))]
         for ago in range(HOURS):
             givers = random.choices(self.sharers, weights, k=count)
             takers = random.choices(self.sharers, k=count)
@@ -80,12 +80,18 @@ class Traffic:
                 if giver != taker:
                     used = 1 + int(random.expovariate(0.12))
                     hour = begin - timedelta(hours=ago)
-                    yield self.season_id, hour, self.cast.keys[giver], self.cast.keys[taker], used
+                    yield (
+                        self.season_id,
+                        hour,
+                        self.node_keys.keys[giver],
+                        self.node_keys.keys[taker],
+                        used,
+                    )
 
-    def points(self, place: int, count: int, *, random: Random) -> Iterator[Row]:
+    def points(self, index: int, count: int, *, random: Random) -> Iterator[Row]:
         """Yield a node's training points, oldest first: rewards rise and level off."""
-        low = float(self.population.floors[place].mean())
-        gain = float(self.population.ceilings[place].mean()) - low
+        low = float(self.population.floors[index].mean())
+        gain = float(self.population.ceilings[index].mean()) - low
         for at in range(count):
             done = (at + 1) / count
             reward = low + gain * (1 - 0.02**done) + random.gauss(0, 0.03)
@@ -95,7 +101,7 @@ class Traffic:
                 "exploration": round(0.04 + 0.1 * random.random(), 3),
             }
             yield (
-                *(self.cast.keys[place], self.season_id),
+                *(self.node_keys.keys[index], self.season_id),
                 *(self.clock.now - (count - 1 - at) * _POINTS_APART, 12 * (at + 1)),
                 *(min(1.0, max(0.0, reward)), round(0.7 - 0.3 * done + random.gauss(0, 0.04), 3)),
                 msgspec.json.encode(reflection).decode(),
@@ -111,7 +117,7 @@ class Traffic:
             generator=GENERATOR,
             index=random.randrange(2**30),
         )
-        asked = ask(choice.dataset, random=random)
+        asked = make_question(choice.dataset, random=random)
         chance = float(self.population.ceilings[author].mean())
         outcomes = [random.random() < chance for _ in range(_COMPLETIONS)]
         completions = [_complete(asked, right=right, random=random) for right in outcomes]

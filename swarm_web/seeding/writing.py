@@ -17,7 +17,6 @@ from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.core.bulk import copy_rows
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint
-from swarm_web.seeding.course import Course, Sitting
 from swarm_web.seeding.nodes import DemoClock, create_nodes, enrol_all, write_contributions
 from swarm_web.seeding.population import Population, draw_population
 from swarm_web.seeding.rounds import create_rounds, create_season, open_round
@@ -31,6 +30,7 @@ from swarm_web.seeding.rows import (
     score_lines,
     seat_lines,
 )
+from swarm_web.seeding.simulation import RoundOutcome, Simulation
 from swarm_web.seeding.sizes import DemoSize
 from swarm_web.seeding.tables import copy_lines, without_constraints
 from swarm_web.seeding.traffic import (
@@ -43,9 +43,9 @@ from swarm_web.seeding.traffic import (
 )
 
 # Number of rounds whose rows are written together, to limit memory.
-_ROUNDS_AT_ONCE = 50
+_ROUND_BATCH = 50
 
-Sat = tuple[DemoRound, Sitting]
+SimulatedRound = tuple[DemoRound, RoundOutcome]
 
 
 class DemoWriter:
@@ -60,7 +60,7 @@ class DemoWriter:
         columns = [column for column, share in enumerate(shares) for _ in range(share)]
         self._tasks = [STARTER_TASKS[column] for column in columns]
         self._population = draw_population(size.nodes, datasets=len(shares), seed=seed)
-        self._course = Course(self._population, size, datasets=columns, seed=seed + 1)
+        self._simulation = Simulation(self._population, size, datasets=columns, seed=seed + 1)
 
     def write(self) -> None:
         """Write everything in one transaction.
@@ -71,30 +71,32 @@ class DemoWriter:
             if (running := running_season()) is not None:
                 end_season(running, now=self._clock.now)
             with without_constraints([Seat, Answer, Score]):
-                cast = create_nodes(self._population, clock=self._clock, seed=self._seed)
-                seasons = [self._write_season(at, cast) for at in range(self._size.seasons)]
+                node_keys = create_nodes(self._population, clock=self._clock, seed=self._seed)
+                seasons = [self._write_season(at, node_keys) for at in range(self._size.seasons)]
                 self._report("creating the indexes")
             self._publish(seasons)
-            self._write_present(seasons[-1], cast)
+            self._write_present(seasons[-1], node_keys)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
 
-    def _write_season(self, at: int, cast: NodeKeys) -> Season:
+    def _write_season(self, at: int, node_keys: NodeKeys) -> Season:
         """Write season `at`, counted from 0, with its rounds and participants."""
         season = create_season(at, self._size, clock=self._clock)
         demo_rounds = create_rounds(
             season, at, self._size, tasks=self._tasks, clock=self._clock, random=self._random
         )
         first, took_part = at * len(demo_rounds), Counter[int]()
-        for done in range(0, len(demo_rounds), _ROUNDS_AT_ONCE):
-            some = enumerate(demo_rounds[done : done + _ROUNDS_AT_ONCE], start=first + done)
-            sat = [(demo_round, self._course.sit(number)) for number, demo_round in some]
-            self._write_rounds(sat, cast)
-            for _, sitting in sat:
-                took_part.update(sitting.nodes.tolist())
-            self._report(f"{season.name}: {done + len(sat):,} of {len(demo_rounds):,} rounds")
-        enrol_all(season, cast, took_part)
-        write_contributions(season, self._population, cast, took_part, random=self._random)
+        for done in range(0, len(demo_rounds), _ROUND_BATCH):
+            some = enumerate(demo_rounds[done : done + _ROUND_BATCH], start=first + done)
+            simulated = [
+                (demo_round, self._simulation.simulate_round(number)) for number, demo_round in some
+            ]
+            self._write_rounds(simulated, node_keys)
+            for _, outcome in simulated:
+                took_part.update(outcome.nodes.tolist())
+            self._report(f"{season.name}: {done + len(simulated):,} of {len(demo_rounds):,} rounds")
+        enrol_all(season, node_keys, took_part)
+        write_contributions(season, self._population, node_keys, took_part, random=self._random)
         return season
 
     def _publish(self, seasons: list[Season]) -> None:
@@ -105,28 +107,32 @@ class DemoWriter:
             refresh_standings(season, now=self._clock.now)
             compare_season(season, now=self._clock.now)
 
-    def _write_present(self, season: Season, cast: NodeKeys) -> None:
+    def _write_present(self, season: Season, node_keys: NodeKeys) -> None:
         """Write the last season's present: shared rollouts and an open round."""
         self._report(f"{season.name}: writing shared rollouts")
         clock, random = self._clock, self._random
-        write_traffic(season, self._population, cast, self._size, clock=clock, random=random)
-        open_round(season, cast.keys, tasks=self._tasks, clock=clock, random=random)
+        write_traffic(season, self._population, node_keys, self._size, clock=clock, random=random)
+        open_round(season, node_keys.keys, tasks=self._tasks, clock=clock, random=random)
 
-    def _write_rounds(self, sat: list[Sat], cast: NodeKeys) -> None:
+    def _write_rounds(self, simulated: list[SimulatedRound], node_keys: NodeKeys) -> None:
         """Append the rows of some rounds to the three large tables."""
-        copy_lines(Seat, SEAT_COLUMNS, (line for s in sat for line in seat_lines(*s, cast)))
+        copy_lines(
+            Seat, SEAT_COLUMNS, (line for s in simulated for line in seat_lines(*s, node_keys))
+        )
         copy_lines(
             Answer,
             ANSWER_COLUMNS,
-            (line for s in sat for line in answer_lines(*s, cast, random=self._random)),
+            (line for s in simulated for line in answer_lines(*s, node_keys, random=self._random)),
         )
-        copy_lines(Score, SCORE_COLUMNS, (line for s in sat for line in score_lines(*s, cast)))
+        copy_lines(
+            Score, SCORE_COLUMNS, (line for s in simulated for line in score_lines(*s, node_keys))
+        )
 
 
 def write_traffic(
     season: Season,
     population: Population,
-    cast: NodeKeys,
+    node_keys: NodeKeys,
     size: DemoSize,
     *,
     clock: DemoClock,
@@ -138,9 +144,9 @@ def write_traffic(
         seed=season.seed,
         tasks=task_choices(season.tasks),
         population=population,
-        cast=cast,
+        node_keys=node_keys,
         clock=clock,
-        sharers=[place for place, arm in enumerate(cast.arms) if arm == Node.Arm.SWARM],
+        sharers=[index for index, arm in enumerate(node_keys.arms) if arm == Node.Arm.SWARM],
     )
     learned: list[Row] = []
     rollouts: list[Row] = []
@@ -150,11 +156,11 @@ def write_traffic(
     copy_rows(ArchivedRollout, ROLLOUT_COLUMNS, rollouts)
     copy_rows(Learned, LEARNED_COLUMNS, learned)
     copy_rows(Exchange, EXCHANGE_COLUMNS, traffic.exchanges(size.exchanges, random=random))
-    training = (place for place, arm in enumerate(cast.arms) if arm != Node.Arm.BASE)
+    training = (index for index, arm in enumerate(node_keys.arms) if arm != Node.Arm.BASE)
     copy_rows(
         TrainingPoint,
         POINT_COLUMNS,
-        (row for place in training for row in traffic.points(place, size.points, random=random)),
+        (row for index in training for row in traffic.points(index, size.points, random=random)),
     )
 
 

@@ -20,7 +20,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from swarm_web.accounts.tasks import prune_sessions
-from swarm_web.edge.login_limit import MOST_CHALLENGES
+from swarm_web.edge.login_limit import MAX_CHALLENGES
 from tests.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -180,7 +180,7 @@ def test_sessions_that_have_expired_are_deleted(signed_in: Client) -> None:
 
 def test_challenges_for_passkeys_fill_no_table(client: Client) -> None:
     by_script = {"X-Requested-With": "XMLHttpRequest"}
-    for _ in range(MOST_CHALLENGES + 1):
+    for _ in range(MAX_CHALLENGES + 1):
         answer = Client().get("/account/2fa/webauthn/login/", headers=by_script)
     assert answer.status_code == 429
-    assert Session.objects.count() == MOST_CHALLENGES
+    assert Session.objects.count() == MAX_CHALLENGES

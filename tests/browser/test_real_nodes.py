@@ -15,7 +15,7 @@ from django.utils import timezone
 from playwright.async_api import expect
 
 from judge.models import Answer, Round, Score, Season, Seat
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
@@ -108,7 +108,7 @@ def hold_round(swarm: Swarm, season: Season) -> Round:
     """Hold a round in which a node is killed after it took its seat, and comes back."""
     now = timezone.now()
     with Verifier() as verifier:
-        quiz = schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+        quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, node__name="amber", offered_at__isnull=False)
     eventually(seats.exists, within_s=60, what="amber took its seat")
     swarm.running["amber"].kill()

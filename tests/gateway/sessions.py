@@ -9,17 +9,19 @@ from django.utils import timezone
 from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import AnswerText, RequestRollouts, RolloutsSampled
 from swarm_web.core.counters import read_all
-from swarm_web.gateway.handlers.training import sample
+from swarm_web.gateway.handlers.training import draw_rollouts
 from swarm_web.gateway.process import write_collected
-from swarm_web.gateway.session import Session, Shared, shared_reads
+from swarm_web.gateway.session import Session, SharedState, shared_state
 from tests.gateway.conftest import Member
 
 NOW = timezone.now()
 
 
-def session_of(member: Member, *, now: datetime = NOW, shared: Shared | None = None) -> Session:
+def session_of(
+    member: Member, *, now: datetime = NOW, shared: SharedState | None = None
+) -> Session:
     """Return a greeted session with a fixed clock."""
-    shared = shared or shared_reads()
+    shared = shared or shared_state()
     return Session(member.node, shared, clock=lambda: now, random=Random(0), greeted=True)
 
 
@@ -31,7 +33,7 @@ async def read_counts() -> dict[str, dict[str, int]]:
 
 async def draw(session: Session, request: RequestRollouts) -> RolloutsSampled:
     """Request rollouts and decode the reply as a node does."""
-    reply = decode_from_server(encode(await sample(session, request)))
+    reply = decode_from_server(encode(await draw_rollouts(session, request)))
     assert isinstance(reply, RolloutsSampled)
     return reply
 

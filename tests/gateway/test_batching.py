@@ -16,9 +16,9 @@ from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, SubmitAnswers
 from swarm_web.gateway.answering import answer
-from swarm_web.gateway.batching import MOST_AT_ONCE, Batcher
+from swarm_web.gateway.batching import MAX_BATCH, Batcher
 from swarm_web.gateway.quota import Wait
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.session import shared_state
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import answers_to, session_of
 from tests.sockets import PATIENCE_S
@@ -111,9 +111,9 @@ async def test_submission_to_an_idle_batcher_is_stored_in_its_own_call() -> None
 
 async def test_batch_size_is_limited() -> None:
     harness = Harness()
-    others = range(2, 2 * MOST_AT_ONCE + 3)
+    others = range(2, 2 * MAX_BATCH + 3)
     outcomes = await harness.finish(await harness.submit_during_call(*others))
-    assert [len(call) for call in harness.store.calls] == [1, MOST_AT_ONCE, MOST_AT_ONCE, 1]
+    assert [len(call) for call in harness.store.calls] == [1, MAX_BATCH, MAX_BATCH, 1]
     assert outcomes == [[str(node)] for node in [1, *others]]
 
 
@@ -170,7 +170,7 @@ async def test_nodes_are_asked_to_retry_when_answers_cannot_be_stored(
     harness = Harness()
     harness.store.failures = {1: GONE}
     harness.store.may_finish.set()
-    shared = replace(shared_reads(), answers=harness.batcher)
+    shared = replace(shared_state(), answers=harness.batcher)
     frame = encode(SubmitAnswers(id="s", round=1, answers=answers_to(["q"])))
     replies = await asyncio.gather(
         *(

@@ -97,7 +97,7 @@ async def test_dropped_value_is_not_returned_while_the_database_is_down() -> Non
 async def test_expired_value_is_returned_when_the_load_is_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cached_module, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(cached_module, "RELOAD_TIMEOUT_S", 0.01)
     source = Source()
     cached = Cached(source.load, max_age_s=0)
     assert await cached.get() == 1

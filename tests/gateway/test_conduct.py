@@ -12,7 +12,7 @@ from swarm_protocol.codec import decode_from_server
 from swarm_protocol.messages import PublishRollouts, RequestRound
 from swarm_web.core import bus
 from swarm_web.gateway import quota, roster
-from swarm_web.gateway.inbox import MOST_AHEAD
+from swarm_web.gateway.inbox import MAX_AHEAD
 from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
@@ -45,7 +45,7 @@ async def test_flooding_is_evidence(
     gateway: str, season: Season, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
-    monkeypatch.setattr(quota, "FLOOD", 5)
+    monkeypatch.setattr(quota, "FLOOD_REFUSALS", 5)
     async with node_socket(gateway, amber.token) as socket:
         for number in range(5):
             await socket.send(RequestRound(id=f"{number}"))
@@ -60,7 +60,7 @@ async def test_node_that_sends_requests_without_reading_replies_is_disconnected(
     shorten_unread_limits(monkeypatch)
     async with node_socket(gateway, amber.token) as socket:
         await stop_reading(socket)
-        await ask(socket, MOST_AHEAD + 2)
+        await ask(socket, MAX_AHEAD + 2)
         async with asyncio.timeout(PATIENCE_S):
             await roster.roster().wait_until_empty()
         socket.connection.transport.abort()
@@ -77,7 +77,7 @@ async def test_stalled_node_is_dropped_once_without_evidence(
         async with stalled("nodes_node") as stall:  # The node's departure is written to this table.
             monkeypatch.setattr(roster, "STALLED_S", 0.1)
             await stall.find_waiting()
-            roster.roster()._look_at_unread(now=monotonic())
+            roster.roster()._check_unread(now=monotonic())
         async with asyncio.timeout(PATIENCE_S):
             await roster.roster().wait_until_empty()
         socket.connection.transport.abort()
@@ -93,19 +93,19 @@ async def test_slow_node_gets_all_replies_in_order(
     shorten_unread_limits(monkeypatch)
     async with node_socket(gateway, amber.token) as socket:
         await stop_reading(socket)
-        await ask(socket, MOST_AHEAD)
+        await ask(socket, MAX_AHEAD)
         (connection,) = roster.roster()._open
         async with asyncio.timeout(PATIENCE_S):
-            while len(connection._inbox._ahead) < MOST_AHEAD - 1:  # type: ignore[attr-defined]  # noqa: ASYNC110 - no event for it
+            while len(connection._inbox._ahead) < MAX_AHEAD - 1:  # type: ignore[attr-defined]  # noqa: ASYNC110 - no event for it
                 await asyncio.sleep(0.01)
         socket.connection.transport.resume_reading()
-        replies = [await hear_reply(socket) for _ in range(MOST_AHEAD)]
-    assert replies == [f"{number}" for number in range(MOST_AHEAD)]
+        replies = [await hear_reply(socket) for _ in range(MAX_AHEAD)]
+    assert replies == [f"{number}" for number in range(MAX_AHEAD)]
     assert not await Conduct.objects.filter(node=amber.node).aexists()
 
 
 def shorten_unread_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    monkeypatch.setattr(roster, "CHECK_S", 0.01)
     monkeypatch.setattr(roster, "UNREAD_S", 0.05)
 
 

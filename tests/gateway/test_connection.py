@@ -276,9 +276,24 @@ async def test_stopping_server_closes_with_1012_and_marks_its_nodes_as_gone(ambe
     ("failure", "code", "retry_after", "logged"),
     [
         (ZeroDivisionError("a bug"), ErrorCode.SERVER_INTERNAL, None, "Traceback"),
-        (OperationalError("Postgres is away"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
-        (InternalError("Postgres is read-only"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
-        (RedisConnectionError("Redis is away"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
+        (
+            OperationalError("Postgres is away"),
+            ErrorCode.SERVER_BUSY,
+            (4, 8),
+            "a store is unavailable",
+        ),
+        (
+            InternalError("Postgres is read-only"),
+            ErrorCode.SERVER_BUSY,
+            (4, 8),
+            "a store is unavailable",
+        ),
+        (
+            RedisConnectionError("Redis is away"),
+            ErrorCode.SERVER_BUSY,
+            (4, 8),
+            "a store is unavailable",
+        ),
     ],
     ids=["bug", "postgres", "read-only", "redis"],
 )

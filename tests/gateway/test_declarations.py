@@ -14,8 +14,8 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_web.core.refusals import read_refusals
-from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.training import publish
+from swarm_web.gateway.handlers.hello import handle_hello
+from swarm_web.gateway.handlers.training import publish_rollouts
 from swarm_web.gateway.process import write_collected
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Contribution
@@ -29,7 +29,7 @@ from tests.sockets import NodeSocket, node_socket
 
 async def share(member: Member, season: Season, *ids: str, informative: list[str]) -> None:
     rollouts = [make_rollout(season, rollout_id=name) for name in ids]
-    await publish(
+    await publish_rollouts(
         session_of(member), PublishRollouts(id="p", rollouts=rollouts, informative=informative)
     )
 
@@ -43,7 +43,7 @@ async def first_of(member: Member, count: int) -> set[str]:
 async def test_welcome_announces_support_for_declarations(season: Season, amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    assert (await greet(session, make_hello())).declarations
+    assert (await handle_hello(session, make_hello())).declarations
 
 
 async def test_declared_rollouts_are_drawn_first_with_the_informative_strategy(
@@ -66,7 +66,7 @@ async def test_rejected_declared_rollout_is_not_shared(
 ) -> None:
     foreign = make_rollout(season, rollout_id="foreign", index=2**31 - 1)
     message = PublishRollouts(id="p", rollouts=[foreign], informative=["foreign"])
-    assert (await publish(session_of(amber), message)).accepted == 0
+    assert (await publish_rollouts(session_of(amber), message)).accepted == 0
     assert await first_of(bold, 1) == set()
 
 
@@ -119,7 +119,7 @@ async def test_rejected_isolated_publication_of_an_older_client_has_no_other_con
 
 
 async def test_swarm_node_publishes_in_any_season(season: Season, amber: Member) -> None:
-    reply = await publish(
+    reply = await publish_rollouts(
         session_of(amber), PublishRollouts(id="p", rollouts=[make_rollout(season)])
     )
     assert reply.accepted == 1

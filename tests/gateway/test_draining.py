@@ -15,8 +15,8 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RequestRound, RoundState
 from swarm_web.gateway import answering
 from swarm_web.gateway.admission import admission
-from swarm_web.gateway.draining import WHY, Drain, find_window
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.draining import MESSAGE, Drain, find_spread
+from swarm_web.gateway.session import shared_state
 from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_season, make_seat
 from tests.gateway.conftest import Member
@@ -100,7 +100,7 @@ async def test_client_reconnects_to_the_next_process_and_submits_pending_answers
         await client.wait_until_connected()
         await old.stop()
         left = next(link for link in notebook.links if link.phase == "waiting")
-        assert (left.reason, left.planned) == (WHY, True)
+        assert (left.reason, left.planned) == (MESSAGE, True)
         with pytest.raises(UnansweredError):
             await client.submit_answers(node.round, answers_to(node.questions[:1]))
         async with web_process(port=old.port) as new:
@@ -171,7 +171,7 @@ async def test_node_admitted_just_before_draining_is_disconnected(
 async def test_return_window_is_short_in_an_open_round(
     season: Season,
 ) -> None:
-    assert await find_window(shared_reads(), nodes=10_000) == 50
-    shared_reads().round.drop()
+    assert await find_spread(shared_state(), nodes=10_000) == 50
+    shared_state().round.drop()
     await sync_to_async(make_round)(season)
-    assert await find_window(shared_reads(), nodes=10_000) == 5
+    assert await find_spread(shared_state(), nodes=10_000) == 5

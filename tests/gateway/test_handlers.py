@@ -14,9 +14,9 @@ from swarm_protocol.messages import (
     RequestRollouts,
     RequestStanding,
 )
-from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.standing import tell_standing
-from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.handlers.hello import handle_hello
+from swarm_web.gateway.handlers.standing import get_standing
+from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts, report_training
 from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
@@ -31,7 +31,9 @@ async def test_published_rollout_is_delivered_to_another_node(
     season: Season, amber: Member, bold: Member
 ) -> None:
     rollout = make_rollout(season)
-    published = await publish(session_of(amber), PublishRollouts(id="p", rollouts=[rollout]))
+    published = await publish_rollouts(
+        session_of(amber), PublishRollouts(id="p", rollouts=[rollout])
+    )
     assert (published.reply_to, published.accepted, published.rejected) == ("p", 1, [])
     given = await draw(
         session_of(bold, now=NOW + timedelta(seconds=2)), RequestRollouts(id="r", count=8)
@@ -48,7 +50,7 @@ async def test_log_probs_are_delivered_only_if_requested(
     rollout = make_rollout(season)
     completions = [msgspec.structs.replace(each, logprob=-0.5) for each in rollout.completions]
     full = msgspec.structs.replace(rollout, completions=completions)
-    await publish(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
+    await publish_rollouts(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
     request = RequestRollouts(id="r", count=8, logprobs=requested)
     [given] = (await draw(session_of(bold), request)).rollouts
     assert given.rollout == (full if requested else rollout)
@@ -57,18 +59,18 @@ async def test_log_probs_are_delivered_only_if_requested(
 async def test_welcome_announces_support_for_log_probs(season: Season, amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    assert (await greet(session, make_hello())).logprobs
+    assert (await handle_hello(session, make_hello())).logprobs
 
 
 async def test_node_is_not_given_its_own_rollouts(season: Season, amber: Member) -> None:
     session = session_of(amber)
-    await publish(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
+    await publish_rollouts(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
     assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
 
 
 async def test_repeated_rollout_is_accepted_but_counted_once(season: Season, amber: Member) -> None:
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
-    replies = [await publish(session_of(amber), message) for _ in range(2)]
+    replies = [await publish_rollouts(session_of(amber), message) for _ in range(2)]
     assert [reply.accepted for reply in replies] == [1, 1]
     await write_collected()
     assert (await Contribution.objects.aget()).published == 1
@@ -94,8 +96,8 @@ async def test_training_report_is_stored(season: Season, amber: Member) -> None:
 @pytest.mark.parametrize(
     ("handler", "message"),
     [
-        (sample, RequestRollouts(id="x", count=1)),
-        (tell_standing, RequestStanding(id="x")),
+        (draw_rollouts, RequestRollouts(id="x", count=1)),
+        (get_standing, RequestStanding(id="x")),
     ],
 )
 async def test_requests_are_refused_without_a_season(
@@ -109,7 +111,7 @@ async def test_requests_are_refused_without_a_season(
 async def test_hello_marks_the_session_as_greeted_and_updates_the_node(amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    await greet(session, make_hello())
+    await handle_hello(session, make_hello())
     assert session.greeted
     node = await Node.objects.aget(name="amber")
     assert (node.last_seen, node.client_version) == (NOW, make_hello().client)
@@ -122,5 +124,5 @@ async def test_sampling_strategy_not_allowed_by_the_season_is_refused(
     session = session_of(amber)
     assert (await draw(session, RequestRollouts(id="r", count=1, prefer="by_node"))).rollouts == []
     with pytest.raises(RefusedError, match="any, by_node, not by fresh") as refusal:
-        await sample(session, RequestRollouts(id="r", count=1, prefer="fresh"))
+        await draw_rollouts(session, RequestRollouts(id="r", count=1, prefer="fresh"))
     assert refusal.value.code == ErrorCode.RELAY_SAMPLING

@@ -17,9 +17,9 @@ from swarm_protocol.messages import (
     RequestRound,
     SubmitAnswers,
 )
-from swarm_web.gateway.grading_bell import GradingBell
-from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.grading_trigger import GradingTrigger
+from swarm_web.gateway.handlers.judging import get_round, offer_questions, receive_answers
+from swarm_web.gateway.session import shared_state
 from tests.factories import make_round, make_season, make_seat
 from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused
@@ -27,15 +27,15 @@ from tests.gateway.sessions import NOW, answers_to, session_of
 from tests.sockets import node_socket
 
 
-class CountingBell(GradingBell):
-    """Counts rings instead of enqueueing grading."""
+class CountingTrigger(GradingTrigger):
+    """Counts requests instead of enqueueing grading."""
 
     def __init__(self) -> None:
         super().__init__(lambda: None)
-        self.rings = 0
+        self.fired = 0
 
-    def ring(self) -> None:
-        self.rings += 1
+    def fire(self) -> None:
+        self.fired += 1
 
 
 def request_questions(judge_round: Round) -> RequestQuestions:
@@ -60,7 +60,7 @@ def submission(opened: Round, amber: Member) -> SubmitAnswers:
 
 
 async def test_round_request_returns_the_current_round(opened: Round, amber: Member) -> None:
-    state = await tell_round(session_of(amber), RequestRound(id="r"))
+    state = await get_round(session_of(amber), RequestRound(id="r"))
     assert state.round is not None
     assert (state.reply_to, state.round.number) == ("r", opened.number)
     assert state.now == NOW.isoformat()
@@ -155,14 +155,14 @@ async def test_submitted_answers_are_stored_and_acknowledged(
     assert await Answer.objects.filter(node=amber.node, received_at=NOW).acount() == 3
 
 
-async def test_grading_bell_is_rung_only_for_new_answers(
+async def test_grading_is_requested_only_for_new_answers(
     amber: Member, submission: SubmitAnswers
 ) -> None:
-    bell = CountingBell()
-    session = session_of(amber, shared=replace(shared_reads(), grading=bell))
+    trigger = CountingTrigger()
+    session = session_of(amber, shared=replace(shared_state(), grading=trigger))
     await receive_answers(session, submission)
     await receive_answers(session, submission)
-    assert bell.rings == 1
+    assert trigger.fired == 1
 
 
 async def test_answers_submitted_over_two_sockets_of_a_node_are_stored_once(

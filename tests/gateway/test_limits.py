@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_web.gateway.limits import Allowance, Keyed, Rates, TokenBucket
+from swarm_web.gateway.limits import Allowance, KeyedBuckets, Rates, TokenBucket
 
 
 def test_burst_is_allowed_and_the_next_message_waits() -> None:
@@ -73,7 +73,7 @@ def make_bucket(now: float) -> TokenBucket:
 
 
 def test_bucket_is_removed_only_when_it_is_full() -> None:
-    keyed = Keyed(make_bucket)
+    keyed = KeyedBuckets(make_bucket)
     keyed.get("flooder", now=0).block(1_000_000, now=0)
     for number in range(5000):
         keyed.get(number, now=number)
@@ -83,7 +83,7 @@ def test_bucket_is_removed_only_when_it_is_full() -> None:
 
 
 def test_number_of_keyed_buckets_is_bounded() -> None:
-    keyed = Keyed(make_bucket, most=4000)
+    keyed = KeyedBuckets(make_bucket, max_buckets=4000)
     for number in range(20_000):
         keyed.get(number, now=0).spend()
         assert len(keyed) <= 4000

@@ -23,7 +23,7 @@ from node_client.display.view import NodeView
 from node_client.learning.report import TrainingTotals
 from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
-from swarm_web.gateway.handlers.standing import tell_standing
+from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.nodes.models import Node
 from swarm_web.relay.services import book_credits
 from tests.factories import (
@@ -60,7 +60,7 @@ async def view_of(member: Member) -> NodeView:
     """Return the view of the client's panel, with the standing that the client requests."""
     view = full_view()
     view.connection, view.node = ConnectionState("connected"), member.node.name
-    view.show_standing(await tell_standing(session_of(member), ASK))
+    view.show_standing(await get_standing(session_of(member), ASK))
     return view
 
 

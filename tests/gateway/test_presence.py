@@ -36,18 +36,18 @@ async def test_node_is_connected_only_while_its_socket_is_open(
 async def test_socket_without_a_hello_is_closed_and_not_present(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.05)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 0.05)
     async with node_socket(gateway, amber.token, greet=False) as socket:
         await socket.send(ASK)  # Another message does not count as a hello.
         assert await socket.close_code() == connection.NO_HELLO
-    assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
+    assert not await Node.objects.seen_recently(now=timezone.now()).aexists()
 
 
 @pytest.mark.slow
 async def test_hello_timeout_does_not_close_a_greeted_socket(
     gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 2)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 2)
     async with (
         node_socket(gateway, amber.token) as greeted,
         node_socket(gateway, bold.token, greet=False) as later,
@@ -59,14 +59,14 @@ async def test_hello_timeout_does_not_close_a_greeted_socket(
 async def test_hello_timeout_does_not_include_processing_of_the_hello(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.3)
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 0.3)
     async with (
         node_socket(gateway, amber.token, greet=False) as socket,
         stalled("nodes_node") as stall,
     ):
         await socket.send(make_hello())
         await stall.find_waiting()
-        await asyncio.sleep(2 * connection.HELLO_S)
+        await asyncio.sleep(2 * connection.HELLO_TIMEOUT_S)
         await stall.end()
         assert isinstance(await socket.hear(), Welcome)
 

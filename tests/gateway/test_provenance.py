@@ -18,11 +18,11 @@ from swarm_protocol.messages import (
     RolloutName,
 )
 from swarm_tasks.keyspace import Part
-from swarm_web.board.leaderboard import read_line
+from swarm_web.board.leaderboard import read_row
 from swarm_web.core.store import sync_redis
 from swarm_web.core.verifiers import process_verifier
-from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.training import publish, report_training
+from swarm_web.gateway.handlers.hello import handle_hello
+from swarm_web.gateway.handlers.training import publish_rollouts, report_training
 from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution
@@ -73,7 +73,7 @@ def report(*names: tuple[str, str]) -> ReportTraining:
 
 
 async def share(rollout: Rollout, *, giver: Member, taker: Member) -> None:
-    await publish(session_of(giver), PublishRollouts(id="p", rollouts=[rollout]))
+    await publish_rollouts(session_of(giver), PublishRollouts(id="p", rollouts=[rollout]))
     await draw(session_of(taker), RequestRollouts(id="r", count=8))
 
 
@@ -129,7 +129,7 @@ async def test_leaderboard_shows_how_often_others_used_a_nodes_rollouts(
     judged = await sync_to_async(make_round)(season, phase=closed, questions=16)
     await sync_to_async(make_score)(judged, amber.node, correct=8)
     await sync_to_async(publish_standings)(season)
-    row = await sync_to_async(read_line)(amber.node, season=season, window="season", now=NOW)
+    row = await sync_to_async(read_row)(amber.node, season=season, window="season", now=NOW)
     assert row is not None
     assert row.used_by_others == 1
 
@@ -141,7 +141,7 @@ async def test_hello_replaces_the_nodes_hardware(
     await Node.objects.filter(pk=amber.node.pk).aupdate(hardware={"device": "old", "memory": 1})
     session = session_of(amber)
     session.greeted = False
-    welcome = await greet(session, msgspec.structs.replace(make_hello(), hardware=hardware))
+    welcome = await handle_hello(session, msgspec.structs.replace(make_hello(), hardware=hardware))
     assert welcome.provenance
     stored = (await Node.objects.aget(pk=amber.node.pk)).hardware
     assert stored == ({"device": "GPU", "memory": 1 << 30} if hardware else {})

@@ -50,17 +50,17 @@ def fast_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
 async def no_pulse_yet(tidy_stores: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     # Its threads are not asgiref's, so their connections would not be closed.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     yield
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
 
 
 async def test_pulse_is_written_until_the_web_process_stops() -> None:
     async with running_application():
         await wait_for_pulse()
-        await async_redis().delete(heartbeat._SERVING)
+        await async_redis().delete(heartbeat._WEB_KEY)
         await wait_for_pulse()
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     assert await sync_to_async(heartbeat.web_silence)() is None
 
 
@@ -75,9 +75,9 @@ async def test_pulse_pauses_while_the_database_is_down(
 
     async with running_application():
         with monkeypatch.context() as patched:
-            patched.setattr(pulse, "_ask_database", fail)
+            patched.setattr(pulse, "_query_maintenance", fail)
             await attempted.wait()
-            await async_redis().delete(heartbeat._SERVING)
+            await async_redis().delete(heartbeat._WEB_KEY)
             attempted.clear()
             await attempted.wait()
             assert await sync_to_async(heartbeat.web_silence)() is None
@@ -87,7 +87,7 @@ async def test_pulse_pauses_while_the_database_is_down(
 async def test_database_check_succeeds_and_stamp_updates_the_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await pulse._ask_database()
+    await pulse._query_maintenance()
     await asyncio.wait_for(heartbeat.stamp_web(), timeout=PATIENCE_S)
     silence = await sync_to_async(heartbeat.web_silence)()
     assert silence is not None

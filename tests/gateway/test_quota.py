@@ -15,7 +15,7 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway import admission, quota
 from swarm_web.gateway.quota import Allowances, Quota
-from swarm_web.gateway.session import shared_reads
+from swarm_web.gateway.session import shared_state
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Conduct
@@ -91,7 +91,7 @@ async def test_flooding_node_is_disconnected_and_blocked_for_a_while(
     gateway: str, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
-    monkeypatch.setattr(quota, "FLOOD", 5)
+    monkeypatch.setattr(quota, "FLOOD_REFUSALS", 5)
     async with node_socket(gateway, amber.token) as socket:
         for _ in range(5):
             await socket.send(ASK)
@@ -176,8 +176,8 @@ def sending(node: Node, *, times: int, settings: Any, messages: float) -> Quota:
 
 def test_sender_floods_after_a_hundred_refusals(settings: Any) -> None:
     node = Node(pk=1)
-    assert not sending(node, times=109, settings=settings, messages=10).floods
-    assert sending(node, times=110, settings=settings, messages=10).floods
+    assert not sending(node, times=109, settings=settings, messages=10).is_flooding
+    assert sending(node, times=110, settings=settings, messages=10).is_flooding
 
 
 def test_accepted_messages_reduce_the_count_of_refusals(settings: Any) -> None:
@@ -197,7 +197,7 @@ async def test_handshake_gets_503_when_the_token_cannot_be_looked_up(
     async def fail(_: str) -> None:
         raise OperationalError("Postgres is away")
 
-    monkeypatch.setattr(shared_reads().tokens, "do", fail)
+    monkeypatch.setattr(shared_state().tokens, "do", fail)
     headers = {"Authorization": f"Bearer {amber.token}"}
     response = (await denied(f"{gateway}/ws/node/", headers)).response
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
@@ -214,7 +214,7 @@ async def test_refusals_caused_by_other_nodes_of_the_account_are_not_evidence(
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 5, 0.01
     settings.GATEWAY_OWNER_NODES = 1
-    monkeypatch.setattr(quota, "FLOOD", 3)
+    monkeypatch.setattr(quota, "FLOOD_REFUSALS", 3)
     owner = await sync_to_async(User.objects.create_user)("owner")
     for member in (amber, bold):
         member.node.owner = owner

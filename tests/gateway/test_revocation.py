@@ -10,7 +10,7 @@ from django.test import Client
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RequestRound, RoundState
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import rotate_token, show_out
+from swarm_web.nodes.services import end_connection, rotate_token
 from tests.gateway.conftest import Member
 from tests.sockets import NodeSocket, node_socket
 
@@ -86,7 +86,7 @@ async def test_late_doorbell_does_not_disconnect_the_new_token(
 ) -> None:
     new = await sync_to_async(rotate_token)(amber.node)
     async with node_socket(gateway, new) as unaffected, node_socket(gateway, bold.token) as revoked:
-        await sync_to_async(show_out)(amber.node)
+        await sync_to_async(end_connection)(amber.node)
         await sync_to_async(rotate_token)(bold.node)
         assert await is_disconnected(revoked)
         assert isinstance(await unaffected.ask(ASK), RoundState)

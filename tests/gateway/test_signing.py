@@ -87,7 +87,7 @@ async def test_client_without_a_key_gets_no_receipt(
 async def test_new_keys_of_a_node_are_limited_and_known_keys_are_accepted(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_web.nodes.arrivals.MOST_NEW_KEYS", 2)
+    monkeypatch.setattr("swarm_web.nodes.presence.MAX_NEW_KEYS", 2)
     keys = [public_key_of(make_key()) for _ in range(3)]
     replies = [await greet(gateway, amber, key) for key in (*keys, keys[0])]
     assert [isinstance(each, Welcome) for each in replies] == [True, True, False, True]

@@ -8,13 +8,13 @@ from django.utils import timezone
 
 from swarm_protocol.messages import RoundInfo
 from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S
-from swarm_web.gateway.staggering import Slots, draw_delays, jitter, return_window, time_to_round
+from swarm_web.gateway.staggering import Slots, draw_delays, jitter, reconnect_spread, time_to_round
 
 NOW = timezone.now()
 
 
 def window(nodes: int, *, opens_in_s: float | None) -> float:
-    return return_window(nodes, per_second=100, within_s=5, opens_in_s=opens_in_s)
+    return reconnect_spread(nodes, per_second=100, within_s=5, opens_in_s=opens_in_s)
 
 
 def test_return_window_grows_with_the_number_of_nodes_without_a_round() -> None:
@@ -38,7 +38,7 @@ def test_time_to_round_is_the_time_until_it_opens(phase: str, expected: float | 
 
 
 def test_delays_are_evenly_spread_and_in_random_order() -> None:
-    delays = draw_delays(1000, window_s=10, random=Random(0))
+    delays = draw_delays(1000, spread_s=10, random=Random(0))
     assert [int(delay * 100) for delay in sorted(delays)] == list(range(1000))
     assert delays != sorted(delays)
 

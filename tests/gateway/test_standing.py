@@ -5,9 +5,9 @@ from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
 from swarm_protocol.messages import NodeStanding, RequestStanding
-from swarm_web.board.leaderboard import LeaderboardRow, read_leaderboard, read_line
+from swarm_web.board.leaderboard import LeaderboardRow, read_leaderboard, read_row
 from swarm_web.dashboard.reports.node import read_report
-from swarm_web.gateway.handlers.standing import tell_standing
+from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Conduct, Contribution
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
@@ -38,7 +38,7 @@ async def test_standing_is_the_nodes_row_of_the_leaderboard(
     await sync_to_async(make_score)(closed, bold.node, correct=0)
     await sync_to_async(publish)(season)
     await Contribution.objects.acreate(season=season, node=bold.node, external_used=9)
-    standing = await tell_standing(session_of(bold), ASK)
+    standing = await get_standing(session_of(bold), ASK)
     board = await sync_to_async(read_leaderboard)(season, window="season", now=NOW)
     [row] = [row for row in board.rows if row.node == "bold"]
     assert (standing.rank, standing.external_used) == ((2, 2), 9)
@@ -50,7 +50,7 @@ async def test_standing_of_a_node_with_too_few_questions_has_a_remark_and_no_ran
 ) -> None:
     await sync_to_async(make_score)(closed, bold.node, correct=8, n=8)
     await sync_to_async(publish)(season)
-    standing = await tell_standing(session_of(bold), ASK)
+    standing = await get_standing(session_of(bold), ASK)
     board = await sync_to_async(read_leaderboard)(season, window="season", now=NOW)
     [row] = [row for row in board.rows if row.node == "bold"]
     assert (standing.rank, standing.remark, standing.n) == (None, "too_few", 8)
@@ -63,7 +63,7 @@ async def test_standing_of_a_base_node_has_a_remark_and_no_rank(
     base = Member(*await sync_to_async(make_node)("plain", arm=Node.Arm.BASE))
     await sync_to_async(make_score)(closed, base.node, correct=8)
     await sync_to_async(publish)(season)
-    standing = await tell_standing(session_of(base), ASK)
+    standing = await get_standing(session_of(base), ASK)
     board = await sync_to_async(read_leaderboard)(season, window="season", now=NOW)
     assert (standing.rank, standing.remark) == (None, "base")
     assert_same(standing, board.base[0])
@@ -75,15 +75,15 @@ async def test_standing_of_a_quarantined_node_has_a_remark_and_its_score(
     await sync_to_async(make_score)(closed, bold.node, correct=8)
     await Node.objects.filter(pk=bold.node.pk).aupdate(quarantined=True)
     await sync_to_async(publish)(season)
-    standing = await tell_standing(session_of(bold), ASK)
-    row = await sync_to_async(read_line)(bold.node, season=season, window="season", now=NOW)
+    standing = await get_standing(session_of(bold), ASK)
+    row = await sync_to_async(read_row)(bold.node, season=season, window="season", now=NOW)
     assert (standing.rank, standing.remark, standing.score) == (None, "quarantined", 0.5)
     assert row is not None
     assert_same(standing, row)
 
 
 async def test_standing_of_a_node_without_a_score_is_empty(season: Season, amber: Member) -> None:
-    standing = await tell_standing(session_of(amber), ASK)
+    standing = await get_standing(session_of(amber), ASK)
     assert standing == NodeStanding(
         reply_to="s",
         node="amber",
@@ -103,7 +103,7 @@ async def test_standing_of_a_node_without_a_score_is_empty(season: Season, amber
 
 async def test_standing_contains_the_hand_out_weight(season: Season, amber: Member) -> None:
     await Conduct.objects.acreate(node=amber.node, season=season, level="withheld")
-    assert (await tell_standing(session_of(amber), ASK)).hand_out == "withheld"
+    assert (await get_standing(session_of(amber), ASK)).hand_out == "withheld"
 
 
 async def test_standing_and_page_show_the_same_contribution(
@@ -113,11 +113,11 @@ async def test_standing_and_page_show_the_same_contribution(
     await publish_rollouts(amber.node, season_id=season.pk, rollouts=rollouts, now=NOW)
     for _ in range(2):
         await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW)
-    standing = await tell_standing(session_of(amber), ASK)
+    standing = await get_standing(session_of(amber), ASK)
     assert (standing.published, standing.delivered_to_others) == (5, 4)
     report = await sync_to_async(read_report)(amber.node, now=NOW)
     assert report.contribution is not None
     assert report.contribution.published == standing.published
     assert report.delivered_to_others == standing.delivered_to_others
-    other = await tell_standing(session_of(bold), ASK)
+    other = await get_standing(session_of(bold), ASK)
     assert other.delivered_to_others == 0

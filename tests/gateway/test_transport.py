@@ -22,7 +22,7 @@ FRAMES, FRAME_BYTES = 40, 1 << 20
 async def test_unread_socket_is_closed_soon_after_it_was_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transport, "UNTAKEN_MS", 200)
+    monkeypatch.setattr(transport, "UNACKNOWLEDGED_MS", 200)
     blocked = asyncio.Event()
 
     async def send_until_blocked(

@@ -148,7 +148,7 @@ def test_an_expired_code_says_so(browser: Client) -> None:
 def test_codes_cannot_be_guessed_without_end(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "WRONG_CODES", 2)
+    monkeypatch.setattr(pages, "MAX_WRONG_CODES", 2)
     answers = [browser.get("/device/?code=XXXX-XXXX").status_code for _ in range(3)]
     assert answers == [404, 404, 429]
 

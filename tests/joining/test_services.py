@@ -138,7 +138,7 @@ def test_a_client_that_asks_too_often_must_slow_down() -> None:
     error_of(secret)
     assert error_of(secret, now=later(seconds=0.5)) == "slow_down"
     request.refresh_from_db()
-    assert request.interval_s == services.INTERVAL_S + services.SLOWER_BY_S
+    assert request.interval_s == services.INTERVAL_S + services.INTERVAL_STEP_S
 
 
 def test_a_client_that_keeps_to_its_interval_is_not_slowed_down() -> None:

@@ -9,7 +9,7 @@ from django.db import connection
 
 from judge.models import Question, Round, Season
 from judge.services.rounds import advance_rounds
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
@@ -49,9 +49,9 @@ def start_sums(clock: Clock) -> Season:
 def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
     """An open round of sums, without seats."""
     judge_round = schedule_round(
-        season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier
+        season, opens_at=clock.now + LEAD_TIME, now=clock.now, verifier=verifier
     )
-    advance_rounds(now=clock.advance(LEAD.total_seconds()))
+    advance_rounds(now=clock.advance(LEAD_TIME.total_seconds()))
     judge_round.refresh_from_db()
     return judge_round
 

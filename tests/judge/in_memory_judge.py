@@ -16,11 +16,11 @@ from judge.engine import (
     Phase,
     RoundFacts,
     accepts_answers,
-    catch_up,
+    latest_tick,
     lost_time,
     next_phase,
-    note_tick,
     set_deadlines,
+    tick_time,
 )
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -135,7 +135,7 @@ class InMemoryJudge:
             elif judge_round.phase == Phase.SCORING:
                 was = judge_round.deadlines
                 judge_round.deadlines = Deadlines(was.opens_at, was.closes_at, later.score_by)
-        self.watched_at, self.last_tick = note_tick(self.watched_at, now=now), self.now
+        self.watched_at, self.last_tick = latest_tick(self.watched_at, now=now), self.now
 
     def look(self, *, off: float = 0) -> list[DueRound]:
         """Return the rounds that are due to change phase, as one tick sees them."""
@@ -148,7 +148,7 @@ class InMemoryJudge:
 
     def act(self, due: DueRound) -> bool:
         """Change a round's phase if the facts, read again, still require it."""
-        judge_round, now = due.round, catch_up(self.watched_at, now=due.now)
+        judge_round, now = due.round, tick_time(self.watched_at, now=due.now)
         if judge_round.phase != due.phase or judge_round not in self.rounds:
             return False
         to = next_phase(self.read_facts(judge_round), now=now)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
-from judge.services.patience import PUT_OFF
+from judge.services.patience import POSTPONED
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import QUESTIONS
@@ -96,7 +96,7 @@ class SeasonData:
         asked = {question.pk for question in questions}
         answers = [answer for answer in self.answers if answer.question_id in asked]
         solved = {(answer.node_id, answer.question_id) for answer in answers if answer.solved}
-        ungraded = {a.question_id for a in answers if a.score is None and a.verdict != PUT_OFF}
+        ungraded = {a.question_id for a in answers if a.score is None and a.verdict != POSTPONED}
         return {
             seat.node_id: [
                 (q.dataset, None if q.pk in ungraded else (seat.node_id, q.pk) in solved)

@@ -16,8 +16,8 @@ from judge.services.standings import refresh_standings
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.arrivals import touch
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.presence import touch
 from tests.judge.conftest import Clock, answers_to, connect_node
 from tests.judge.toys import submit_answers
 

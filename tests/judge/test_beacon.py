@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from judge import tasks
-from judge.engine import BEACON_PATIENCE, Phase
+from judge.engine import BEACON_TIMEOUT, Phase
 from judge.models import ChainLink, Round, Season
 from judge.repeats import read_asked_rounds
 from judge.selectors.rounds import describe_round
@@ -232,7 +232,7 @@ def test_a_round_waits_for_the_beacon_and_opens_late(
 ) -> None:
     server.answer = lambda number: b""
     judge_round = site.schedule()
-    wait_until(clock, judge_round.opens_at + BEACON_PATIENCE - timedelta(seconds=5))
+    wait_until(clock, judge_round.opens_at + BEACON_TIMEOUT - timedelta(seconds=5))
     assert draw(site, clock) == []
     server.answer = honest
     assert draw(site, clock) == [judge_round]
@@ -243,7 +243,7 @@ def test_a_round_waits_for_the_beacon_and_opens_late(
 
 
 def wait_until_void(site: Site, clock: Clock, judge_round: Round) -> None:
-    wait_until(clock, judge_round.opens_at + BEACON_PATIENCE)
+    wait_until(clock, judge_round.opens_at + BEACON_TIMEOUT)
     assert site.advance() == [judge_round]
     judge_round.refresh_from_db()
 

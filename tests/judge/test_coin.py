@@ -32,15 +32,15 @@ def make_nodes(count: int, **fields: Any) -> list[Node]:
 
 
 def arms_of(nodes: list[Node], season: Season) -> list[str]:
-    return [enrol(node, season, wish="swarm") for node in nodes]
+    return [enrol(node, season, preferred="swarm") for node in nodes]
 
 
 # ---- flips
 
 
-@pytest.mark.parametrize("wish", ["swarm", "isolated"])
-def test_a_coin_ignores_the_owners_wish(coin: Site, wish: str) -> None:
-    arms = [enrol(node, coin.season, wish=wish) for node in make_nodes(20)]
+@pytest.mark.parametrize("preferred", ["swarm", "isolated"])
+def test_a_coin_ignores_the_owners_wish(coin: Site, preferred: str) -> None:
+    arms = [enrol(node, coin.season, preferred=preferred) for node in make_nodes(20)]
     assert set(arms) == {"swarm", "isolated"}
     assert set(Enrolment.objects.values_list("assignment", flat=True)) == {Assignment.COIN}
 
@@ -56,7 +56,7 @@ def test_a_coin_is_not_flipped_again_after_the_node_was_in_the_base_arm(coin: Si
     nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     for node in nodes:
-        assert enrol(node, coin.season, wish="base") == "base"
+        assert enrol(node, coin.season, preferred="base") == "base"
     assert arms_of(nodes, coin.season) == first
 
 
@@ -120,8 +120,8 @@ def test_nodes_that_join_concurrently_get_different_places(site: Site, crew: Cre
     Season.objects.update(assignment=Assignment.COIN)
     site.season.refresh_from_db()
     waiting = iter(make_nodes(8))
-    crew.run_concurrently(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
-    crew.run_concurrently(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
+    crew.run_concurrently(lambda: enrol(next(waiting), site.season, preferred="swarm"), times=4)
+    crew.run_concurrently(lambda: enrol(next(waiting), site.season, preferred="swarm"), times=4)
     taken = sorted(Enrolment.objects.values_list("block", "place"))
     assert len(set(taken)) == 8
     for block in CoinBlock.objects.all():
@@ -145,7 +145,7 @@ def test_a_fractional_number_of_places_is_rounded_at_random() -> None:
 
 def test_an_untrained_node_is_in_no_arm_for_any_assignment(coin: Site) -> None:
     (node,) = coin.join("amber")
-    assert enrol(node, coin.season, wish="base") == "base"
+    assert enrol(node, coin.season, preferred="base") == "base"
     enrolment = Enrolment.objects.get()
     assert (enrolment.arm, enrolment.assignment) == ("base", Assignment.CHOICE)
 
@@ -159,16 +159,16 @@ def test_a_season_that_switches_to_coins_flips_them_for_enrolled_nodes(site: Sit
 
 def test_the_share_of_nodes_that_a_coin_assigned_is_counted(coin: Site) -> None:
     amber, birch, bare = coin.join("amber", "birch", "bare")
-    enrol(amber, coin.season, wish="swarm")
-    enrol(bare, coin.season, wish="base")
+    enrol(amber, coin.season, preferred="swarm")
+    enrol(bare, coin.season, preferred="base")
     coin.season.assignment = Assignment.CHOICE
-    enrol(birch, coin.season, wish="swarm")
+    enrol(birch, coin.season, preferred="swarm")
     assert coin_share(coin.season) == (1, 2)
 
 
 @pytest.mark.slow
 def test_a_round_is_scored_in_the_arm_that_the_coin_drew(coin: Site) -> None:
     nodes = coin.join("amber", "birch")
-    assigned = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}
+    assigned = {node.name: enrol(node, coin.season, preferred="swarm") for node in nodes}
     judge_round = coin.play(amber="rrrr", birch="rrrr")
     assert dict(judge_round.scores.values_list("node__name", "arm")) == assigned

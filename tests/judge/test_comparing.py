@@ -18,7 +18,7 @@ def coin(site: Site) -> Site:
     site.season.refresh_from_db()
     CoinBlock.objects.create(season=site.season, model="tiny", arms=ARMS, size=4)
     for node in site.join("amber", "birch"):
-        enrol(node, site.season, wish="swarm")
+        enrol(node, site.season, preferred="swarm")
     return site
 
 
@@ -73,12 +73,14 @@ def test_known_facts_are_the_join_time_and_the_result_in_the_previous_season(
         )
     play(coin, 3)
     (late,) = coin.join("late")
-    enrol(late, coin.season, wish="swarm")
+    enrol(late, coin.season, preferred="swarm")
     Enrolment.objects.filter(node=late).update(created_at=coin.clock.now)
     coin.play(amber="rrrr", birch="wwww", late="wwww")
-    known = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])["tiny"].known
-    assert known[:, 1].tolist() == [0, pytest.approx(0.2), 0]
-    assert known[2, 0] == 3
+    covariates = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])[
+        "tiny"
+    ].covariates
+    assert covariates[:, 1].tolist() == [0, pytest.approx(0.2), 0]
+    assert covariates[2, 0] == 3
 
 
 @pytest.mark.slow

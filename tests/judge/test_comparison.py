@@ -31,7 +31,7 @@ def make_trial(
     *,
     rounds: int = ROUNDS,
     looks: int = 1,
-    known: Any = None,
+    covariates: Any = None,
 ) -> ModelTrial:
     """Return a trial of one block whose nodes have the same results at each look."""
     nodes = len(swarm) + len(isolated)
@@ -40,7 +40,7 @@ def make_trial(
         blocks={0: [True] * len(swarm) + [False] * len(isolated)},
         deviations=np.tile([*swarm, *isolated], (looks, 1)),
         rounds=np.full((looks, nodes), rounds),
-        known=np.zeros((nodes, 1)) if known is None else np.asarray(known),
+        covariates=np.zeros((nodes, 1)) if covariates is None else np.asarray(covariates),
         noise=np.full(nodes, 0.01),
     )
 
@@ -142,22 +142,22 @@ def test_only_the_seed_determines_the_shuffles() -> None:
 
 def test_the_adjusted_difference_equals_a_regression_on_arm_and_facts() -> None:
     rng = np.random.default_rng(0)
-    known = rng.normal(size=(24, 2))
-    values = known @ [0.1, -0.05] + rng.normal(0, 0.02, 24)
+    covariates = rng.normal(size=(24, 2))
+    values = covariates @ [0.1, -0.05] + rng.normal(0, 0.02, 24)
     values[:12] += 0.03
-    design = add_constant(np.column_stack([np.repeat([1, 0], 12), known]))
-    claim = claim_about(values[:12].tolist(), values[12:].tolist(), known=known)
+    design = add_constant(np.column_stack([np.repeat([1, 0], 12), covariates]))
+    claim = claim_about(values[:12].tolist(), values[12:].tolist(), covariates=covariates)
     assert claim.difference == pytest.approx(OLS(values, design).fit().params[1])
     assert claim.unadjusted == pytest.approx(values[:12].mean() - values[12:].mean())
 
 
 def test_adjusting_for_known_facts_reveals_a_hidden_difference() -> None:
-    known = np.tile(np.arange(10.0), 2)[:, None]
-    swarm, isolated = 0.1 * known[:10, 0] + 0.02, 0.1 * known[10:, 0]
+    covariates = np.tile(np.arange(10.0), 2)[:, None]
+    swarm, isolated = 0.1 * covariates[:10, 0] + 0.02, 0.1 * covariates[10:, 0]
     wobble = np.random.default_rng(0).normal(0, 0.005, 20)
     values = (swarm + wobble[:10]).tolist(), (isolated + wobble[10:]).tolist()
     assert claim_about(*values).verdict == "not_shown"
-    assert claim_about(*values, known=known).verdict == "swarm_better"
+    assert claim_about(*values, covariates=covariates).verdict == "swarm_better"
 
 
 def test_facts_that_do_not_vary_change_nothing() -> None:

@@ -19,17 +19,17 @@ from hypothesis.stateful import (
 )
 
 from judge.engine import (
-    BEACON_PATIENCE,
+    BEACON_TIMEOUT,
     TICK,
     TOLERANCE,
     Phase,
     RoundFacts,
     accepts_answers,
-    catch_up,
+    latest_tick,
     lost_time,
     next_phase,
-    note_tick,
     set_deadlines,
+    tick_time,
 )
 from judge.models import Round
 from tests.judge.in_memory_judge import EPOCH, QUESTIONS, DueRound, InMemoryJudge, InMemoryRound
@@ -68,14 +68,14 @@ def test_a_round_opens_at_its_time_and_not_before() -> None:
 
 
 def test_a_round_without_questions_never_opens_and_eventually_becomes_void() -> None:
-    undrawn, end = facts(Phase.SCHEDULED, drawn=False), DEADLINES.opens_at + BEACON_PATIENCE
+    undrawn, end = facts(Phase.SCHEDULED, drawn=False), DEADLINES.opens_at + BEACON_TIMEOUT
     assert next_phase(undrawn, now=end - MOMENT) is None
     assert next_phase(undrawn, now=end) == Phase.VOID
 
 
 def test_a_round_without_questions_becomes_void_even_in_a_paused_season() -> None:
     undrawn = facts(Phase.SCHEDULED, drawn=False, season_active=False)
-    assert next_phase(undrawn, now=DEADLINES.opens_at + BEACON_PATIENCE) == Phase.VOID
+    assert next_phase(undrawn, now=DEADLINES.opens_at + BEACON_TIMEOUT) == Phase.VOID
 
 
 @pytest.mark.parametrize("reason", [{"season_active": False}, {"another_open": True}])
@@ -175,22 +175,22 @@ def test_an_outage_starts_with_the_first_missed_tick(away: timedelta) -> None:
 
 
 def test_the_time_of_a_tick_is_stored() -> None:
-    assert note_tick(None, now=EPOCH) == EPOCH
-    assert note_tick(EPOCH, now=EPOCH + TICK) == EPOCH + TICK
+    assert latest_tick(None, now=EPOCH) == EPOCH
+    assert latest_tick(EPOCH, now=EPOCH + TICK) == EPOCH + TICK
 
 
 def test_a_lagging_clock_does_not_set_the_last_tick_back() -> None:
-    assert note_tick(EPOCH, now=EPOCH - TOLERANCE + MOMENT) == EPOCH
+    assert latest_tick(EPOCH, now=EPOCH - TOLERANCE + MOMENT) == EPOCH
 
 
 def test_a_clock_that_was_set_back_is_trusted() -> None:
-    assert note_tick(EPOCH, now=EPOCH - TOLERANCE) == EPOCH - TOLERANCE
+    assert latest_tick(EPOCH, now=EPOCH - TOLERANCE) == EPOCH - TOLERANCE
 
 
 def test_a_suspended_tick_uses_the_time_of_later_ticks() -> None:
-    assert catch_up(None, now=EPOCH) == EPOCH
-    assert catch_up(EPOCH + TOLERANCE, now=EPOCH) == EPOCH + TOLERANCE
-    assert catch_up(EPOCH - TOLERANCE, now=EPOCH) == EPOCH
+    assert tick_time(None, now=EPOCH) == EPOCH
+    assert tick_time(EPOCH + TOLERANCE, now=EPOCH) == EPOCH + TOLERANCE
+    assert tick_time(EPOCH - TOLERANCE, now=EPOCH) == EPOCH
 
 
 def test_lost_time_extends_the_deadlines_ahead() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from judge.statistics.flagging import choose_flagged, write_p
+from judge.statistics.flagging import choose_flagged, format_p_value
 
 
 def test_small_p_values_are_flagged_in_order_and_large_ones_are_not() -> None:
@@ -10,5 +10,5 @@ def test_small_p_values_are_flagged_in_order_and_large_ones_are_not() -> None:
 
 
 def test_p_values_are_printed_with_one_digit() -> None:
-    assert write_p(3.4e-12) == "p = 3e-12"
-    assert write_p(0.0) == "p < 1e-300"
+    assert format_p_value(3.4e-12) == "p = 3e-12"
+    assert format_p_value(0.0) == "p < 1e-300"

@@ -4,7 +4,7 @@ import pytest
 
 from judge.models import Answer, Round, Score, Seat
 from judge.services import grading
-from judge.services.patience import BUDGET_S, PATIENCE_S, PUT_OFF
+from judge.services.patience import BUDGET_S, POSTPONE_AFTER_S, POSTPONED
 from judge.services.scores import write_scores
 from tests.judge.toys import OPEN_S, SCORING_S, Site
 
@@ -33,12 +33,12 @@ def cost(site: Site, name: str) -> float:
 def test_slow_answers_are_postponed_and_the_others_graded(site: Site, judge_round: Round) -> None:
     site.grade()
     assert verdicts(site, "birch") == ["right", "wrong", "wrong", "wrong"]
-    assert verdicts(site, "amber") == ["right", PUT_OFF, PUT_OFF, PUT_OFF]
+    assert verdicts(site, "amber") == ["right", POSTPONED, POSTPONED, POSTPONED]
 
 
 def test_slow_answers_are_charged_to_their_own_node(site: Site, judge_round: Round) -> None:
     site.grade()
-    assert cost(site, "amber") == 3 * PATIENCE_S
+    assert cost(site, "amber") == 3 * POSTPONE_AFTER_S
     assert cost(site, "birch") == 0
 
 
@@ -47,21 +47,21 @@ def test_a_slow_nodes_answers_wait_until_no_others_do(
 ) -> None:
     monkeypatch.setattr(grading, "BATCH", 2)
     seat = Seat.objects.filter(node=site.nodes["amber"])
-    seat.update(grading_seconds=PATIENCE_S)
+    seat.update(grading_seconds=POSTPONE_AFTER_S)
     while "" in verdicts(site, "birch"):
         site.grade()
-    assert set(verdicts(site, "amber")) == {PUT_OFF}
+    assert set(verdicts(site, "amber")) == {POSTPONED}
     assert not any(text.startswith("amber") for text in site.toy.seen)
 
 
 def test_a_postponed_answer_gets_the_full_deadline(site: Site, judge_round: Round) -> None:
     seat = Seat.objects.filter(node=site.nodes["amber"])
-    seat.update(grading_seconds=PATIENCE_S)
+    seat.update(grading_seconds=POSTPONE_AFTER_S)
     site.grade()
     assert site.grade() == 1
-    assert verdicts(site, "amber") == ["right", PUT_OFF, PUT_OFF, PUT_OFF]
+    assert verdicts(site, "amber") == ["right", POSTPONED, POSTPONED, POSTPONED]
     assert site.grade() == 1
-    assert verdicts(site, "amber") == ["right", "timeout", PUT_OFF, PUT_OFF]
+    assert verdicts(site, "amber") == ["right", "timeout", POSTPONED, POSTPONED]
 
 
 def test_answers_of_a_node_over_budget_time_out(site: Site, judge_round: Round) -> None:
@@ -76,11 +76,11 @@ def test_answers_of_a_node_over_budget_time_out(site: Site, judge_round: Round) 
 
 def test_every_slow_node_gets_a_turn(site: Site, judge_round: Round) -> None:
     """One answer of each node at a time, so that none waits for all answers of another."""
-    Seat.objects.update(grading_seconds=PATIENCE_S)
+    Seat.objects.update(grading_seconds=POSTPONE_AFTER_S)
     site.grade()
     assert site.grade() == 2
-    assert verdicts(site, "birch").count(PUT_OFF) == 3
-    assert verdicts(site, "amber").count(PUT_OFF) == 3
+    assert verdicts(site, "birch").count(POSTPONED) == 3
+    assert verdicts(site, "amber").count(POSTPONED) == 3
 
 
 def test_answers_postponed_until_the_round_closes_count_as_wrong(
@@ -100,7 +100,7 @@ def test_answers_locked_when_the_round_closes_count_as_wrong_and_time_out_later(
     site.grade()
     site.advance(OPEN_S + SCORING_S)
     locked = Answer.objects.filter(verdict="timeout")
-    locked.update(score=None, solved=None, verdict=PUT_OFF)
+    locked.update(score=None, solved=None, verdict=POSTPONED)
     write_scores(judge_round)
     score = Score.objects.get(node=site.nodes["amber"])
     assert (score.correct, score.n, score.reason) == (1, 4, "")

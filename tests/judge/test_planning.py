@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from bench.trials import assign_arms
-from judge.statistics.comparison import ModelTrial, compare_arms, plan_looks, share_level
+from judge.statistics.comparison import ModelTrial, alpha_per_model, compare_arms, plan_looks
 from judge.statistics.planning import POWER, ScoreSpread, estimate_spread, find_effect, plan_nodes
 
 SPREAD = ScoreSpread(nodes=0.05, rounds=0.1)
@@ -24,7 +24,7 @@ def play(rng: np.random.Generator, *, nodes: int, rounds: int, effect: float) ->
 def test_the_planned_nodes_detect_the_difference_in_four_of_five_trials(
     effect: float, rounds: int
 ) -> None:
-    nodes = plan_nodes(effect, spread=SPREAD, rounds=rounds, alpha=0.045, least=2)
+    nodes = plan_nodes(effect, spread=SPREAD, rounds=rounds, alpha=0.045, minimum=2)
     rng = np.random.default_rng(1)
     arms = (play(rng, nodes=nodes, rounds=rounds, effect=effect) for _ in range(1_000))
     shown = np.mean([ttest_ind(*both).pvalue <= 0.045 for both in arms])
@@ -34,8 +34,8 @@ def test_the_planned_nodes_detect_the_difference_in_four_of_five_trials(
 
 @pytest.mark.slow
 def test_the_judges_ten_looks_detect_the_difference_with_the_planned_nodes() -> None:
-    rounds, level = 32, share_level(models=1)
-    nodes = plan_nodes(0.08, spread=SPREAD, rounds=rounds, alpha=level, least=5)
+    rounds, level = 32, alpha_per_model(models=1)
+    nodes = plan_nodes(0.08, spread=SPREAD, rounds=rounds, alpha=level, minimum=5)
     looks, shown = plan_looks(rounds), 0
     for number in range(80):
         rng = np.random.default_rng(number)
@@ -49,7 +49,7 @@ def test_the_judges_ten_looks_detect_the_difference_with_the_planned_nodes() -> 
             blocks=blocks,
             deviations=sums / np.array(looks)[:, None],
             rounds=np.array(looks)[:, None].repeat(2 * nodes, axis=1),
-            known=np.zeros((2 * nodes, 1)),
+            covariates=np.zeros((2 * nodes, 1)),
             noise=single.var(axis=0),
         )
         (claim,) = compare_arms({"": trial}, looks=looks, trial_rounds=rounds, seed=number)
@@ -60,12 +60,12 @@ def test_the_judges_ten_looks_detect_the_difference_with_the_planned_nodes() -> 
 
 def test_the_smallest_difference_agrees_with_the_planned_nodes() -> None:
     effect = find_effect(20, spread=SPREAD, rounds=50, alpha=0.045)
-    assert plan_nodes(effect, spread=SPREAD, rounds=50, alpha=0.045, least=2) == 20
+    assert plan_nodes(effect, spread=SPREAD, rounds=50, alpha=0.045, minimum=2) == 20
 
 
 def test_more_rounds_save_nodes_until_only_permanent_differences_remain() -> None:
     needed = [
-        plan_nodes(0.05, spread=SPREAD, rounds=rounds, alpha=0.05, least=2)
+        plan_nodes(0.05, spread=SPREAD, rounds=rounds, alpha=0.05, minimum=2)
         for rounds in (1, 10, 100, 10_000)
     ]
     assert needed == sorted(needed, reverse=True)
@@ -73,7 +73,7 @@ def test_more_rounds_save_nodes_until_only_permanent_differences_remain() -> Non
 
 
 def test_an_arm_has_no_fewer_nodes_than_a_test_needs() -> None:
-    assert plan_nodes(0.9, spread=SPREAD, rounds=50, alpha=0.05, least=5) == 5
+    assert plan_nodes(0.9, spread=SPREAD, rounds=50, alpha=0.05, minimum=5) == 5
 
 
 def test_the_spread_is_estimated_from_results() -> None:

@@ -95,7 +95,7 @@ def test_concurrent_connections_of_one_node_take_one_seat(site: Site, crew: Crew
 
 def test_concurrent_connections_of_one_node_get_one_arm(site: Site, crew: Crew) -> None:
     (node,) = site.join("amber")
-    arms = crew.run_concurrently(lambda: enrol(node, site.season, wish="isolated"), times=4)
+    arms = crew.run_concurrently(lambda: enrol(node, site.season, preferred="isolated"), times=4)
     assert arms == 4 * ["isolated"]
 
 

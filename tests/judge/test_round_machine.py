@@ -218,9 +218,12 @@ class JudgeInPostgres(RuleBasedStateMachine):
     def change_model(self, name: str, model: str) -> None:
         Node.objects.filter(name=name).update(model=model)
 
-    @rule(name=st.sampled_from(["amber", "birch", "coral"]), wish=st.sampled_from(Node.Arm.values))
-    def request_an_arm(self, name: str, wish: str) -> None:
-        enrol(self.site.nodes[name], self.site.season, wish=wish)
+    @rule(
+        name=st.sampled_from(["amber", "birch", "coral"]),
+        preferred=st.sampled_from(Node.Arm.values),
+    )
+    def prefer_an_arm(self, name: str, preferred: str) -> None:
+        enrol(self.site.nodes[name], self.site.season, preferred=preferred)
 
     # ---- the operator
 

@@ -9,13 +9,13 @@ from pytest_django import Settings
 
 from judge.engine import TICK, Phase
 from judge.models import Question, Round, Season, Seat
-from judge.services.rounds import RETURN, advance_rounds, watch_seasons
-from judge.services.scheduling import LEAD, ensure_next_round, schedule_round
+from judge.services.rounds import RETURN_TIME, advance_rounds, watch_seasons
+from judge.services.scheduling import LEAD_TIME, ensure_next_round, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.arrivals import Departure, leave, touch
+from swarm_web.nodes.presence import Departure, record_departures, touch
 from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
 
 
@@ -37,7 +37,7 @@ def test_two_rounds_ask_different_questions(
     season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     for _ in range(2):
-        schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
+        schedule_round(season, opens_at=clock.now + LEAD_TIME, now=clock.now, verifier=verifier)
     first, second = (set(r.questions.values_list("prompt", flat=True)) for r in Round.objects.all())
     assert first != second
 
@@ -70,7 +70,7 @@ def test_an_overdue_round_is_still_announced_before_it_opens(site: Site) -> None
     site.advance()
     following = ensure_next_round(site.season, now=now, verifier=site.verifier)
     assert following is not None
-    assert following.opens_at == now + LEAD
+    assert following.opens_at == now + LEAD_TIME
 
 
 def test_no_round_is_scheduled_in_a_paused_or_manual_season(site: Site) -> None:
@@ -122,7 +122,7 @@ def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
 
 def test_a_node_that_is_reconnecting_is_invited(site: Site) -> None:
     (node,) = site.join("back-soon")
-    leave([Departure(node.pk, goodbye=True, now=site.clock.advance(1))])
+    record_departures([Departure(node.pk, goodbye=True, now=site.clock.advance(1))])
     site.clock.advance(5)
     assert site.open().seats.get().node == node
 
@@ -262,7 +262,7 @@ def test_an_overdue_round_opens_once_nodes_had_time_to_reconnect(site: Site) -> 
     waiting = site.schedule(in_seconds=10)
     simulate_outage(site, after=1000)
     waiting.refresh_from_db()
-    assert waiting.opens_at == site.clock.now + RETURN
+    assert waiting.opens_at == site.clock.now + RETURN_TIME
     assert waiting.closes_at == waiting.opens_at + timedelta(seconds=OPEN_S)
 
 

@@ -51,7 +51,7 @@ def test_a_score_stores_which_questions_counted_and_which_were_solved(site: Site
 
 def test_a_score_stores_the_model_and_arm_at_that_time(site: Site) -> None:
     site.join("amber", model="old")
-    enrol(site.nodes["amber"], site.season, wish="isolated")
+    enrol(site.nodes["amber"], site.season, preferred="isolated")
     judge_round = site.hold(amber="rrrr")
     Node.objects.update(model="new")
     Enrolment.objects.update(arm="swarm")

@@ -82,6 +82,6 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
 def test_a_node_gets_the_requested_arm_in_a_season_by_choice(site: Site) -> None:
     (node,) = site.join("amber")
     for wish in ("swarm", "isolated", "base", "swarm"):
-        assert enrol(node, site.season, wish=wish) == wish
+        assert enrol(node, site.season, preferred=wish) == wish
         enrolment = Enrolment.objects.get()
         assert (enrolment.arm, enrolment.assignment) == (wish, Assignment.CHOICE)

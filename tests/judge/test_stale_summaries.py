@@ -7,7 +7,7 @@ import pytest
 from judge.models import Round, RoundSummary, Score
 from judge.services import rounds as machine
 from judge.services.oversight import quarantine_node, release_node
-from judge.services.scores import renew_stale_summary, write_scores
+from judge.services.scores import rebuild_stale_summary, write_scores
 from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_for_blocked_lock
 from tests.judge.toys import Site
 
@@ -31,7 +31,7 @@ def score_of(round_id: int, name: str) -> float | None:
 def renew_all() -> int:
     """Rebuild all stale summaries, and return how many there were."""
     renewed = 0
-    while renew_stale_summary():
+    while rebuild_stale_summary():
         renewed += 1
     return renewed
 
@@ -72,7 +72,7 @@ def test_a_release_restores_the_statistics(site: Site, rounds: list[Round]) -> N
 def test_only_the_nodes_rounds_are_rebuilt_newest_first(site: Site, rounds: list[Round]) -> None:
     site.hold(birch="rrrr")
     quarantine(site)
-    renew_stale_summary()
+    rebuild_stale_summary()
     stale = RoundSummary.objects.order_by("round__number").values_list("stale", flat=True)
     assert list(stale) == [True, False, False]
 

@@ -7,7 +7,7 @@ from judge.services.oversight import (
     quarantine_node,
     release_node,
 )
-from swarm_web.board.leaderboard import read_leaderboard, read_line
+from swarm_web.board.leaderboard import read_leaderboard, read_row
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 
@@ -185,7 +185,7 @@ def test_a_quarantined_node_still_sees_its_own_standing(site: Site) -> None:
     site.play(amber="rrrr")
     amber = site.nodes["amber"]
     quarantine_node(amber, reason="copies", actor=None, now=site.clock.now)
-    line = read_line(amber, season=site.season, window="season", now=site.clock.now)
+    line = read_row(amber, season=site.season, window="season", now=site.clock.now)
     assert line is not None
     assert (line.remark, line.rank, line.score) == ("quarantined", None, 1)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from judge.models import RoundSummary
 from judge.services.scores import write_scores
-from judge.statistics.summaries import MOST_GROUPS, ScoredResult, summarise, tally_datasets
+from judge.statistics.summaries import MAX_GROUPS, ScoredResult, summarise, tally_datasets
 from swarm_record.stream import pack
 from tests.judge.toys import Site
 
@@ -56,9 +56,9 @@ def test_nodes_are_grouped_by_model_and_arm() -> None:
 
 
 def test_only_the_largest_groups_are_stored() -> None:
-    many = [make_result(0.5, model=f"model {i}") for i in range(MOST_GROUPS + 8)]
+    many = [make_result(0.5, model=f"model {i}") for i in range(MAX_GROUPS + 8)]
     groups = summarise([*many, make_result(0.5, model="model 39")], questions=4).groups
-    assert len(groups) == MOST_GROUPS
+    assert len(groups) == MAX_GROUPS
     assert (groups[0].model, groups[0].nodes) == ("model 39", 2)
 
 

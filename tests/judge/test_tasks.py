@@ -21,15 +21,15 @@ from judge.models import (
     Score,
     Standing,
 )
-from judge.selectors.seasons import seasons_with_books
+from judge.selectors.seasons import seasons_to_refresh
 from judge.services import grading
-from judge.services.scheduling import LEAD
+from judge.services.scheduling import LEAD_TIME
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
 from swarm_web.core import heartbeat
 from swarm_web.core.store import sync_redis
-from swarm_web.maintenance.models import RETURN
+from swarm_web.maintenance.models import RETURN_TIME
 from swarm_web.maintenance.selectors import latest_maintenance
 from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
@@ -83,7 +83,7 @@ def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> No
     site.join("amber")
     tasks.tick_rounds()
     assert phases() == ["scheduled"]
-    site.clock.advance(LEAD.total_seconds())
+    site.clock.advance(LEAD_TIME.total_seconds())
     tasks.tick_rounds()
     assert phases() == ["open"]
     judge_round = Round.objects.get()
@@ -98,7 +98,7 @@ def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> No
 
 def test_a_repeated_tick_changes_nothing(site: Site) -> None:
     site.join("amber")
-    for seconds in (0, LEAD.total_seconds(), OPEN_S, SCORING_S):
+    for seconds in (0, LEAD_TIME.total_seconds(), OPEN_S, SCORING_S):
         site.clock.advance(seconds)
         tasks.tick_rounds()
         before = (phases(), Score.objects.count(), Standing.objects.count())
@@ -134,8 +134,8 @@ class Pulse:
             latest = latest_maintenance(now=clock.now)
             if latest is None or not latest.counts_as_outage(now=clock.now):
                 self._left_at = clock.now
-            left = heartbeat._KEPT - (clock.now - self._left_at)
-            sync_redis().set(heartbeat._SERVING, 1, px=left)
+            left = heartbeat._EXPIRY - (clock.now - self._left_at)
+            sync_redis().set(heartbeat._WEB_KEY, 1, px=left)
             tasks.tick_rounds()
         return phases()
 
@@ -143,17 +143,17 @@ class Pulse:
 @pytest.fixture
 def pulse(site: Site) -> Iterator[Pulse]:
     yield Pulse(site)
-    sync_redis().delete(heartbeat._SERVING)
+    sync_redis().delete(heartbeat._WEB_KEY)
 
 
 def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pulse: Pulse) -> None:
     site.join("amber")
     assert pulse.tick_for(1) == ["scheduled"]
     begin_maintenance(message="", until=None, now=site.clock.now)
-    assert pulse.tick_for(2 * LEAD.total_seconds()) == ["scheduled"]
+    assert pulse.tick_for(2 * LEAD_TIME.total_seconds()) == ["scheduled"]
     end_maintenance(now=site.clock.now)
-    assert pulse.tick_for(RETURN.total_seconds() - 1) == ["scheduled"]
-    assert pulse.tick_for(RETURN.total_seconds())[0] == "open"
+    assert pulse.tick_for(RETURN_TIME.total_seconds() - 1) == ["scheduled"]
+    assert pulse.tick_for(RETURN_TIME.total_seconds())[0] == "open"
 
 
 def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, pulse: Pulse) -> None:
@@ -163,9 +163,9 @@ def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, puls
     begin_maintenance(message="", until=None, now=site.clock.now)
     assert pulse.tick_for(OPEN_S + 5)[0] == "open"
     end_maintenance(now=site.clock.now)
-    assert pulse.tick_for(RETURN.total_seconds() + 1)[0] == "open"
+    assert pulse.tick_for(RETURN_TIME.total_seconds() + 1)[0] == "open"
     judge_round.refresh_from_db()
-    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN
+    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN_TIME
 
 
 def test_a_tick_stamps_the_clocks_heartbeat(site: Site) -> None:
@@ -227,7 +227,7 @@ def test_long_grading_leaves_the_rest_to_another_task(
 ) -> None:
     answered_round(site)
     monkeypatch.setattr(grading, "BATCH", 1)
-    monkeypatch.setattr(tasks, "GRADING_S", -1.0)
+    monkeypatch.setattr(tasks, "GRADING_BUDGET_S", -1.0)
     tasks.grade_answers()
     assert Answer.objects.filter(score=None).count() == 3
     assert queued() == [tasks.grade_answers.name]
@@ -276,7 +276,7 @@ def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
         "amber": (1, 32),
         "birch": (2, 32),
     }
-    assert list(seasons_with_books(now=site.clock.now)) == []
+    assert list(seasons_to_refresh(now=site.clock.now)) == []
 
 
 def test_closed_rounds_are_inspected(site: Site) -> None:
@@ -295,7 +295,7 @@ def test_stale_summaries_are_rebuilt_by_one_task_after_another(
     site.play(amber="rrrr")
     site.play(amber="rrrr")
     RoundSummary.objects.update(stale=True)
-    monkeypatch.setattr(tasks, "RENEWAL_S", -1.0)
+    monkeypatch.setattr(tasks, "REBUILD_BUDGET_S", -1.0)
     for left in (1, 0, 0):
         tasks.update_standings()
         assert RoundSummary.objects.filter(stale=True).count() == left

@@ -27,8 +27,8 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DEADLINE_S, Attempt, DrawnTask, Verdict, Verifier
-from swarm_web.nodes.arrivals import touch
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.presence import touch
 from swarm_web.nodes.services import create_node
 
 # Three questions of the first and one of the second.

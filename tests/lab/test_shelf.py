@@ -111,7 +111,7 @@ def test_a_damaged_report_is_told_apart(lab: Path, old: str, new: str, reason: s
 
 def test_a_report_that_is_too_large_is_not_read(lab: Path) -> None:
     report = write_report(lab / "sharing") / "report.json"
-    report.write_bytes(report.read_bytes() + b" " * shelf.LARGEST)
+    report.write_bytes(report.read_bytes() + b" " * shelf.MAX_BYTES)
     assert read_reason("sharing") == "it is larger than 8 MiB"
 
 

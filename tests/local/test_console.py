@@ -41,4 +41,4 @@ async def test_a_reader_who_left_does_not_stop_the_site() -> None:
         def write(self, text: str, /) -> int:
             raise BrokenPipeError
 
-    Console(ClosedPipe()).say("still here")
+    Console(ClosedPipe()).write("still here")

@@ -36,7 +36,7 @@ def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -
     assert not processes_inside(state)
     assert not answers_ok(site.port, "/healthz")
     # Every process holds the lock for as long as it lives.
-    with locked_state(state, patience_s=0):
+    with locked_state(state, timeout_s=0):
         pass
 
 

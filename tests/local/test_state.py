@@ -58,7 +58,7 @@ def test_parts_that_do_not_end_are_named_after_a_while(tmp_path: Path) -> None:
     with leave_a_process_behind(tmp_path) as process:
         with (
             pytest.raises(LaunchError, match=r"do not end.*fuser"),
-            locked_state(tmp_path, patience_s=0.1),
+            locked_state(tmp_path, timeout_s=0.1),
         ):
             pass
         process.kill()

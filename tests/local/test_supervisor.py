@@ -26,10 +26,10 @@ POLITE = (
 WITH_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); print('up', flush=True)"
 
 
-def python(code: str, *, name: str, folder: Path, stop_within_s: float = 5.0) -> SiteProcess:
+def python(code: str, *, name: str, folder: Path, stop_timeout_s: float = 5.0) -> SiteProcess:
     """Return a process that runs a line of Python in `folder`."""
     command = (sys.executable, "-c", code)
-    return SiteProcess(name=name, command=command, folder=folder, stop_within_s=stop_within_s)
+    return SiteProcess(name=name, command=command, folder=folder, stop_timeout_s=stop_timeout_s)
 
 
 async def supervise(out: Transcript, *tiers: list[SiteProcess]) -> None:
@@ -148,7 +148,7 @@ async def test_tiers_stop_in_reverse_order(tmp_path: Path) -> None:
 
 async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
     out = Transcript()
-    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_within_s=0.2)
+    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_timeout_s=0.2)
     running = asyncio.create_task(supervise(out, [stubborn]))
     await out.shows("| up")
     os.kill(os.getpid(), signal.SIGINT)
@@ -159,7 +159,7 @@ async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> N
 
 async def test_a_second_ctrl_c_kills_at_once(tmp_path: Path) -> None:
     out = Transcript()
-    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_within_s=60)
+    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_timeout_s=60)
     running = asyncio.create_task(supervise(out, [stubborn]))
     await out.shows("| up")
     os.kill(os.getpid(), signal.SIGINT)
@@ -189,7 +189,7 @@ async def test_a_process_that_is_never_ready_is_an_error_that_names_it(tmp_path:
         command=(sys.executable, "-c", FOREVER),
         folder=tmp_path,
         is_ready=lambda: False,
-        ready_within_s=0.1,
+        ready_timeout_s=0.1,
     )
     with pytest.raises(LaunchError, match="slow was not ready within"):
         async with Supervisor(Console(Transcript())) as supervisor:

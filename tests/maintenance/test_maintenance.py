@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from swarm_web.maintenance.models import RETURN, Maintenance
+from swarm_web.maintenance.models import RETURN_TIME, Maintenance
 from swarm_web.maintenance.selectors import current_maintenance, latest_maintenance
 from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 
@@ -44,16 +44,16 @@ def test_one_that_is_planned_changes_nothing_yet() -> None:
 
 
 def test_for_the_judge_it_lasts_until_nodes_had_the_time_to_come_back() -> None:
-    upkeep = begin_maintenance(message="", until=NOW + HOUR, now=NOW)
-    assert upkeep.counts_as_outage(now=NOW + HOUR + 0.9 * RETURN)
-    assert not upkeep.counts_as_outage(now=NOW + HOUR + RETURN)
+    maintenance = begin_maintenance(message="", until=NOW + HOUR, now=NOW)
+    assert maintenance.counts_as_outage(now=NOW + HOUR + 0.9 * RETURN_TIME)
+    assert not maintenance.counts_as_outage(now=NOW + HOUR + RETURN_TIME)
 
 
 def test_nodes_are_told_until_when_and_why() -> None:
     until = NOW.replace(hour=14, minute=30)
-    told = Maintenance(message="new disks", ends_at=until).told_to_nodes
+    told = Maintenance(message="new disks", ends_at=until).node_message
     assert told == "the coordinator is under maintenance until 14:30 UTC: new disks"
-    assert Maintenance().told_to_nodes == "the coordinator is under maintenance"
+    assert Maintenance().node_message == "the coordinator is under maintenance"
 
 
 # ---- the command

@@ -14,9 +14,9 @@ from django.db import IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from swarm_web.nodes.arrivals import Departure, leave, touch
-from swarm_web.nodes.models import PRESENCE, Node
+from swarm_web.nodes.models import PRESENCE_TIMEOUT, Node
 from swarm_web.nodes.names import ADJECTIVES, BIRDS, draw_name
+from swarm_web.nodes.presence import Departure, record_departures, touch
 from swarm_web.nodes.services import authenticate, create_node, rotate_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,14 +68,14 @@ def test_a_touched_node_is_connected_until_it_is_silent() -> None:
     node, _ = create_node()
     touch([node], now=now)
     assert list(Node.objects.connected(now=now)) == [node]
-    assert not Node.objects.connected(now=now + PRESENCE).exists()
+    assert not Node.objects.connected(now=now + PRESENCE_TIMEOUT).exists()
 
 
 def test_a_node_that_left_is_not_connected() -> None:
     now = timezone.now()
     node, _ = create_node()
     touch([node], now=now)
-    leave([Departure(node.pk, goodbye=True, now=now + timedelta(seconds=1))])
+    record_departures([Departure(node.pk, goodbye=True, now=now + timedelta(seconds=1))])
     node.refresh_from_db()
     assert not node.is_connected(now=now + timedelta(seconds=1))
     assert not Node.objects.connected(now=now + timedelta(seconds=1)).exists()

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.services import noticing_clients
-from swarm_web.notifications.services.delivering import KEPT, prune_deliveries
+from swarm_web.notifications.services.delivering import RETENTION, prune_deliveries
 from swarm_web.notifications.services.noticing_clients import notice_minimum
 from tests.factories import make_season
 from tests.notifications.conftest import NOW, make_channel, make_owned
@@ -49,7 +49,7 @@ def test_a_version_is_told_once_even_when_old_messages_are_forgotten(owner: User
     make_channel(owner, REQUIRED)
     make_owned(owner, last_seen=NOW, client_version="0.2.0")
     notice()
-    prune_deliveries(now=NOW + KEPT + timedelta(days=1))
+    prune_deliveries(now=NOW + RETENTION + timedelta(days=1))
     assert len(notice()) == 1
 
 

@@ -52,7 +52,7 @@ def test_a_receiver_that_hangs_holds_up_neither_the_worker_nor_others() -> None:
 
 
 def test_there_is_room_for_as_many_as_are_out() -> None:
-    courier, parcel = Courier(most=3), hold()
+    courier, parcel = Courier(max_parcels=3), hold()
     courier.take([parcel])
     assert courier.capacity() == 2
     parcel.released.set()

@@ -12,12 +12,12 @@ from django.db import connection
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
-from swarm_web.notifications.rules import MOST_ATTEMPTS, pause_after
+from swarm_web.notifications.rules import MAX_ATTEMPTS, pause_after
 from swarm_web.notifications.services.channels import send_test, switch_off, switch_on
 from swarm_web.notifications.services.delivering import (
-    KEPT,
     LEASE,
-    claim_parcels,
+    RETENTION,
+    lease_parcels,
     prune_deliveries,
     record_outcomes,
 )
@@ -41,14 +41,14 @@ def put(channel: Channel, *, key: str = "silent:1:1", at: datetime = NOW) -> Del
 
 def deliver(now: datetime = NOW) -> list[DeliveryOutcome]:
     """Send what is due, and book it."""
-    outcomes = [parcel.send() for parcel in claim_parcels(most=MOST, now=now)]
+    outcomes = [parcel.send() for parcel in lease_parcels(limit=MOST, now=now)]
     record_outcomes(outcomes, now=now)
     return outcomes
 
 
 def fail(channel: Channel, *, at: datetime, failure: str = Failure.TIMEOUT) -> None:
     """Let the attempt that is due fail."""
-    (parcel,) = claim_parcels(most=MOST, now=at)
+    (parcel,) = lease_parcels(limit=MOST, now=at)
     record_outcomes([parcel.end(failure)], now=at)
     channel.refresh_from_db()
 
@@ -141,12 +141,12 @@ def test_attempts_end(owner: User) -> None:
     channel = make_channel(owner)
     delivery = put(channel)
     now = NOW
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         fail(channel, at=now)
         now = channel.next_attempt_at or now
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.attempts) == ("failed", MOST_ATTEMPTS)
-    assert claim_parcels(most=MOST, now=now + timedelta(days=1)) == []
+    assert (delivery.state, delivery.attempts) == ("failed", MAX_ATTEMPTS)
+    assert lease_parcels(limit=MOST, now=now + timedelta(days=1)) == []
 
 
 def test_a_channel_that_fails_for_days_is_switched_off_and_says_why(owner: User) -> None:
@@ -197,7 +197,7 @@ def test_channels_that_fail_are_served_last(owner: User) -> None:
     put(bad)
     fail(bad, at=NOW)
     good = put(make_channel(owner, target="http://127.0.0.1:9/good"))
-    (parcel,) = claim_parcels(most=1, now=NOW + pause_after(1))
+    (parcel,) = lease_parcels(limit=1, now=NOW + pause_after(1))
     assert parcel.delivery == good.pk
 
 
@@ -206,7 +206,7 @@ def test_a_message_that_is_refused_does_not_keep_the_next_one_back(owner: User) 
     put(channel, key="silent:1:1")
     fail(channel, at=NOW)
     fresh = put(channel, key="silent:1:2")
-    (parcel,) = claim_parcels(most=MOST, now=NOW + pause_after(1))
+    (parcel,) = lease_parcels(limit=MOST, now=NOW + pause_after(1))
     assert parcel.delivery == fresh.pk
 
 
@@ -214,23 +214,23 @@ def test_one_attempt_at_a_time_runs_in_a_channel(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1")
     put(channel, key="silent:1:2")
-    assert len(claim_parcels(most=MOST, now=NOW)) == 1
-    assert claim_parcels(most=MOST, now=NOW) == []
+    assert len(lease_parcels(limit=MOST, now=NOW)) == 1
+    assert lease_parcels(limit=MOST, now=NOW) == []
 
 
 def test_what_a_killed_worker_had_claimed_is_sent_by_the_next_one_with_its_id(
     owner: User,
 ) -> None:
     delivery = put(make_channel(owner))
-    claim_parcels(most=MOST, now=NOW)
-    (again,) = claim_parcels(most=MOST, now=NOW + LEASE)
+    lease_parcels(limit=MOST, now=NOW)
+    (again,) = lease_parcels(limit=MOST, now=NOW + LEASE)
     assert (again.delivery, again.attempt) == (delivery.pk, 2)
 
 
 def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: User) -> None:
     delivery = put(make_channel(owner))
-    (slow,) = claim_parcels(most=MOST, now=NOW)
-    claim_parcels(most=MOST, now=NOW + LEASE)
+    (slow,) = lease_parcels(limit=MOST, now=NOW)
+    lease_parcels(limit=MOST, now=NOW + LEASE)
     record_outcomes([slow.end(Failure.TIMEOUT)], now=NOW + LEASE)
     delivery.refresh_from_db()
     assert delivery.failure == ""
@@ -239,14 +239,14 @@ def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: Use
 def test_a_run_claims_no_more_than_it_may(owner: User) -> None:
     for number in range(3):
         put(make_channel(owner, target=f"http://127.0.0.1:9/{number}"))
-    assert len(claim_parcels(most=2, now=NOW)) == 2
+    assert len(lease_parcels(limit=2, now=NOW)) == 2
 
 
 def test_a_channel_that_is_off_sends_nothing(owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     switch_off(channel, because=Channel.Off.OWNER, now=NOW)
-    assert claim_parcels(most=MOST, now=NOW) == []
+    assert lease_parcels(limit=MOST, now=NOW) == []
 
 
 def test_a_channel_that_is_switched_on_again_has_a_clean_record(owner: User) -> None:
@@ -256,7 +256,7 @@ def test_a_channel_that_is_switched_on_again_has_a_clean_record(owner: User) -> 
     switch_off(channel, because=Channel.Off.OWNER, now=NOW)
     switch_on(channel)
     put(channel, key="silent:1:2")
-    assert len(claim_parcels(most=MOST, now=NOW)) == 1
+    assert len(lease_parcels(limit=MOST, now=NOW)) == 1
 
 
 def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
@@ -264,7 +264,7 @@ def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
     put(channel)
     fail(channel, at=NOW)
     send_test(channel, now=NOW)
-    (parcel,) = claim_parcels(most=MOST, now=NOW)
+    (parcel,) = lease_parcels(limit=MOST, now=NOW)
     record_outcomes([parcel.end(Failure.TIMEOUT)], now=NOW)
     tested = Delivery.objects.get(type=Delivery.Type.TEST)
     assert tested.state == Delivery.State.FAILED
@@ -273,15 +273,15 @@ def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
 def test_an_address_that_may_not_be_called_any_more_fails(owner: User, settings: Any) -> None:
     delivery = put(make_channel(owner))
     settings.NOTIFICATION_PRIVATE_TARGETS = False
-    assert claim_parcels(most=MOST, now=NOW) == []
+    assert lease_parcels(limit=MOST, now=NOW) == []
     delivery.refresh_from_db()
     assert (delivery.state, delivery.failure) == ("waiting", "forbidden")
 
 
 def test_old_messages_are_forgotten(owner: User) -> None:
     channel = make_channel(owner)
-    put(channel, key="silent:1:1", at=NOW - KEPT - timedelta(seconds=1))
-    kept = put(channel, key="silent:1:2", at=NOW - KEPT)
+    put(channel, key="silent:1:1", at=NOW - RETENTION - timedelta(seconds=1))
+    kept = put(channel, key="silent:1:2", at=NOW - RETENTION)
     prune_deliveries(now=NOW)
     assert list(Delivery.objects.all()) == [kept]
 
@@ -294,7 +294,7 @@ def test_two_workers_at_once_claim_a_message_once(owner: User) -> None:
 
     def claim() -> None:
         start.wait()
-        claimed.put(claim_parcels(most=MOST, now=NOW))
+        claimed.put(lease_parcels(limit=MOST, now=NOW))
         connection.close()
 
     workers = [threading.Thread(target=claim) for _ in range(2)]

@@ -21,7 +21,7 @@ WORKER = """
 import django
 django.setup()
 from swarm_web.notifications import tasks
-tasks.WAITING_S = 60
+tasks.COLLECT_TIMEOUT_S = 60
 tasks.deliver()
 """
 

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.selectors import mail_address
-from swarm_web.notifications.services.delivering import claim_parcels, record_outcomes
+from swarm_web.notifications.services.delivering import lease_parcels, record_outcomes
 from tests.notifications.conftest import NOW, make_channel
 from tests.notifications.test_delivering import deliver, put
 
@@ -96,7 +96,7 @@ def test_a_mail_server_that_is_away_is_a_failure(channel: Channel, settings: Set
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     delivery = put(channel)
-    record_outcomes([parcel.send() for parcel in claim_parcels(most=1, now=NOW)], now=NOW)
+    record_outcomes([parcel.send() for parcel in lease_parcels(limit=1, now=NOW)], now=NOW)
     delivery.refresh_from_db()
     assert delivery.failure == "mail"
 

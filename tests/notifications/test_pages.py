@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from swarm_web.notifications.models import Channel, Delivery
-from swarm_web.notifications.services.channels import MOST_CHANNELS, MOST_TESTS
+from swarm_web.notifications.services.channels import MAX_CHANNELS, MAX_TESTS
 from tests.notifications.conftest import NOW, make_channel
 from tests.notifications.test_delivering import fail, put
 
@@ -129,10 +129,10 @@ def test_a_channel_is_not_added_twice(browser: Client) -> None:
 
 
 def test_an_account_has_at_most_so_many_channels(browser: Client) -> None:
-    for number in range(MOST_CHANNELS + 1):
+    for number in range(MAX_CHANNELS + 1):
         answer = add(browser, target=f"https://example.org/{number}")
     assert "at most 10 channels" in text(answer)
-    assert Channel.objects.count() == MOST_CHANNELS
+    assert Channel.objects.count() == MAX_CHANNELS
 
 
 def test_what_a_channel_tells_is_changed(browser: Client, owner: User) -> None:
@@ -151,7 +151,7 @@ def test_a_test_message_is_put_into_the_outbox(browser: Client, owner: User) -> 
 def test_test_messages_are_limited_whatever_channel_they_go_through(
     browser: Client, owner: User
 ) -> None:
-    for _ in range(MOST_TESTS):
+    for _ in range(MAX_TESTS):
         channel = make_channel(owner)
         browser.post(page_of(channel) + "test/")
         browser.post(page_of(channel) + "delete/")

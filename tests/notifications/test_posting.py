@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from swarm_web.notifications import posting
-from swarm_web.notifications.posting import LARGEST_RESPONSE, PostError, post, resolve
+from swarm_web.notifications.posting import MAX_RESPONSE_BYTES, PostError, post, resolve
 from swarm_web.notifications.targets import NotificationTarget, read_target
 from tests.notifications.receiver import Receiver
 
@@ -152,14 +152,14 @@ def test_a_closed_port_fails() -> None:
 
 
 def test_a_receiver_that_hangs_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posting, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(posting, "TIMEOUT_S", 0.1)
     with answering(read_to_the_end) as target:
         assert failure_of(target) == "timeout"
 
 
 def test_a_receiver_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes soon enough; all of them would take for ever."""
-    monkeypatch.setattr(posting, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(posting, "TIMEOUT_S", 0.2)
 
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
@@ -202,7 +202,7 @@ def test_a_large_body_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * LARGEST_RESPONSE]
+    "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * MAX_RESPONSE_BYTES]
 )
 def test_what_is_not_http_fails(answer: bytes) -> None:
     def say(connection: socket.socket) -> None:

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from swarm_web.notifications.rules import (
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     Watch,
     continue_watch,
-    is_given_up,
     outdated,
     pause_after,
+    should_give_up,
     silent_before,
 )
 
@@ -46,16 +46,16 @@ def test_the_first_look_begins_a_watch() -> None:
 
 def test_nodes_are_silent_that_were_not_seen_for_the_patience() -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW)
-    assert silent_before(watch, now=NOW, patience=PATIENCE) == NOW - PATIENCE
+    assert silent_before(watch, now=NOW, threshold=PATIENCE) == NOW - PATIENCE
 
 
 def test_no_node_is_silent_in_a_watch_shorter_than_the_patience() -> None:
     watch = Watch(since=NOW - timedelta(minutes=9), looked_at=NOW)
-    assert silent_before(watch, now=NOW, patience=PATIENCE) is None
+    assert silent_before(watch, now=NOW, threshold=PATIENCE) is None
 
 
 def test_pauses_grow_from_half_a_minute_to_hours() -> None:
-    pauses = [pause_after(attempts).total_seconds() for attempts in range(1, MOST_ATTEMPTS)]
+    pauses = [pause_after(attempts).total_seconds() for attempts in range(1, MAX_ATTEMPTS)]
     assert pauses == [30, 120, 480, 1920, 7680, 30720]
 
 
@@ -70,7 +70,7 @@ def test_a_channel_is_given_up_after_many_failures_over_days(
     failures: int, days: int, expected: bool
 ) -> None:
     since = NOW - timedelta(days=days)
-    assert is_given_up(failures=failures, failing_since=since, now=NOW) is expected
+    assert should_give_up(failures=failures, failing_since=since, now=NOW) is expected
 
 
 def test_versions_are_compared_as_numbers() -> None:

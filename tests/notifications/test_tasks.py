@@ -65,10 +65,10 @@ def test_a_run_books_what_an_earlier_one_sent(
 ) -> None:
     channel = make_channel(owner, target=receiver.url)
     send_test(channel, now=timezone.now())
-    monkeypatch.setattr(tasks, "WAITING_S", 0.0)
+    monkeypatch.setattr(tasks, "COLLECT_TIMEOUT_S", 0.0)
     tasks.deliver()
     receiver.take()
-    monkeypatch.setattr(tasks, "WAITING_S", 5.0)
+    monkeypatch.setattr(tasks, "COLLECT_TIMEOUT_S", 5.0)
     tasks.deliver()
     assert Delivery.objects.get().state == Delivery.State.SENT
 
@@ -84,7 +84,7 @@ def test_a_round_with_many_owners_leaves_the_worker_to_others(
 ) -> None:
     """A run ends when its time is over; the next one goes on where it stopped."""
     monkeypatch.setattr("swarm_web.notifications.services.noticing_rounds.BATCH", 1)
-    monkeypatch.setattr(tasks, "NOTICING_S", 0.0)
+    monkeypatch.setattr(tasks, "NOTICING_BUDGET_S", 0.0)
     judge_round = make_round(make_season(), phase=Round.Phase.CLOSED, questions=16)
     Round.objects.filter(pk=judge_round.pk).update(closed_at=timezone.now())
     owners = [owner, User.objects.create_user("bob"), User.objects.create_user("eve")]

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.random import Generator
 
-from swarm_web.relay.conduct import CHECKS, Checked, Checks, Finding, Sent, judge_checks, judge_sent
+from swarm_web.relay.conduct import (
+    CHECKS_PER_WINDOW,
+    Checked,
+    Checks,
+    Finding,
+    Sent,
+    evaluate_checks,
+    evaluate_sent,
+)
 
 ROUNDS = 200
 SENT_PER_ROUND = 100
@@ -41,7 +49,7 @@ def _in_sent(random: Generator) -> Iterator[Finding]:
                 refused=sent.refused + int(refused),
                 copies=sent.copies + int(copies),
             )
-            if finding := judge_sent(sent):
+            if finding := evaluate_sent(sent):
                 yield finding
 
 
@@ -52,12 +60,12 @@ def _in_checks(random: Generator) -> Iterator[Finding]:
             dataset = DATASETS[random.integers(len(DATASETS))]
             solved = 8 * int(random.random() < share)
             checks = checks.add(Checked(dataset, solved, 8, worthless=random.random() < 0.005))
-            if finding := judge_checks(checks, judged=judged):
+            if finding := evaluate_checks(checks, judge_cells=judged):
                 yield finding
         for dataset, (solved, n) in judged.items():
             more = int(random.binomial(JUDGED_PER_ROUND, share))
             judged[dataset] = (solved + more, n + JUDGED_PER_ROUND)
-        if checks.total >= CHECKS:
+        if checks.total >= CHECKS_PER_WINDOW:
             checks, judged = Checks(), dict.fromkeys(DATASETS, (0, 0))
 
 
@@ -65,9 +73,9 @@ def _in_declarations(random: Generator) -> Iterator[Finding]:
     checks = Checks()
     for solved in 4 * random.binomial(1, 0.95, size=ROUNDS * CHECKED_PER_ROUND):
         checks = checks.add(Checked(DATASETS[0], int(solved), 8, declared=True))
-        if finding := judge_checks(checks, judged={}):
+        if finding := evaluate_checks(checks, judge_cells={}):
             yield finding
-        if checks.total >= CHECKS:
+        if checks.total >= CHECKS_PER_WINDOW:
             checks = Checks()
 
 

@@ -15,7 +15,7 @@ from swarm_protocol.messages import Completion, ReportTraining, Rollout, Rollout
 from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import Hub, read_limits
-from swarm_web.relay.season_pool import Member, Offered, Published, SeasonPool
+from swarm_web.relay.season_pool import EncodedRollout, Member, Published, SeasonPool
 from swarm_web.relay.window import Strategy
 from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S
@@ -70,7 +70,7 @@ def publish(
 ) -> Published:
     """Publish rollouts of a node."""
     rollouts = [make_rollout(name, text=text) for name in names]
-    offered = [Offered(rollout, msgspec.json.encode(rollout)) for rollout in rollouts]
+    offered = [EncodedRollout(rollout, msgspec.json.encode(rollout)) for rollout in rollouts]
     return pool.publish(
         member, offered, informative=informative, rejected=0, now=now, random=Random(0)
     )
@@ -83,7 +83,7 @@ def draw(pool: SeasonPool, member: Member, count: int = 64, *, now: float = NOW)
         count,
         strategy=Strategy.ANY,
         with_logprobs=False,
-        most_bytes=MAX_FRAME_BYTES,
+        max_bytes=MAX_FRAME_BYTES,
         now=now,
         random=Random(0),
     )

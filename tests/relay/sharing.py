@@ -12,7 +12,7 @@ from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import CHECKS
-from swarm_web.relay.season_pool import Offered, Published
+from swarm_web.relay.season_pool import EncodedRollout, Published
 from swarm_web.relay.window import Strategy
 
 
@@ -30,7 +30,7 @@ async def publish_rollouts(
     pool = await hub().open(season_id)
     published = pool.publish(
         await hub().join(pool, node),
-        [Offered(rollout, msgspec.json.encode(rollout)) for rollout in rollouts],
+        [EncodedRollout(rollout, msgspec.json.encode(rollout)) for rollout in rollouts],
         informative=informative,
         rejected=rejected,
         now=now.timestamp(),
@@ -57,7 +57,7 @@ async def sample_rollouts(
         count,
         strategy=Strategy(prefer),
         with_logprobs=with_logprobs,
-        most_bytes=MAX_FRAME_BYTES - 1024,
+        max_bytes=MAX_FRAME_BYTES - 1024,
         now=now.timestamp(),
         random=random or Random(0),
     )
@@ -75,7 +75,7 @@ async def record_training(
 
 
 async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: datetime) -> None:
-    """Offer the worker up to `most` declared rollouts and `arbitrary` other ones for checking.
+    """Offer the worker up to `limit` declared rollouts and `arbitrary` other ones for checking.
 
     In production the hub does this every few seconds.
     """
@@ -90,4 +90,4 @@ async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: da
 async def read_findings(season_id: int) -> None:
     """Read the worker's findings, as the hub does twice per second."""
     await hub().open(season_id)
-    await hub().look()
+    await hub().refresh()

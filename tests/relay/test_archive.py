@@ -133,7 +133,7 @@ async def test_archive_samples_a_publication_independently_of_its_order(
     for seed in range(30):
         rollouts = [make_rollout(season, rollout_id=f"{seed}-{place}") for place in range(3)]
         await publish(amber, season, *rollouts, seed=seed, minutes=seed)
-        sampled.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), most=3))
+        sampled.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), limit=3))
     assert sum(sampled.values()) == 30
     assert min(sampled["0"], sampled["1"], sampled["2"]) >= 5
 

@@ -7,9 +7,9 @@ from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_web.core.bus import switchboard
 from swarm_web.core.store import async_redis, sync_redis
 from swarm_web.nodes.models import Node
-from swarm_web.relay.claims import Check, take_checks, tell_lapsed, tell_weights
-from swarm_web.relay.given import Given
-from swarm_web.relay.handover import Left, Members
+from swarm_web.relay.check_queue import Check, set_lapsed, set_weights, take_checks
+from swarm_web.relay.delivered import Delivered
+from swarm_web.relay.handover import LeftState, Members
 from swarm_web.relay.hub import Hub, read_limits
 from swarm_web.relay.intake import ArchiveSample, SampleLimits, offer_samples, take_samples
 from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
@@ -30,8 +30,8 @@ def replica(season: int, process: str) -> Replica:
         season_id=season,
         process=process,
         max_age_s=600,
-        most_bytes=1 << 20,
-        most_entries=4096,
+        max_bytes=1 << 20,
+        max_entries=4096,
         ahead_s=lambda: 0.0,
     )
 
@@ -60,10 +60,10 @@ async def test_processes_read_each_others_entries() -> None:
 
 async def test_hub_writes_given_lists_and_counts_of_all_seasons() -> None:
     hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
-    hub._members._left = {(season, 1): Left("one.0", b"list") for season in SEASONS}
-    hub._tally.given.update({(season, 1): 2 for season in SEASONS})
+    hub._members._left = {(season, 1): LeftState("one.0", b"list") for season in SEASONS}
+    hub._tally.deliveries.update({(season, 1): 2 for season in SEASONS})
     await hub._members.write()
-    await hub._write_given()
+    await hub._write_deliveries()
     for season in SEASONS:
         assert sync_redis().get(given_list_key(season, 1)) == b"list"
         assert delivered_to_others(1, season_id=season) == 2
@@ -76,9 +76,9 @@ async def test_given_list_is_handed_over_in_every_season() -> None:
         await members.listen()
     for season in SEASONS:
         old = await here.join(season, node)
-        old.given.add("bold/a", Given(2, archived=False))
+        old.delivered.add("bold/a", Delivered(2, archived=False))
         new = await there.join(season, node)
-        assert (old.left, "bold/a" in new.given) == (True, True)
+        assert (old.has_left, "bold/a" in new.delivered) == (True, True)
     for members in (here, there):
         await members.close()
     await switchboard().close()
@@ -95,12 +95,12 @@ async def test_archive_samples_are_bounded() -> None:
     )
     samples = [ArchiveSample(1, 1, NOW, rollout)] * 3
     accepted = await offer_samples(async_redis(), samples, limits=SampleLimits(site=2, node=2))
-    assert accepted == len(take_samples(sync_redis(), most=9)) == 2
+    assert accepted == len(take_samples(sync_redis(), limit=9)) == 2
 
 
 def test_declared_rollout_is_checked_once() -> None:
     check = Check(season_id=1, node_id=1, key="one/r1", at=NOW, body=b"{}")
-    tell_lapsed(sync_redis(), 1, [1, 2])
+    set_lapsed(sync_redis(), 1, [1, 2])
     for expected in ([check], []):
         sync_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
         assert take_checks(sync_redis(), 9, now=NOW, max_age_s=600) == expected
@@ -108,7 +108,7 @@ def test_declared_rollout_is_checked_once() -> None:
 
 def test_weights_are_stored_per_season() -> None:
     for season in SEASONS:
-        tell_weights(sync_redis(), season, {1: 0.25})
+        set_weights(sync_redis(), season, {1: 0.25})
         assert sync_redis().hgetall(weights_key(season)) == {b"1": b"0.25"}
-        tell_weights(sync_redis(), season, {})
+        set_weights(sync_redis(), season, {})
         assert not sync_redis().exists(weights_key(season))

@@ -10,8 +10,8 @@ from numpy.random import Generator
 from scipy.stats import binomtest
 
 from swarm_web.relay.conduct import (
-    MOST_FLOODS,
-    MOST_HURRIED,
+    MAX_FLOODS,
+    MAX_HURRIED,
     PROBATION,
     SIGNIFICANCE,
     SPOOL,
@@ -22,10 +22,10 @@ from swarm_web.relay.conduct import (
     Hold,
     Level,
     Sent,
-    ease,
-    judge_checks,
-    judge_sent,
+    evaluate_checks,
+    evaluate_sent,
     lower,
+    recover,
 )
 from tests.relay.honest_seasons import findings
 
@@ -43,13 +43,13 @@ def all_right(checked: int, *, dataset: str = "sums") -> Checks:
 
 
 def count_checks_until_finding(
-    found: Iterator[Checked], *, judged: dict[str, tuple[int, int]]
+    found: Iterator[Checked], *, judge_cells: dict[str, tuple[int, int]]
 ) -> int:
     """Return the number of checks until there is a finding."""
     checks = Checks()
     for number, checked in enumerate(found, start=1):
         checks = checks.add(checked)
-        if judge_checks(checks, judged=judged):
+        if evaluate_checks(checks, judge_cells=judge_cells):
             return number
     raise AssertionError
 
@@ -63,36 +63,36 @@ def test_honest_node_has_no_finding_in_a_season(seed: int) -> None:
 
 
 def test_refused_rollouts_of_a_full_spool_are_no_finding() -> None:
-    assert judge_sent(Sent(refused=SPOOL)) is None
+    assert evaluate_sent(Sent(refused=SPOOL)) is None
 
 
 def test_refused_messages_of_a_newer_client_are_no_finding() -> None:
-    assert judge_sent(Sent(published=1200, refused=1000)) is None
+    assert evaluate_sent(Sent(published=1200, refused=1000)) is None
 
 
 def test_rollouts_without_right_answers_are_no_finding() -> None:
     silent = Checks(cells={"sums": (0, 256)})
-    assert judge_checks(silent, judged={"sums": (0, 256)}) is None
+    assert evaluate_checks(silent, judge_cells={"sums": (0, 256)}) is None
 
 
-@pytest.mark.parametrize("judged", [{}, {"gcd": (0, 256)}, {"sums": (0, 2)}])
+@pytest.mark.parametrize("judge_cells", [{}, {"gcd": (0, 256)}, {"sums": (0, 2)}])
 def test_right_answers_are_no_finding_without_enough_judged_questions(
-    judged: dict[str, tuple[int, int]],
+    judge_cells: dict[str, tuple[int, int]],
 ) -> None:
-    assert judge_checks(all_right(256), judged=judged) is None
+    assert evaluate_checks(all_right(256), judge_cells=judge_cells) is None
 
 
 def test_right_answers_at_the_judged_rate_are_no_finding() -> None:
-    assert judge_checks(all_right(256), judged={"sums": (64, 64)}) is None
+    assert evaluate_checks(all_right(256), judge_cells={"sums": (64, 64)}) is None
     half = Checks(cells={"sums": (128, 256)})
-    assert judge_checks(half, judged={"sums": (32, 64)}) is None
+    assert evaluate_checks(half, judge_cells={"sums": (32, 64)}) is None
 
 
 def test_rollouts_with_right_and_wrong_completions_are_not_too_right() -> None:
     checks = Checks()
     for _ in range(256):
         checks = checks.add(Checked("sums", solved=7, total=8))
-    assert judge_checks(checks, judged={"sums": (0, 64)}) is None
+    assert evaluate_checks(checks, judge_cells={"sums": (0, 64)}) is None
 
 
 # ---- hostile nodes
@@ -108,23 +108,23 @@ def test_rollouts_with_right_and_wrong_completions_are_not_too_right() -> None:
         (Sent(copies=9), Charge.COPYING),
         (Sent(published=50, copies=50), Charge.COPYING),
         (Sent(published=75, copies=25), None),
-        (Sent(hurried=MOST_HURRIED), None),
-        (Sent(hurried=MOST_HURRIED + 1), Charge.FLOODING),
-        (Sent(floods=MOST_FLOODS), None),
-        (Sent(floods=MOST_FLOODS + 1), Charge.UNHEEDING),
+        (Sent(hurried=MAX_HURRIED), None),
+        (Sent(hurried=MAX_HURRIED + 1), Charge.FLOODING),
+        (Sent(floods=MAX_FLOODS), None),
+        (Sent(floods=MAX_FLOODS + 1), Charge.UNHEEDING),
     ],
 )
 def test_refusals_are_a_finding_above_the_documented_limits(
     sent: Sent, charged: Charge | None
 ) -> None:
-    assert charge(judge_sent(sent)) == charged
+    assert charge(evaluate_sent(sent)) == charged
 
 
 @pytest.mark.parametrize(("worthless", "of"), [(4, 4), (8, 20), (14, 64)])
 def test_worthless_rollouts_are_found_by_the_exact_binomial_test(worthless: int, of: int) -> None:
     def found(count: int) -> Charge | None:
         checks = Checks(worthless=count, cells={"sums": (0, of - count)})
-        return charge(judge_checks(checks, judged={}))
+        return charge(evaluate_checks(checks, judge_cells={}))
 
     assert found(worthless) == Charge.WORTHLESS
     assert found(worthless - 1) is None
@@ -141,13 +141,13 @@ def declared(checked: int, *, solved: int, worthless: bool = False) -> Checks:
 
 
 def test_declared_rollouts_without_a_right_completion_are_found_at_check_17() -> None:
-    assert judge_checks(declared(16, solved=0), judged={}) is None
-    assert charge(judge_checks(declared(17, solved=0), judged={})) == Charge.MISDECLARED
+    assert evaluate_checks(declared(16, solved=0), judge_cells={}) is None
+    assert charge(evaluate_checks(declared(17, solved=0), judge_cells={})) == Charge.MISDECLARED
 
 
 def test_declared_rollouts_with_only_right_completions_are_no_finding() -> None:
     """A client with older answer rules may have scored some of them as wrong."""
-    assert judge_checks(declared(256, solved=8), judged={}) is None
+    assert evaluate_checks(declared(256, solved=8), judge_cells={}) is None
 
 
 def test_worthless_rollouts_are_not_counted_as_misdeclared() -> None:
@@ -156,8 +156,8 @@ def test_worthless_rollouts_are_not_counted_as_misdeclared() -> None:
 
 
 def test_weak_node_with_only_right_answers_is_found_at_check_16() -> None:
-    assert judge_checks(all_right(15), judged=WEAK) is None
-    finding = judge_checks(all_right(16), judged=WEAK)
+    assert evaluate_checks(all_right(15), judge_cells=WEAK) is None
+    finding = evaluate_checks(all_right(16), judge_cells=WEAK)
     assert finding is not None
     assert (finding.charge, finding.bad, finding.total) == (Charge.TOO_RIGHT, 16, 16)
     assert 0.4 < finding.allowed < 0.5
@@ -166,9 +166,9 @@ def test_weak_node_with_only_right_answers_is_found_at_check_16() -> None:
 def test_limit_of_right_answers_is_averaged_over_datasets() -> None:
     """In a dataset without judged questions, all answers may be right."""
     checks = Checks(cells={"sums": (16, 16), "gcd": (16, 16)})
-    assert judge_checks(checks, judged=WEAK) is None
+    assert evaluate_checks(checks, judge_cells=WEAK) is None
     more = Checks(cells={"sums": (60, 60), "gcd": (60, 60)})
-    assert charge(judge_checks(more, judged=WEAK)) == Charge.TOO_RIGHT
+    assert charge(evaluate_checks(more, judge_cells=WEAK)) == Charge.TOO_RIGHT
 
 
 def poisoner(random: Generator) -> Iterator[Checked]:
@@ -187,8 +187,8 @@ def breaker(random: Generator) -> Iterator[Checked]:
 @pytest.mark.parametrize("seed", range(20))
 def test_hostile_nodes_are_found_despite_honest_rollouts(seed: int) -> None:
     random = np.random.default_rng(seed)
-    assert count_checks_until_finding(breaker(random), judged={}) <= 128
-    assert count_checks_until_finding(poisoner(random), judged=WEAK) <= 256
+    assert count_checks_until_finding(breaker(random), judge_cells={}) <= 128
+    assert count_checks_until_finding(poisoner(random), judge_cells=WEAK) <= 256
 
 
 # ---- levels
@@ -205,12 +205,12 @@ def test_each_finding_lowers_the_level_by_one() -> None:
 
 def test_levels_rise_one_at_a_time_and_findings_are_remembered() -> None:
     withheld = Hold(Level.WITHHELD, 2, NOW)
-    assert ease(withheld, now=NOW - timedelta(seconds=1)) == withheld
-    lowered = ease(withheld, now=NOW)
+    assert recover(withheld, now=NOW - timedelta(seconds=1)) == withheld
+    lowered = recover(withheld, now=NOW)
     assert lowered == Hold(Level.LOWERED, 2, NOW + 2 * PROBATION)
-    full = ease(lowered, now=NOW + 2 * PROBATION)
+    full = recover(lowered, now=NOW + 2 * PROBATION)
     assert full == Hold(Level.FULL, 2, None)
-    assert ease(full, now=NOW + timedelta(days=1)) == full
+    assert recover(full, now=NOW + timedelta(days=1)) == full
 
 
 def test_probation_is_at_most_64_hours() -> None:

@@ -20,7 +20,7 @@ from swarm_web.relay.conduct import PROBATION, Level
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import weights_key
 from swarm_web.relay.models import Conduct, Contribution
-from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
+from swarm_web.relay.services import check_declarations, evaluate_conduct, set_level
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
     offer_checks,
@@ -74,12 +74,12 @@ async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> 
     """Offer spot checks as a web process does, and run them as the worker does."""
     await offer_checks(season.pk, 0, arbitrary=count, now=NOW)
     await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=count, is_late=lambda: False
+        verifier=verifier, now=NOW, limit=count, is_late=lambda: False
     )
 
 
 async def review(*, now: datetime = NOW) -> int:
-    return await sync_to_async(keep_conduct)(now=now)
+    return await sync_to_async(evaluate_conduct)(now=now)
 
 
 async def row_of(node: Node) -> Conduct:
@@ -151,7 +151,7 @@ async def test_copies_and_refused_messages_are_counted_as_evidence(
     await publish(amber, season, [make_rollout(season)])
     codes = (ErrorCode.RATE_LIMITED, ErrorCode.PROTOCOL_NOT_JSON, ErrorCode.ANSWER_LATE)
     for code in (*codes, ErrorCode.RATE_FLOOD):
-        hub().note_refusal(season.pk, amber.pk, code)
+        hub().count_refusal(season.pk, amber.pk, code)
     long = [Completion(f"{place} ".join(map(str, range(200))), "stop") for place in range(8)]
     first = msgspec.structs.replace(make_rollout(season), completions=long)
     again = msgspec.structs.replace(first, id="again")
@@ -166,7 +166,7 @@ async def test_node_that_was_often_disconnected_for_flooding_is_found(
 ) -> None:
     for node, times in ((amber, 3), (bold, 2)):
         for _ in range(times):
-            hub().note_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
+            hub().count_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
             await hub().flush()
     await review()
     row = await row_of(amber)
@@ -242,7 +242,7 @@ async def test_node_that_declares_wrong_rollouts_is_found(
         )
     await offer_checks(season.pk, 20, arbitrary=20, now=NOW)
     await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=64, is_late=lambda: False
+        verifier=verifier, now=NOW, limit=64, is_late=lambda: False
     )
     await review()
     row = await row_of(amber)
@@ -302,7 +302,7 @@ async def test_weights_are_restored_after_redis_lost_them(season: Season, amber:
 
 async def decide(node: Node, *, level: Level, pinned: bool) -> None:
     parts = Contribution.objects.filter(node=node)
-    assert (await sync_to_async(set_by_operator)(parts, level=level, pinned=pinned, now=NOW)) == 1
+    assert (await sync_to_async(set_level)(parts, level=level, pinned=pinned, now=NOW)) == 1
 
 
 async def test_level_pinned_by_an_operator_is_not_changed(season: Season, amber: Node) -> None:

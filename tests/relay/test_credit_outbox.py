@@ -67,11 +67,11 @@ async def test_oldest_batches_are_dropped_and_counted_when_the_list_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await async_redis().delete("counters")
-    monkeypatch.setattr(credits_module, "PAIRS_IN_A_BATCH", 100)
+    monkeypatch.setattr(credits_module, "PAIRS_PER_BATCH", 100)
     outbox = CreditOutbox(async_redis(), source="a")
     await outbox.send(tally_of(*map(pair, range(1000))))
     held = int(await async_redis().memory_usage(CREDITS, samples=0) or 0)
-    monkeypatch.setattr(credits_module, "MOST_WAITING_BYTES", held)
+    monkeypatch.setattr(credits_module, "MAX_WAITING_BYTES", held)
     await outbox.send(tally_of(*map(pair, range(1000, 1500))))
     assert int(await async_redis().memory_usage(CREDITS, samples=0) or 0) <= held
     numbers = [batch.number for batch in await read_batches()]
@@ -85,8 +85,8 @@ async def test_oldest_batches_are_dropped_and_counted_when_the_list_is_full(
 async def test_pending_credits_are_bounded_while_redis_is_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tally_module, "MOST_PAIRS", 3)
-    monkeypatch.setattr(tally_module, "MOST_LESSONS", 2)
+    monkeypatch.setattr(tally_module, "MAX_PAIRS", 3)
+    monkeypatch.setattr(tally_module, "MAX_LESSONS", 2)
     tally = Tally()
     async with gated_redis() as (gate, client):
         outbox = CreditOutbox(client, source="a")

@@ -16,7 +16,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import Credits, PairColumns
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import Contribution, Exchange, Learned
-from swarm_web.relay.pairs import MOST_A_MINUTE
+from swarm_web.relay.pairs import MAX_PER_MINUTE
 from swarm_web.relay.services import book_credits, crediting
 from swarm_web.relay.tally import Lesson, Pair
 from tests.factories import make_archived_rollout
@@ -68,10 +68,10 @@ def test_limit_of_a_pair_is_shared_by_batches_of_several_processes(
     season: Season, amber: Node, bold: Node
 ) -> None:
     for _ in range(3):
-        send((pair(season, amber, bold), MOST_A_MINUTE // 2))
+        send((pair(season, amber, bold), MAX_PER_MINUTE // 2))
     book()
-    assert used(amber) == MOST_A_MINUTE
-    assert Exchange.objects.get().used == 3 * (MOST_A_MINUTE // 2)
+    assert used(amber) == MAX_PER_MINUTE
+    assert Exchange.objects.get().used == 3 * (MAX_PER_MINUTE // 2)
 
 
 def test_batch_is_booked_once(season: Season, amber: Node, bold: Node) -> None:
@@ -130,7 +130,7 @@ def test_batches_are_booked_once_after_a_database_error(
     send((pair(season, amber, bold), 1))
     send((pair(season, amber, bold), 1))
     with monkeypatch.context() as patched:
-        patched.setattr(crediting, "_store_flows", Mock(side_effect=DatabaseError))
+        patched.setattr(crediting, "_store_exchanges", Mock(side_effect=DatabaseError))
         with pytest.raises(DatabaseError):
             book_credits()
     book()
@@ -142,7 +142,7 @@ def test_batches_are_booked_once_after_a_redis_error(
 ) -> None:
     send((pair(season, amber, bold), 1))
     with monkeypatch.context() as patched:
-        patched.setattr(crediting, "admit", Mock(side_effect=redis.ConnectionError))
+        patched.setattr(crediting, "admit_credits", Mock(side_effect=redis.ConnectionError))
         with pytest.raises(redis.ConnectionError):
             book_credits()
     book()

@@ -15,7 +15,7 @@ from swarm_protocol.messages import ReportTraining, RolloutName
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
-from swarm_web.relay.pairs import MOST_A_MINUTE
+from swarm_web.relay.pairs import MAX_PER_MINUTE
 from swarm_web.relay.selectors import Flow, exchanges_in
 from swarm_web.relay.services import (
     book_credits,
@@ -149,24 +149,24 @@ async def test_credits_of_several_takers_are_summed(
 
 
 async def test_credits_of_a_pair_are_limited(season: Season, amber: Node, bold: Node) -> None:
-    ids = [f"r{i}" for i in range(3 * MOST_A_MINUTE)]
+    ids = [f"r{i}" for i in range(3 * MAX_PER_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
     for _ in range(2):
         await report(bold, season, *(("amber", name) for name in ids))
         await book()
-    assert await used(season, amber) == MOST_A_MINUTE
+    assert await used(season, amber) == MAX_PER_MINUTE
     assert await flows(season) == [Flow("amber", "bold", len(ids))]
 
 
 async def test_limit_of_a_pair_is_per_minute(season: Season, amber: Node, bold: Node) -> None:
-    ids = [f"r{i}" for i in range(2 * MOST_A_MINUTE)]
+    ids = [f"r{i}" for i in range(2 * MAX_PER_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
-    first, second = ids[:MOST_A_MINUTE], ids[MOST_A_MINUTE:]
+    first, second = ids[:MAX_PER_MINUTE], ids[MAX_PER_MINUTE:]
     await report(bold, season, *(("amber", name) for name in first))
     later = timedelta(minutes=1)
     await report(bold, season, *(("amber", name) for name in second), later=later)
     await book()
-    assert await used(season, amber) == 2 * MOST_A_MINUTE
+    assert await used(season, amber) == 2 * MAX_PER_MINUTE
 
 
 async def test_limit_of_a_pair_is_shared_by_nodes_of_an_owner(
@@ -175,24 +175,24 @@ async def test_limit_of_a_pair_is_shared_by_nodes_of_an_owner(
     calm, _ = await sync_to_async(make_node)("calm")
     owner = await User.objects.acreate(username="olive")
     await Node.objects.filter(pk__in=[bold.pk, calm.pk]).aupdate(owner=owner)
-    ids = [f"r{i}" for i in range(MOST_A_MINUTE)]
+    ids = [f"r{i}" for i in range(MAX_PER_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
     await deliver(season, giver=amber, taker=calm)
     for taker in (bold, calm):
         await report(taker, season, *(("amber", name) for name in ids))
     await book()
-    assert await used(season, amber) == MOST_A_MINUTE
+    assert await used(season, amber) == MAX_PER_MINUTE
 
 
 async def test_pairs_have_separate_limits(season: Season, amber: Node, bold: Node) -> None:
     calm, _ = await sync_to_async(make_node)("calm")
-    ids = [f"r{i}" for i in range(MOST_A_MINUTE)]
+    ids = [f"r{i}" for i in range(MAX_PER_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
     await deliver(season, giver=amber, taker=calm)
     for taker in (bold, calm):
         await report(taker, season, *(("amber", name) for name in ids))
     await book()
-    assert await used(season, amber) == 2 * MOST_A_MINUTE
+    assert await used(season, amber) == 2 * MAX_PER_MINUTE
 
 
 REFUTED = [{"solved": 0}, {"failure": ErrorCode.TASK_FOREIGN}]
@@ -234,7 +234,7 @@ async def test_new_pairs_above_the_hourly_limit_get_credits_but_no_exchange(
     await deliver(season, "a", "b", giver=amber, taker=bold)
     await report(bold, season, ("amber", "a"))
     await book()
-    monkeypatch.setattr(crediting, "MOST_PAIRS_AN_HOUR", 1)
+    monkeypatch.setattr(crediting, "MAX_PAIRS_PER_HOUR", 1)
     await deliver(season, "c", giver=bold, taker=amber)
     await report(amber, season, ("bold", "c"))
     await report(bold, season, ("amber", "b"))
@@ -252,7 +252,7 @@ async def test_credits_are_booked_after_a_database_error(
     await deliver(season, "a", giver=amber, taker=bold)
     await report(bold, season, ("amber", "a"))
     with monkeypatch.context() as patch:
-        patch.setattr(crediting, "_note_learners", fail)
+        patch.setattr(crediting, "_record_learners", fail)
         with pytest.raises(DatabaseError):
             await book()
     assert not await Exchange.objects.aexists()

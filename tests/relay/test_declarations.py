@@ -155,13 +155,13 @@ async def check(
     season: Season,
     verifier: Verifier,
     *,
-    most: int = 64,
+    limit: int = 64,
     is_late: Callable[[], bool] = lambda: False,
 ) -> int:
     """Offer rollouts, check some as the worker does, and read the findings."""
     await offer_checks(season.pk, 64, now=NOW)
     checked = await sync_to_async(check_declarations)(
-        verifier=verifier, now=NOW, most=most, is_late=is_late
+        verifier=verifier, now=NOW, limit=limit, is_late=is_late
     )
     await read_findings(season.pk)
     return checked
@@ -213,7 +213,7 @@ async def test_rollout_is_checked_once(season: Season, amber: Node, verifier: Ve
 
 async def test_number_of_checks_is_limited(season: Season, amber: Node, verifier: Verifier) -> None:
     await declare(amber, season, verifier, "rw", count=9)
-    assert await check(season, verifier, most=2) == 2
+    assert await check(season, verifier, limit=2) == 2
     assert (await part_of(amber)).declared_checked == 2
 
 

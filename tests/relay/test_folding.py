@@ -11,7 +11,7 @@ from judge.models import Season
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution, TrainingPoint
 from swarm_web.relay.services.folding import fold_changes
-from swarm_web.relay.tally import Change, Part, Point
+from swarm_web.relay.tally import Change, Point, SeasonNode
 from tests.factories import make_season
 from tests.relay.hubs import NOW, make_report
 
@@ -47,7 +47,7 @@ def test_used_rollouts_are_limited_to_delivered_ones(season: Season, amber: Node
 
 def test_change_without_a_report_keeps_the_last_report(season: Season, amber: Node) -> None:
     change = Change()
-    change.note(make_report(step=3, external_dropped={"too_long": 2}))
+    change.add_report(make_report(step=3, external_dropped={"too_long": 2}))
     fold_changes({(season.pk, amber.pk): change}, [])
     fold(season, amber, published=1)
     part = part_of(amber)
@@ -61,7 +61,7 @@ def test_largest_numbers_of_a_report_are_stored(season: Season, amber: Node) -> 
     report = make_report(
         step=most, local_used=most, external_used=most, external_dropped={"x": most}
     )
-    change.note(report)
+    change.add_report(report)
     fold_changes({(season.pk, amber.pk): change}, [Point((season.pk, amber.pk), NOW, report)])
     part = part_of(amber)
     assert (part.step, part.local_used, part.external_used) == (most, most, most)
@@ -84,7 +84,7 @@ def test_changes_of_deleted_rows_are_skipped_and_others_are_stored(
     deleted = (season.pk, GONE) if gone == "node" else (GONE, amber.pk)
     existing = (season.pk, amber.pk)
     changes = {deleted: Change(published=5), existing: Change(published=1)}
-    fold_changes(changes, [Point(part, NOW, make_report()) for part in (deleted, existing)])
+    fold_changes(changes, [Point(each, NOW, make_report()) for each in (deleted, existing)])
     assert Contribution.objects.get().published == 1
     assert TrainingPoint.objects.get().node_id == amber.pk
 
@@ -95,23 +95,26 @@ def test_concurrent_folding_of_the_same_new_nodes_does_not_deadlock() -> None:
     nodes = Node.objects.bulk_create(
         Node(name=f"n{number}", token_hash=f"{number}") for number in range(4000)
     )
-    parts: list[Part] = [(season.pk, node.pk) for node in nodes]
+    season_nodes: list[SeasonNode] = [(season.pk, node.pk) for node in nodes]
     begin = threading.Barrier(2)
     failures: list[Exception] = []
 
-    def fold_often(order: list[Part]) -> None:
+    def fold_often(order: list[SeasonNode]) -> None:
         try:
             for first in range(0, len(order), 1000):
                 begin.wait(timeout=30)
-                some = sorted(parts[first : first + 1000], reverse=order is not parts)
-                fold_changes({part: Change(published=1, delivered=1) for part in some}, [])
+                some = sorted(season_nodes[first : first + 1000], reverse=order is not season_nodes)
+                fold_changes({each: Change(published=1, delivered=1) for each in some}, [])
         except Exception as problem:  # noqa: BLE001 - asserted in the main thread
             failures.append(problem)
             begin.abort()
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=fold_often, args=(each,)) for each in (parts, parts[::-1])]
+    threads = [
+        threading.Thread(target=fold_often, args=(each,))
+        for each in (season_nodes, season_nodes[::-1])
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -43,11 +43,11 @@ async def test_join_in_another_process_ends_the_earlier_membership(
         draw(pool, old)
         far, [new] = await join(there, season.pk, bold)
         assert draw(far, new) == []
-        assert old.left
+        assert old.has_left
         report(far, new, "amber/a")
         _, [back] = await join(here, season.pk, bold)
         assert back is not old
-        assert new.left
+        assert new.has_left
         report(pool, back, "amber/a", "amber/b")
         await here.flush()
         await there.flush()
@@ -69,7 +69,7 @@ async def test_node_that_often_changes_processes_gets_each_rollout_once(
         for _ in range(6):
             parts = await asyncio.gather(*(join(hub, season.pk, bold) for hub in hubs))
             for pool, [member] in parts:
-                if not member.left:
+                if not member.has_left:
                     taken += draw(pool, member, 2)
         assert len(taken) >= 12
         assert len(set(taken)) == len(taken)
@@ -102,7 +102,7 @@ async def test_late_handover_is_merged(
         far, [two] = await join(there, season.pk, bold)
         assert draw(far, two) == ["amber/a"]
         resume.set()
-        await until(lambda: "amber/a" not in two.given._waiting)
+        await until(lambda: "amber/a" not in two.delivered._waiting)
         report(far, two, "amber/a")
         assert not there._tally.pairs
 
@@ -155,13 +155,13 @@ async def test_concurrent_joins_share_one_membership(
         assert draw(pool, old, 1)
         hub.leave(pool, old)
         new = await second
-        if new.left:
+        if new.has_left:
             new = await hub.join(pool, bold)
         assert len(draw(pool, new)) == 1
         hub.leave(pool, new)
-        assert not hub._members.is_anybody_in(season.pk + 1)
+        assert not hub._members.has_members(season.pk + 1)
         hub.leave(pool, one)
-        assert not hub._members.is_anybody_in(season.pk)
+        assert not hub._members.has_members(season.pk)
 
 
 async def test_handover_requested_during_a_join_follows_the_join(
@@ -175,7 +175,7 @@ async def test_handover_requested_during_a_join_follows_the_join(
         await there.open(season.pk)
         resume = slow_claims(here)
         joining = asyncio.create_task(hub_draw(here, season.pk, bold))
-        await until(lambda: here._members._beginning)
+        await until(lambda: here._members._claiming)
         while not await async_redis().hexists(holders_key(season.pk), str(bold.pk)):
             await async_redis().ping()
         elsewhere = asyncio.create_task(hub_draw(there, season.pk, bold))
@@ -187,7 +187,7 @@ async def test_handover_requested_during_a_join_follows_the_join(
 async def hub_draw(hub: Hub, season_id: int, node: Node) -> list[str]:
     """Join a pool and draw immediately, as a handler does."""
     pool, [member] = await join(hub, season_id, node)
-    assert not member.left
+    assert not member.has_left
     return draw(pool, member)
 
 

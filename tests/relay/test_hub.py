@@ -63,7 +63,7 @@ async def test_close_writes_all_collected_changes(season: Season, amber: Node, b
     async with running(other):
         pool, [again] = await join(other, season.pk, bold)
         assert draw(pool, again) == []
-        assert "amber/a" in again.given
+        assert "amber/a" in again.delivered
 
 
 async def test_changes_are_written_once(season: Season, amber: Node, bold: Node) -> None:
@@ -249,7 +249,7 @@ async def test_invalid_given_list_is_replaced_by_an_empty_one(
     hub = make_hub()
     async with running(hub):
         _, [member] = await join(hub, season.pk, bold)
-    assert not member.given
+    assert not member.delivered
 
 
 async def test_given_lists_are_separate_per_season(season: Season, amber: Node, bold: Node) -> None:

@@ -145,7 +145,7 @@ async def test_pool_size_is_stored_with_an_expiry(season: Season, amber: Node) -
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
         publish(pool, one, "a", "b")
-        await hub.look()
+        await hub.refresh()
     assert await async_redis().get(held_key(season.pk)) == b"2"
     assert 0 < await async_redis().ttl(held_key(season.pk)) <= 60
 
@@ -164,7 +164,7 @@ async def test_setting_limits_the_rollouts_offered_for_checking(
         pool, [one] = await join(hub, season.pk, amber)
         names = [f"r{number}" for number in range(32)]
         publish(pool, one, *names, informative=names)
-        await hub.look()
+        await hub.refresh()
     assert await async_redis().llen(CHECKS) == offered
 
 
@@ -176,10 +176,10 @@ async def test_only_one_process_offers_rollouts_for_checking_per_turn(
         for hub in hubs:
             pool, [one] = await join(hub, season.pk, amber)
             publish(pool, one, "a", informative=["a"])
-            await hub.look()
+            await hub.refresh()
         assert await async_redis().llen(CHECKS) == 1
         await async_redis().delete(turn_key(season.pk))
-        await hubs[1].look()
+        await hubs[1].refresh()
         assert await async_redis().llen(CHECKS) == 2
 
 
@@ -209,4 +209,4 @@ async def test_pool_that_was_just_opened_is_not_dropped(season: Season, amber: N
         await hub.open(season.pk)
         now += 601
         pool = await hub.open(season.pk)
-        assert not hub._is_over(pool)
+        assert not hub._is_idle(pool)

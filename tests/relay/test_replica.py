@@ -52,7 +52,7 @@ async def test_copy_in_another_process_does_not_replace_the_original(
             await hub.flush()
         for hub in (there, here, third):
             await hub.open(season.pk)
-            await hub.look()
+            await hub.refresh()
             window = (await hub.open(season.pk)).window
             assert ("amber/original" in window, len(window)) == (True, 1)
 
@@ -91,7 +91,7 @@ async def test_process_does_not_read_its_own_stream(season: Season, amber: Node)
         publish(pool, one, "a")
         await hub.flush()
         pool.window.forget_node(amber.pk)
-        await hub.look()
+        await hub.refresh()
         assert len(pool.window) == 0
 
 
@@ -102,9 +102,9 @@ async def test_batch_is_read_once(season: Season, amber: Node) -> None:
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, "a")
         await here.flush()
-        await there.look()
+        await there.refresh()
         assert far.window.forget_node(amber.pk) == 1
-        await there.look()
+        await there.refresh()
         assert len(far.window) == 0
 
 
@@ -156,14 +156,14 @@ async def test_expired_rollouts_of_all_processes_are_removed_from_a_pool(
 async def test_event_loop_is_not_blocked_while_a_process_reads_rollouts(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_web.relay.hub._TAKEN_AT_ONCE", 2)
+    monkeypatch.setattr("swarm_web.relay.hub._YIELD_EVERY", 2)
     here, there = make_hub(), make_hub()
     async with running(here, there):
         far = await there.open(season.pk)
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, *map(str, range(9)))
         await here.flush()
-        reading, seen = asyncio.create_task(there.look()), set()
+        reading, seen = asyncio.create_task(there.refresh()), set()
         while not reading.done():
             seen.add(len(far.window))
             await asyncio.sleep(0)
@@ -215,11 +215,11 @@ async def test_replication_continues_after_redis_lost_its_data(
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, "a")
         await here.flush()
-        await there.look()
+        await there.refresh()
         await async_redis().delete(*await async_redis().keys("relay:*"))
         publish(pool, one, "b")
         await here.flush()
-        await there.look()
+        await there.refresh()
         assert draw(far, two) == ["amber/a", "amber/b"]
 
 
@@ -246,6 +246,6 @@ async def test_batches_missed_by_a_failed_read_are_read_the_next_time(
         with monkeypatch.context() as patched:
             patched.setattr(store, "xread", fail_later)
             with pytest.raises(ConnectionError):
-                await there.look()
-        await there.look()
+                await there.refresh()
+        await there.refresh()
         assert len(far.window) == 2

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout
-from swarm_web.relay.given import REMEMBERED
+from swarm_web.relay.delivered import REMEMBERED
 from swarm_web.relay.intake import SampleLimits, SampleQuota
-from swarm_web.relay.season_pool import Member, Offered, RelayedRollout, SeasonPool
+from swarm_web.relay.season_pool import EncodedRollout, Member, RelayedRollout, SeasonPool
 from swarm_web.relay.tally import POINT_EVERY_S, Pair, Tally
 from swarm_web.relay.window import Bounds, Strategy
 from tests.relay.hubs import NOW, draw, make_rollout, publish, report, with_logprobs
@@ -37,7 +37,7 @@ def member(node_id: int, *, party: str | None = None) -> Member:
 
 def offer(pool: SeasonPool, giver: Member, *rollouts: Rollout, rejected: int = 0) -> list[str]:
     """Publish rollouts and return the ids of those that are copies."""
-    offered = [Offered(each, msgspec.json.encode(each)) for each in rollouts]
+    offered = [EncodedRollout(each, msgspec.json.encode(each)) for each in rollouts]
     published = pool.publish(
         giver, offered, informative=(), rejected=rejected, now=NOW, random=Random(0)
     )
@@ -45,7 +45,7 @@ def offer(pool: SeasonPool, giver: Member, *rollouts: Rollout, rejected: int = 0
 
 
 def take(pool: SeasonPool, taker: Member, **wanted: Any) -> list[RelayedRollout]:
-    known: dict[str, Any] = {"with_logprobs": False, "most_bytes": 1 << 20}
+    known: dict[str, Any] = {"with_logprobs": False, "max_bytes": 1 << 20}
     return pool.draw(
         taker, 64, strategy=Strategy.ANY, now=NOW, random=Random(0), **{**known, **wanted}
     )
@@ -68,7 +68,7 @@ def test_published_delivered_and_rejected_rollouts_are_counted(
     assert draw(pool, taker) == ["n1/a", "n1/b"]
     gave, took = tally.change((SEASON, 1)), tally.change((SEASON, 2))
     assert (gave.published, gave.rejected, took.delivered) == (2, 3, 2)
-    assert tally.given == {(SEASON, 1): 2}
+    assert tally.deliveries == {(SEASON, 1): 2}
 
 
 def test_repeated_id_is_neither_new_nor_a_copy(pool: SeasonPool, tally: Tally) -> None:
@@ -101,7 +101,7 @@ def test_encoded_draw_fits_into_the_frame(pool: SeasonPool) -> None:
     giver = Member(1, "n" * 64, "node 1")
     for number in range(40):
         publish(pool, giver, f"r{number}", text="x" * 1000)
-    drawn = take(pool, member(2), most_bytes=50_000)
+    drawn = take(pool, member(2), max_bytes=50_000)
     size = len(msgspec.json.encode(drawn))
     assert 0.85 * 50_000 < size <= 50_000
 
@@ -125,7 +125,7 @@ def test_rollout_that_did_not_fit_can_be_drawn_later(pool: SeasonPool, tally: Ta
     giver, taker = member(1), member(2)
     publish(pool, giver, "large", text="x" * 5000)
     publish(pool, giver, "small")
-    assert len(take(pool, taker, most_bytes=2000)) == 1
+    assert len(take(pool, taker, max_bytes=2000)) == 1
     assert tally.change((SEASON, 2)).delivered == 1
     assert draw(pool, taker) == ["n1/large"]
 
@@ -174,7 +174,7 @@ def test_training_points_are_thinned_per_node(pool: SeasonPool, tally: Tally) ->
     for later in (0, POINT_EVERY_S - 1, POINT_EVERY_S):
         report(pool, one, step=int(later), now=NOW + later)
     report(pool, two)
-    steps = [(point.part[1], point.report.step) for point in tally.points]
+    steps = [(point.season_node[1], point.report.step) for point in tally.points]
     assert steps == [(1, 0), (1, int(POINT_EVERY_S)), (2, 1)]
 
 
@@ -183,9 +183,9 @@ def test_earlier_rollouts_of_a_node_are_dropped_when_its_declarations_return(
 ) -> None:
     publish(pool, member(1), "a")
     publish(pool, member(2), "a")
-    pool.learn(doubted=frozenset({1}), weights={})
+    pool.apply_results(doubted=frozenset({1}), weights={})
     assert len(pool.window) == 2
-    pool.learn(doubted=frozenset(), weights={})
+    pool.apply_results(doubted=frozenset(), weights={})
     assert draw(pool, member(3)) == ["n2/a"]
 
 
@@ -206,7 +206,7 @@ def test_times_of_old_training_points_are_forgotten(pool: SeasonPool, tally: Tal
     for number in range(5000):
         report(pool, member(number), now=NOW + number)
         tally.take_changes()
-    assert len(pool._points) <= 1024
+    assert len(pool._point_times) <= 1024
     report(pool, member(4999), now=NOW + 5000)
     assert not tally.points
 

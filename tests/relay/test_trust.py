@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from swarm_web.relay.trust import WINDOW, Trust, is_significant, weigh
+from swarm_web.relay.trust import WINDOW, Trust, count_check, is_significant
 
 FRESH = Trust(checked=0, false=0, lapsed=False)
 LAPSED = Trust(checked=0, false=0, lapsed=True)
@@ -14,7 +14,7 @@ LAPSED = Trust(checked=0, false=0, lapsed=True)
 
 def after(trust: Trust, *found: bool) -> Trust:
     """Return the trust after checks; True stands for a false declaration."""
-    return reduce(lambda known, is_false: weigh(known, is_false=is_false), found, trust)
+    return reduce(lambda known, is_false: count_check(known, is_false=is_false), found, trust)
 
 
 def found(share: float, *, checks: int, seed: int) -> list[bool]:

@@ -173,15 +173,15 @@ def test_draw_excludes_the_own_party_and_given_entries(strategy: Strategy) -> No
     window = make_window()
     for node in range(4):
         fill(window, node, range(10), party=f"owner {node // 2}", informative=node == 0)
-    given: set[str] = set()
+    delivered: set[str] = set()
     random = Random(1)
     while drawn := draw(
-        window, 3, strategy=strategy, excluding="owner 1", given=given, random=random
+        window, 3, strategy=strategy, excluding="owner 1", delivered=delivered, random=random
     ):
         assert {each.party for each in drawn} == {"owner 0"}
-        assert not given & {each.key for each in drawn}
-        given |= {each.key for each in drawn}
-    assert given == {key(node, number) for node in (0, 1) for number in range(10)}
+        assert not delivered & {each.key for each in drawn}
+        delivered |= {each.key for each in drawn}
+    assert delivered == {key(node, number) for node in (0, 1) for number in range(10)}
 
 
 @pytest.mark.parametrize("strategy", Strategy)
@@ -209,5 +209,5 @@ def test_body_without_log_probs_is_created_once() -> None:
     body = msgspec.json.encode(with_logprobs(make_rollout("a")))
     full = entry(1, 1, body=body)
     window.add(full, now=0)
-    assert window.read_bare(full) == msgspec.json.encode(make_rollout("a"))
-    assert window.read_bare(full) is window.read_bare(full)
+    assert window.body_without_logprobs(full) == msgspec.json.encode(make_rollout("a"))
+    assert window.body_without_logprobs(full) is window.body_without_logprobs(full)

@@ -31,13 +31,13 @@ def count_looks(
     strategy: Strategy,
     *,
     party: str = "nobody",
-    given: frozenset[str] = frozenset(),
+    delivered: frozenset[str] = frozenset(),
 ) -> float:
     """Return the mean number of entries that a draw looks at, over 50 draws."""
     random, looks = Random(1), []
     for _ in range(50):
         requester = CountingParty(party)
-        draw(window, COUNT, strategy=strategy, excluding=requester, given=given, random=random)
+        draw(window, COUNT, strategy=strategy, excluding=requester, delivered=delivered, random=random)
         looks.append(requester.looks)
     return fmean(looks)
 
@@ -67,8 +67,8 @@ def test_cost_of_a_draw_is_at_most_twice_the_own_and_given_entries(
     window = make_swarm(others)
     fill(window, 1000, range(256), informative=True, dataset="d1")
     keys = [key(node, number) for node in range(others) for number in range(50)]
-    given = frozenset(Random(2).sample(keys, min(256, len(keys) - COUNT)))
-    looks = count_looks(window, strategy, party="node 1000", given=given)
+    delivered = frozenset(Random(2).sample(keys, min(256, len(keys) - COUNT)))
+    looks = count_looks(window, strategy, party="node 1000", delivered=delivered)
     assert looks <= 2 * (256 + 256)
 
 

@@ -48,8 +48,8 @@ def test_any_is_uniform_over_rollouts() -> None:
 
 
 def test_any_is_uniform_when_few_entries_remain() -> None:
-    given = {key(1, number) for number in range(90)}
-    draws = draw_often(make_uneven(), 5, seed=2, given=given, excluding="node 2")
+    delivered = {key(1, number) for number in range(90)}
+    draws = draw_often(make_uneven(), 5, seed=2, delivered=delivered, excluding="node 2")
     counts = count_entries(draws)
     check_distribution(counts, {**{key(1, i): 1 for i in range(90, 94)}, **_two_of_each(3, 4)})
 
@@ -66,9 +66,9 @@ def test_by_node_is_uniform_over_parties_of_different_size() -> None:
 
 
 def test_by_node_skips_parties_without_remaining_entries() -> None:
-    given = {key(1, number) for number in range(94)} | {key(2, 0)}
+    delivered = {key(1, number) for number in range(94)} | {key(2, 0)}
     draws = draw_often(
-        make_uneven(), 3, seed=5, strategy=Strategy.BY_NODE, given=given, excluding="node 4"
+        make_uneven(), 3, seed=5, strategy=Strategy.BY_NODE, delivered=delivered, excluding="node 4"
     )
     assert {len(drawn) for drawn in draws} == {3}
     check_distribution(Counter(drawn[0].key for drawn in draws), {key(2, 1): 2, **_two_of_each(3)})

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from swarm_web.relay.likeness import Likeness, digest, liken
+from swarm_web.relay.likeness import Likeness, compute_likeness, digest
 from swarm_web.relay.window import Outcome
 from tests.relay.windows import entry, make_window
 
@@ -42,7 +42,7 @@ def question(number: int) -> bytes:
 
 
 def near(one: Sequence[str], other: Sequence[str]) -> bool:
-    return liken(other).is_near(liken(one))
+    return compute_likeness(other).is_near(compute_likeness(one))
 
 
 # Completions of honest small models to one question, from always right to degenerate.
@@ -110,7 +110,7 @@ def test_own_rollouts_resent_with_changed_words_are_near_duplicates() -> None:
 def test_copy_with_a_repeated_completion_is_detected() -> None:
     texts = reasoning(Random(9))
     copy = [texts[1], *texts[1:]]
-    assert not liken(copy).is_remembered
+    assert not compute_likeness(copy).is_remembered
     assert near(texts, copy)
 
 
@@ -148,11 +148,11 @@ def test_diverse_short_answers_are_compared_but_equal_ones_are_not() -> None:
     diverse = [words(random, 4) for _ in range(8)]
     assert near(diverse, [*diverse[1:], diverse[0]])
     assert not near(diverse, [*diverse[:6], "something else", "and another thing"])
-    assert liken(["4"] * 8) == Likeness()
-    assert not liken(diverse[:7]).is_remembered
+    assert compute_likeness(["4"] * 8) == Likeness()
+    assert not compute_likeness(diverse[:7]).is_remembered
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], ["x" * 2000, ""], ["é" * 400, "\ud800" * 200]])
 def test_likeness_of_any_text_can_be_computed(texts: list[str]) -> None:
-    liken(texts)
+    compute_likeness(texts)
     digest(task=b"t", completions=texts)

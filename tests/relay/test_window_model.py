@@ -167,7 +167,7 @@ def test_draw_returns_as_many_allowed_entries_as_possible(
         count,
         strategy=strategy,
         excluding=excluding,
-        given=given_before,
+        delivered=given_before,
         weights=weights,
         doubted=doubted,
         random=Random(seed),

@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from judge.models import Answer, Round, Season, Seat, Window
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from node_client.site import parse_site
 from swarm_protocol.messages import TaskChoice
@@ -97,7 +97,7 @@ def open_round(season: Season) -> Round:
     """Make a round, and return it once all nodes have their seats in it."""
     now = timezone.now()
     with Verifier() as verifier:
-        quiz = schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+        quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
     eventually(lambda: seats.count() == NODES, within_s=60, what="all nodes sit in the round")
     return quiz

@@ -19,7 +19,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from judge.models import Answer, Round, Score, Season, Seat
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from node_client.runtime import answering
 from node_client.site import parse_site
@@ -117,7 +117,7 @@ def test_no_node_loses_a_question_by_an_outage(scene: Scene, turn: int, part: st
 def make_round(season: Season) -> Round:
     now = timezone.now()
     with Verifier() as verifier:
-        return schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+        return schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
 
 
 def tell(quiz: Round) -> dict[str, tuple[int, str]]:

@@ -18,7 +18,7 @@ def clock() -> Clock:
 @pytest.fixture
 def written(clock: Clock) -> Written:
     handler = Written()
-    handler.addFilter(OutageFilter(every_s=5.0, clock=clock))
+    handler.addFilter(OutageFilter(interval_s=5.0, clock=clock))
     return handler
 
 

@@ -23,7 +23,7 @@ from judge.services.grading import grade_batch
 from judge.services.receipts import Signer
 from judge.services.record import read_chain_head
 from judge.services.rounds import advance_rounds
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
 from node_client.commands.verification.download import MissingError
@@ -37,8 +37,8 @@ from swarm_protocol.messages import AnswerText, QuestionsOffered, RequestQuestio
 from swarm_record.keys import public_key_of
 from swarm_tasks.verifier import Verifier
 from swarm_web.gateway.handlers.judging import _offer
-from swarm_web.nodes.arrivals import touch
 from swarm_web.nodes.models import Node, NodeKey
+from swarm_web.nodes.presence import touch
 from swarm_web.nodes.services import create_node
 from tests.judge.conftest import SUMS, answer
 
@@ -131,7 +131,7 @@ class JudgedSite:
 
     def open(self) -> Round:
         judge_round = self.schedule()
-        self.now += LEAD
+        self.now += LEAD_TIME
         return self.start(judge_round)
 
     def start(self, judge_round: Round) -> Round:
@@ -150,7 +150,7 @@ class JudgedSite:
 
     def schedule(self) -> Round:
         return schedule_round(
-            self.season, opens_at=self.now + LEAD, now=self.now, verifier=self.verifier
+            self.season, opens_at=self.now + LEAD_TIME, now=self.now, verifier=self.verifier
         )
 
     def answer(self, judge_round: Round, name: str, sheet: str) -> None:

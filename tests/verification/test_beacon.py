@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from typer.testing import Result
 
-from judge.engine import BEACON_PATIENCE
+from judge.engine import BEACON_TIMEOUT
 from judge.models import ChainLink, Round
 from judge.services.record import add_link, record_commitment
 from judge.services.scheduling import Fetch, draw_waiting_rounds
@@ -147,7 +147,7 @@ def test_round_without_a_beacon_value_is_void_and_counted_in_the_season(
     site: JudgedSite, check: Check
 ) -> None:
     scheduled = announce(site)
-    site.now = scheduled.opens_at + BEACON_PATIENCE
+    site.now = scheduled.opens_at + BEACON_TIMEOUT
     site.start(scheduled)
     assert "the public beacon gave no value" in read(f"/rounds/{scheduled.number}/")
     assert "the public beacon gave no value" in read("/rounds/")

@@ -4,11 +4,11 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from judge.models import Comparison
-from judge.statistics.comparison import MIN_NODES_PER_ARM, ArmsClaim, share_level
+from judge.statistics.comparison import MIN_NODES_PER_ARM, ArmsClaim, alpha_per_model
 from judge.statistics.planning import POWER, ScoreSpread, plan_nodes
 
 # Fractions of the requested rounds that the table shows.
-_PARTS = (0.125, 0.25, 0.5, 1)
+_FRACTIONS = (0.125, 0.25, 0.5, 1)
 
 
 class Command(BaseCommand):
@@ -53,14 +53,14 @@ class Command(BaseCommand):
             f"{100 * known.nodes:.1f} points, single rounds by {100 * known.rounds:.1f}."
         )
         self.stdout.write("rounds  nodes in each arm")
-        for part in _PARTS:
+        for part in _FRACTIONS:
             after = max(1, round(part * rounds))
             needed = plan_nodes(
                 effect / 100,
                 spread=known,
                 rounds=after,
-                alpha=share_level(models=models),
-                least=MIN_NODES_PER_ARM,
+                alpha=alpha_per_model(models=models),
+                minimum=MIN_NODES_PER_ARM,
             )
             self.stdout.write(f"{after:>6}  {needed:>17,}")
 

@@ -21,7 +21,7 @@ from swarm_web.accounts.views.own import own_page, visitor
 from swarm_web.core.errors import RequestError
 from swarm_web.nodes.models import Node
 
-_FRESH = timedelta(minutes=5)
+_RECENT = timedelta(minutes=5)
 
 
 @own_page
@@ -68,7 +68,7 @@ def _check_sign_in(user: User, *, now: datetime) -> None:
     """
     if get_adapter().get_reauthentication_methods(user):
         return
-    if user.last_login is None or user.last_login < now - _FRESH:
+    if user.last_login is None or user.last_login < now - _RECENT:
         raise RequestError(
             "account.stale",
             "You signed in more than five minutes ago.",

@@ -72,7 +72,7 @@ def read(
         hidden: dict[str, Any] = {"include_in_schema": False}
         router.api_operation(_OTHER_METHODS, path, **hidden)(view)
         # Changes what was registered last, and only that.
-        decorate_view(answer_other_methods)(view)
+        decorate_view(refuse_other_methods)(view)
         router.api_operation(["HEAD"], path, response=responses, **hidden)(view)
         router.get(path, response=responses, openapi_extra={"responses": meanings})(view)
         return view
@@ -83,7 +83,7 @@ def read(
 # ---- errors
 
 
-def answer_errors(api: NinjaAPI) -> None:
+def register_error_handlers(api: NinjaAPI) -> None:
     """Make an API report all errors in one shape."""
 
     def answer_refusal(request: HttpRequest, problem: Exception | type[Exception]) -> HttpResponse:
@@ -117,7 +117,7 @@ def translate(problem: Exception | type[Exception]) -> RequestError:
     )
 
 
-def answer_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Return a view that replaces another: it answers OPTIONS and refuses other methods."""
     allowed = {"Allow": ", ".join(METHODS)}
 
@@ -171,7 +171,7 @@ class AddressThrottle(BaseThrottle):
         return PERIOD_S - time.time() % PERIOD_S
 
 
-def charge_rows(request: HttpRequest, *, rows: int) -> None:
+def count_rows(request: HttpRequest, *, rows: int) -> None:
     """Count an answer of many rows as the pages that a list of them would fill.
 
     The request itself is counted already. It is answered even if that exceeds the limit: later

@@ -25,7 +25,7 @@ from swarm_web.dashboard.api.fields import (
     read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
-from swarm_web.dashboard.api.reading import charge_rows, name_answer, read
+from swarm_web.dashboard.api.reading import count_rows, name_answer, read
 from swarm_web.dashboard.reports.round import (
     QuestionReport,
     RoundReport,
@@ -263,7 +263,7 @@ def get_round(
         answer = name_answer(request, response, etag=edition.etag)
         if answer is not response:
             return answer
-        charge_rows(request, rows=edition.rows)
+        count_rows(request, rows=edition.rows)
     return read_round(found)
 
 

@@ -28,7 +28,12 @@ from swarm_web.dashboard.api import (
     tasks,
 )
 from swarm_web.dashboard.api.documents import describe_operations, describe_shapes
-from swarm_web.dashboard.api.reading import AddressThrottle, answer_errors, name_answer, translate
+from swarm_web.dashboard.api.reading import (
+    AddressThrottle,
+    name_answer,
+    register_error_handlers,
+    translate,
+)
 
 
 class ReadAPI(NinjaAPI):
@@ -72,7 +77,7 @@ api = ReadAPI(
     throttle=AddressThrottle(),
     servers=[{"url": "/"}],
 )
-answer_errors(api)
+register_error_handlers(api)
 for noun in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, tasks):
     api.add_router("/v1", noun.router)
 

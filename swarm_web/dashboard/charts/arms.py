@@ -13,7 +13,7 @@ from swarm_web.dashboard.charts.parts import (
     count_axis,
     draw_band,
     draw_line,
-    lay_out,
+    make_layout,
     share_axis,
 )
 from swarm_web.dashboard.charts.scores import POOLED_ROUNDS
@@ -77,7 +77,7 @@ def draw_arms(arms: Mapping[str, Sequence[ArmMean]]) -> Figure:
             nodes = {"customdata": [round(mean.nodes, 1) for mean in means]}
             lines.append(line | nodes | {"hovertemplate": "%{y:.3f}, n = %{customdata}"})
     rounds = [mean.round for means in arms.values() for mean in means]
-    layout = lay_out(
+    layout = make_layout(
         xaxis=count_axis(rounds, title=_("judge round")),
         yaxis=share_axis(title=_("judge score (macro pass@1)")),
     )

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 WIDTH = 900.0
-LABEL = 195.0
-BAR = 10.0
+LABEL_WIDTH = 195.0
+BAR_WIDTH = 10.0
 # Between a bar and its name.
-SPACE = 7.0
+LABEL_GAP = 7.0
 GAP = 10.0
 # The smallest node also needs space for its name.
-LEAST_BAR = 16.0
+MIN_BAR_HEIGHT = 16.0
 TOP = 8.0
 # Height of all bars of a column together.
-BARS = 320.0
+BARS_HEIGHT = 320.0
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,24 @@ class FlowPicture:
     bands: Sequence[Band]
     height: float
     width: float = WIDTH
-    bar: float = BAR
+    bar: float = BAR_WIDTH
 
 
 def draw_flow(links: Sequence[FlowLink]) -> FlowPicture:
     """Lay out links between nodes, the strongest nodes on top."""
-    unit = BARS / max(1, sum(link.used for link in links))
+    unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
-        ((link.giver, link.used) for link in links), x=LABEL, label_x=LABEL - SPACE, unit=unit
+        ((link.giver, link.used) for link in links),
+        x=LABEL_WIDTH,
+        label_x=LABEL_WIDTH - LABEL_GAP,
+        unit=unit,
     )
-    right = WIDTH - LABEL
+    right = WIDTH - LABEL_WIDTH
     takers = _column(
-        ((link.taker, link.used) for link in links), x=right - BAR, label_x=right + SPACE, unit=unit
+        ((link.taker, link.used) for link in links),
+        x=right - BAR_WIDTH,
+        label_x=right + LABEL_GAP,
+        unit=unit,
     )
     height = max((bar.y + bar.height for bar in (*givers, *takers)), default=0.0) + TOP
     return FlowPicture(givers, takers, _bands(links, givers, takers, unit=unit), height)
@@ -93,7 +99,7 @@ def _column(
     bars: list[Bar] = []
     y = TOP
     for node, used in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
-        bars.append(Bar(node, used, x, y, max(LEAST_BAR, used * unit), label_x))
+        bars.append(Bar(node, used, x, y, max(MIN_BAR_HEIGHT, used * unit), label_x))
         y += bars[-1].height + GAP
     return bars
 
@@ -106,21 +112,22 @@ def _bands(
     # Bands begin in the middle of a bar that is higher than all of them together.
     starts = {name: bar.middle - bar.used * unit / 2 for name, bar in left.items()}
     ends = {name: bar.middle - bar.used * unit / 2 for name, bar in right.items()}
-    x0, x1 = LABEL + BAR, WIDTH - LABEL - BAR
+    x0, x1 = LABEL_WIDTH + BAR_WIDTH, WIDTH - LABEL_WIDTH - BAR_WIDTH
     bands = []
     for link in sorted(links, key=lambda each: (left[each.giver].y, right[each.taker].y)):
-        wide = link.used * unit
+        thickness = link.used * unit
         y0, y1 = starts[link.giver], ends[link.taker]
-        starts[link.giver] += wide
-        ends[link.taker] += wide
-        bands.append(Band(link, _band(x0, y0, x1, y1, wide=wide)))
+        starts[link.giver] += thickness
+        ends[link.taker] += thickness
+        bands.append(Band(link, _band(x0, y0, x1, y1, thickness=thickness)))
     return bands
 
 
-def _band(x0: float, y0: float, x1: float, y1: float, *, wide: float) -> str:
+def _band(x0: float, y0: float, x1: float, y1: float, *, thickness: float) -> str:
     """Return a band from one column to the other, its sides cubic curves."""
     half = (x0 + x1) / 2
     there = f"M{x0:.1f},{y0:.1f} C{half:.1f},{y0:.1f} {half:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
-    below = f"L{x1:.1f},{y1 + wide:.1f}"
-    back = f"C{half:.1f},{y1 + wide:.1f} {half:.1f},{y0 + wide:.1f} {x0:.1f},{y0 + wide:.1f}Z"
+    bottom0, bottom1 = y0 + thickness, y1 + thickness
+    below = f"L{x1:.1f},{bottom1:.1f}"
+    back = f"C{half:.1f},{bottom1:.1f} {half:.1f},{bottom0:.1f} {x0:.1f},{bottom0:.1f}Z"
     return f"{there} {below} {back}"

@@ -91,7 +91,7 @@ def share_axis(*, title: str) -> Figure:
     return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~r"}
 
 
-def lay_out(
+def make_layout(
     *, xaxis: Figure, yaxis: Figure, annotations: Sequence[Figure] = (), legend: bool = True
 ) -> Figure:
     """Return the layout of a figure; charts.js adds what depends on the theme."""

@@ -12,7 +12,7 @@ from swarm_web.dashboard.charts.parts import (
     draw_band,
     draw_line,
     isolate,
-    lay_out,
+    make_layout,
     share_axis,
 )
 
@@ -48,7 +48,7 @@ def draw_spreads(spreads: Sequence[RoundSpread]) -> Figure:
     band = draw_band(rounds, [s.low for s in spreads], [s.high for s in spreads], rgb=rgb)
     return {
         "data": [band, median, best] if spreads else [],
-        "layout": lay_out(
+        "layout": make_layout(
             xaxis=count_axis(rounds, title=_("judge round")),
             yaxis=share_axis(title=_("judge score (macro pass@1)")),
         ),

@@ -17,7 +17,7 @@ from swarm_web.dashboard.charts.parts import (
     draw_band,
     draw_line,
     isolate,
-    lay_out,
+    make_layout,
     share_axis,
 )
 
@@ -205,7 +205,7 @@ def _label_ends(ends: Sequence[tuple[PooledScore, str, str]], *, top: float) -> 
 def _layout(
     rounds: Sequence[int], *, annotations: Sequence[Figure] = (), legend: bool = False
 ) -> Figure:
-    return lay_out(
+    return make_layout(
         xaxis=count_axis(rounds, title=_("judge round")),
         yaxis=share_axis(title=_("judge score (macro pass@1)")),
         annotations=annotations,
@@ -230,9 +230,9 @@ def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
     if not values:
         return None
     step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
-    room = HEIGHT - 2 * _MARGIN
+    plot_height = HEIGHT - 2 * _MARGIN
     spots = [
-        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * room:.1f}")
+        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * plot_height:.1f}")
         for i, value in enumerate(values)
     ]
     end_x, end_y = spots[-1]

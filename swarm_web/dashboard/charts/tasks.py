@@ -14,7 +14,7 @@ from swarm_web.dashboard.charts.parts import (
     draw_band,
     draw_line,
     isolate,
-    lay_out,
+    make_layout,
     share_axis,
 )
 
@@ -71,7 +71,7 @@ def draw_pass_rates(rates: Mapping[str, Sequence[PassRate]]) -> Figure:
     rounds = [point.round for _, line in arms for point in line]
     return {
         "data": [*bands, *(_line(arm, line) for arm, line in arms)],
-        "layout": lay_out(
+        "layout": make_layout(
             xaxis=count_axis(rounds, title=_("judge round")),
             yaxis=share_axis(title=_("share of right answers")),
         ),

@@ -10,7 +10,7 @@ from swarm_web.dashboard.charts.parts import (
     Figure,
     count_axis,
     draw_line,
-    lay_out,
+    make_layout,
     share_axis,
 )
 
@@ -81,5 +81,7 @@ def name_kinds() -> dict[str, str]:
 
 def _finish(lines: Sequence[Figure], at: Sequence[int], *, title: str) -> Figure:
     hover = {"hovertemplate": "%{y:.3f}"}
-    layout = lay_out(xaxis=count_axis(at, title=_("training step")), yaxis=share_axis(title=title))
+    layout = make_layout(
+        xaxis=count_axis(at, title=_("training step")), yaxis=share_axis(title=title)
+    )
     return {"data": [line | hover for line in lines] if at else [], "layout": layout}

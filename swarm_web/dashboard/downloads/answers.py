@@ -104,9 +104,9 @@ def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
     answers = Answer.objects.filter(question__round=judge_round)
     nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
 
-    def select(some: Sequence[int]) -> list[Row]:
-        few = answers.filter(node__in=some).order_by("node__name", "question__position")
-        return list(few.values_list(*_FIELDS))
+    def select(keys: Sequence[int]) -> list[Row]:
+        selected = answers.filter(node__in=keys).order_by("node__name", "question__position")
+        return list(selected.values_list(*_FIELDS))
 
     return read_batches(list(nodes), select)
 

@@ -13,7 +13,7 @@ from django.db import close_old_connections
 
 # Approximate number of rows that are read and sent at a time.
 CHUNK = 4_000
-_MOST_KEYS = 500
+_MAX_KEYS = 500
 
 Row = tuple[Any, ...]
 Key = TypeVar("Key")
@@ -32,7 +32,7 @@ def read_batches(
         rows = select(keys[at : at + count])
         at += count
         per_key = max(1.0, len(rows) / count)
-        count = min(_MOST_KEYS, 4 * count, max(1, int(size / per_key)))
+        count = min(_MAX_KEYS, 4 * count, max(1, int(size / per_key)))
         yield rows
 
 

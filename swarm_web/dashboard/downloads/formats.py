@@ -89,16 +89,16 @@ def write_parquet(
         ColumnKind.TRUTH: pa.bool_(),
     }
     schema = pa.schema([(column.name, types[column.kind]) for column in columns])
-    sink, waiting, held = _Sink(), [], 0
+    sink, waiting, buffered = _Sink(), [], 0
     with ParquetWriter(sink, schema, compression="zstd") as writer:
         for rows in pieces:
             by_column = zip(zip(*rows, strict=True), schema.types, strict=True) if rows else ()
             arrays = [pa.array(values, kind) for values, kind in by_column]
             waiting += [pa.record_batch(arrays, schema)] if arrays else []
-            held += len(rows)
-            if held >= _GROUP:
+            buffered += len(rows)
+            if buffered >= _GROUP:
                 writer.write_table(pa.Table.from_batches(waiting, schema))
-                waiting, held = [], 0
+                waiting, buffered = [], 0
                 yield sink.take()
         writer.write_table(pa.Table.from_batches(waiting, schema))
     yield sink.take()

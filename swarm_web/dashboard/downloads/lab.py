@@ -25,8 +25,8 @@ FILES = {
 }
 _CHUNK = 1 << 18
 # Runs are already compressed: a higher level would not make them smaller.
-_EFFORT = 1
-_AS_GZIP = 31
+_COMPRESSION_LEVEL = 1
+_GZIP_WBITS = 31
 
 
 def _file_version(_request: HttpRequest, name: str, file: str) -> str | None:
@@ -49,8 +49,8 @@ def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpRespon
         content = read_bytes(path)
     except (OSError, ValueError) as problem:
         raise Http404 from problem
-    named = {"Content-Disposition": f'attachment; filename="{name}-{file}"'}
-    return HttpResponse(content, content_type=FILES[file], headers=named)
+    headers = {"Content-Disposition": f'attachment; filename="{name}-{file}"'}
+    return HttpResponse(content, content_type=FILES[file], headers=headers)
 
 
 @require_safe
@@ -69,22 +69,22 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
     """Yield a .tar.gz of files in a folder of that name; the same files give the same bytes."""
-    packer = zlib.compressobj(_EFFORT, wbits=_AS_GZIP)
+    compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
     for path in paths:
         with path.open("rb") as file:
             folder = "" if path.suffix == ".toml" else "runs/"
             entry = tarfile.TarInfo(f"{name}/{folder}{path.name}")
             entry.size = file.seek(0, io.SEEK_END)
             file.seek(0)
-            yield packer.compress(entry.tobuf())
-            left = entry.size
-            while left and (chunk := file.read(min(_CHUNK, left))):
-                left -= len(chunk)
-                yield packer.compress(chunk)
+            yield compressor.compress(entry.tobuf())
+            remaining = entry.size
+            while remaining and (chunk := file.read(min(_CHUNK, remaining))):
+                remaining -= len(chunk)
+                yield compressor.compress(chunk)
             # A file that became shorter is padded: its header was already sent.
-            yield packer.compress(bytes(left + -entry.size % tarfile.BLOCKSIZE))
-    yield packer.compress(bytes(2 * tarfile.BLOCKSIZE))
-    yield packer.flush()
+            yield compressor.compress(bytes(remaining + -entry.size % tarfile.BLOCKSIZE))
+    yield compressor.compress(bytes(2 * tarfile.BLOCKSIZE))
+    yield compressor.flush()
 
 
 def _archived(published: ReportFolder) -> list[Path]:

@@ -62,9 +62,9 @@ def read_rollouts() -> Iterator[Sequence[Row]]:
     """Yield rows of COLUMNS of all verified rollouts, oldest first."""
     verified = ArchivedRollout.objects.verified().order_by("published_at", "pk")
 
-    def select(some: Sequence[int]) -> list[Row]:
-        learners = _read_learners(some)
-        rows = verified.filter(pk__in=some).values_list(*_FIELDS)
+    def select(keys: Sequence[int]) -> list[Row]:
+        learners = _read_learners(keys)
+        rows = verified.filter(pk__in=keys).values_list(*_FIELDS)
         return [(*row[:-1], learners[row[-1]]) for row in rows]
 
     return read_batches(list(verified.values_list("pk", flat=True)), select, size=_BATCH)

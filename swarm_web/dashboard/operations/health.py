@@ -67,7 +67,7 @@ class SiteVitals:
 
 def read_vitals(*, now: datetime) -> SiteVitals:
     """Probe every part; a part that is down is a result, not an error."""
-    database = _probe(_ask_database, (DatabaseError, InterfaceError))
+    database = _probe(_query_database, (DatabaseError, InterfaceError))
     store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
     ages: dict[SitePart, float | None] = dict.fromkeys(SitePart)
     if store.ok:
@@ -77,15 +77,15 @@ def read_vitals(*, now: datetime) -> SiteVitals:
     )
 
 
-def _ask_database() -> None:
+def _query_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _probe(ask: Callable[[], object], failures: tuple[type[Exception], ...]) -> Probe:
+def _probe(check: Callable[[], object], failures: tuple[type[Exception], ...]) -> Probe:
     start = time.perf_counter()
     try:
-        ask()
+        check()
     except failures:
         return Probe(ok=False, ms=0)
     return Probe(ok=True, ms=1000 * (time.perf_counter() - start))
@@ -102,7 +102,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     """Return 200 if database, Redis and worker answer and the tables fit, otherwise 503."""
     now = timezone.now()
     vitals = read_vitals(now=now)
-    upkeep = current_maintenance(now=now) if vitals.schema_fits else None
+    maintenance = current_maintenance(now=now) if vitals.schema_fits else None
     body = {
         "ready": vitals.ready,
         "database": vitals.database.ok,
@@ -111,7 +111,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "worker_age_s": vitals.ages[SitePart.WORKER],
         "clock_age_s": vitals.ages[SitePart.CLOCK],
         # Not an error: pages are served, and nodes are refused on purpose.
-        "maintenance": upkeep is not None,
+        "maintenance": maintenance is not None,
     }
     return JsonResponse(body, status=200 if vitals.ready else 503)
 

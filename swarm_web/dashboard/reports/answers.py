@@ -46,11 +46,11 @@ _SHOWN = (
     *("correct", "n", "score", "interval_low", "interval_high"),
 )
 # A replay shorter than this many seconds moves in tenths of a second.
-_SHORT = 20
+_SHORT_REPLAY_S = 20
 PAGE_ANSWERS = 40
 BY_NODE = Keyset("node_id")
-Kept = Literal["", "right", "wrong", "unscored"]
-_KEPT: dict[str, Q] = {
+OutcomeFilter = Literal["", "right", "wrong", "unscored"]
+_OUTCOME_FILTERS: dict[str, Q] = {
     "": Q(),
     "right": Q(solved=True),
     "wrong": Q(solved=False),
@@ -168,7 +168,7 @@ class Sheet:
     @property
     def step(self) -> float:
         """The step of the replay in seconds."""
-        return 0.1 if self.seconds < _SHORT else 1
+        return 0.1 if self.seconds < _SHORT_REPLAY_S else 1
 
 
 def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str) -> Sheet:
@@ -177,17 +177,17 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
     The round must have closed. Raises RequestError if that node was not in the round.
     """
     ordered = ordered_scores(judge_round)
-    key = BEST_FIRST.key_of(_find(judge_round, after)) if after else None
+    key = BEST_FIRST.key_of(_find_score(judge_round, after)) if after else None
     first = 1
     if key is not None:
         first += ordered.count() - BEST_FIRST.after(ordered, key).count()
     page = BEST_FIRST.read(ordered.only(*_SHOWN), after=key, limit=PAGE_NODES)
-    rows = _mark(judge_round, page.rows, questions)
+    rows = _read_rows(judge_round, page.rows, questions)
     return Sheet(
         rows=rows,
         first=first,
         after=rows[-1].score.node.name if page.next else "",
-        quotes=_quote(rows[:QUOTED_NODES], questions),
+        quotes=_read_quotes(rows[:QUOTED_NODES], questions),
     )
 
 
@@ -205,7 +205,7 @@ def describe_replay(sheet: Sheet) -> dict[str, object]:
     }
 
 
-def _find(judge_round: Round, name: str) -> Score:
+def _find_score(judge_round: Round, name: str) -> Score:
     score = judge_round.scores.filter(node__name=name).first()
     if score is None:
         raise RequestError(
@@ -216,19 +216,19 @@ def _find(judge_round: Round, name: str) -> Score:
     return score
 
 
-def _mark(
+def _read_rows(
     judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]
 ) -> list[SheetRow]:
     """Return the scores with a mark for each answer, without reading the answers' texts."""
     # Converted to a number by the database: parsing datetimes takes longer than all the rest.
-    came_at = Cast(Extract("received_at", "epoch", tzinfo=UTC), FloatField())
+    received_at = Cast(Extract("received_at", "epoch", tzinfo=UTC), FloatField())
     answers = _answers(scores, questions).values_list(
-        *("node_id", "question_id", "solved", "verdict", "latency_ms"), came_at
+        *("node_id", "question_id", "solved", "verdict", "latency_ms"), received_at
     )
     opened = judge_round.opens_at.timestamp()
     found = {
-        (node, question): AnswerMark(solved, verdict, latency, max(0.0, came - opened))
-        for node, question, solved, verdict, latency, came in answers
+        (node, question): AnswerMark(solved, verdict, latency, max(0.0, received - opened))
+        for node, question, solved, verdict, latency, received in answers
     }
     missing = AnswerMark(solved=None)
     return [
@@ -239,7 +239,7 @@ def _mark(
     ]
 
 
-def _quote(
+def _read_quotes(
     rows: Sequence[SheetRow], questions: Sequence[Question]
 ) -> list[list[tuple[SheetRow, Answer | None]]]:
     found = _answers([row.score for row in rows], questions).defer("text")
@@ -267,7 +267,7 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 class AnswerFilters:
     """Which answers to list: by outcome, by part of the node's name, and after which node."""
 
-    outcome: Kept = ""
+    outcome: OutcomeFilter = ""
     node: str = ""
     after: str = ""
 
@@ -286,15 +286,17 @@ class AnswersReport:
 def read_filters(query: dict[str, str]) -> AnswerFilters:
     """Return the filters of a query string. Raises RequestError."""
     outcome = query.get("outcome", "")
-    if outcome not in _KEPT:
+    if outcome not in _OUTCOME_FILTERS:
         raise RequestError(
             "query.outcome",
             f"There is no outcome {outcome[:40]!r}.",
-            fix=f"Use one of {', '.join(name for name in get_args(Kept) if name)}.",
+            fix=f"Use one of {', '.join(name for name in get_args(OutcomeFilter) if name)}.",
         )
-    kept: Kept = next(name for name in get_args(Kept) if name == outcome)
+    outcome_filter: OutcomeFilter = next(
+        name for name in get_args(OutcomeFilter) if name == outcome
+    )
     return AnswerFilters(
-        kept, node=query.get("node", "").strip()[:64], after=query.get("after", "")
+        outcome_filter, node=query.get("node", "").strip()[:64], after=query.get("after", "")
     )
 
 
@@ -312,7 +314,7 @@ def read_answers(judge_round: Round, question: Question, filters: AnswerFilters)
 
 
 def _filter_answers(question: Question, filters: AnswerFilters) -> QuerySet[Answer]:
-    answers = Answer.objects.filter(_KEPT[filters.outcome], question=question)
+    answers = Answer.objects.filter(_OUTCOME_FILTERS[filters.outcome], question=question)
     if filters.node:
         answers = answers.filter(node__name__icontains=filters.node)
     return answers.select_related("node")

@@ -17,7 +17,7 @@ from judge.selectors.scores import recent_scores, score_history, standings_editi
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
 from swarm_web.board.leaderboard import (
-    EVERYBODY,
+    NO_FILTERS,
     PAGE_ROWS,
     WAITING_NAMES,
     Filters,
@@ -34,7 +34,7 @@ from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
 
 # Possible ends of the scale on which a page draws its scores.
-_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_SCALE_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
 # Number of lines that a reader can tell apart, and of rounds that fit in a chart.
 CHARTED_NODES = 5
@@ -84,7 +84,7 @@ class BoardLine:
         return self.lift.interval if self.lift else None
 
 
-def line_up(
+def make_lines(
     board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
 ) -> list[BoardLine]:
     """Return a page's lines, best first, with untrained models below the best node of their model.
@@ -96,7 +96,7 @@ def line_up(
         waiting[row.model].append(row)
     by_model = {model: tuple(rows) for model, rows in waiting.items()}
     rounds = board.totals.rounds
-    end = end_scale((*board.rows, *board.base), recent)
+    end = choose_scale_end((*board.rows, *board.base), recent)
 
     def describe(row: LeaderboardRow) -> BoardLine:
         lift = None if row.is_base else measure_lift(row, by_model.get(row.model, ()))
@@ -113,16 +113,18 @@ def line_up(
 def list_trained(board: Leaderboard) -> list[BoardLine]:
     """Return the page's lines without the untrained models that are listed beside them."""
     listed = {row.node for row in board.rows}
-    return [line for line in line_up(board) if line.row.node in listed]
+    return [line for line in make_lines(board) if line.row.node in listed]
 
 
-def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:
+def choose_scale_end(
+    rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]
+) -> float:
     """Return the end of the scale: the smallest of a few round numbers that covers all values.
 
     Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
     """
     highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
-    return next((end for end in _ENDS if end >= highest), 1.0)
+    return next((end for end in _SCALE_ENDS if end >= highest), 1.0)
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
@@ -150,7 +152,7 @@ class BoardQuery:
     """The query of a page of the leaderboard; `find` is the name of a node to look for."""
 
     window: str = "season"
-    filters: Filters = EVERYBODY
+    filters: Filters = NO_FILTERS
     after: int = 0
     find: str = ""
 
@@ -220,7 +222,7 @@ def read_board(
     window: str,
     *,
     now: datetime,
-    filters: Filters = EVERYBODY,
+    filters: Filters = NO_FILTERS,
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
@@ -258,7 +260,7 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
     season = Season.objects.filter(name=board.season).first()
     names = [row.node for row in (*board.rows, *board.base)]
     recent = recent_scores(season, names, rounds=SPARK_ROUNDS) if season and names else {}
-    return line_up(board, recent=recent)
+    return make_lines(board, recent=recent)
 
 
 def common_models(board: Leaderboard) -> list[str]:

@@ -16,8 +16,8 @@ from judge.statistics.comparison import (
     MIN_ROUNDS,
     ArmsClaim,
     Missing,
+    alpha_per_model,
     plan_looks,
-    share_level,
 )
 from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.statistics.planning import find_effect, plan_nodes
@@ -31,7 +31,7 @@ METHOD = (
     "Interval: Welch's at 95 %, for the model and for one look alone."
 )
 # The figure's scale extends at least this far on both sides, as a fraction of one.
-_LEAST_REACH = 0.05
+_MIN_REACH = 0.05
 # The page states how many nodes it takes to detect this difference, a fraction of one.
 _PLANNED_EFFECT = 0.05
 SEASONS_METHOD = (
@@ -168,7 +168,7 @@ class CompareReport:
         """How far the figure's scale extends on both sides of 0, as a fraction of one."""
         ends = [abs(end) for report in self.claims for end in report.claim.interval or ()]
         shown = [abs(report.claim.difference or 0.0) for report in self.claims]
-        return max([_LEAST_REACH, *ends, *shown])
+        return max([_MIN_REACH, *ends, *shown])
 
     @property
     def headline(self) -> str:
@@ -243,13 +243,13 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
     """Describe how many nodes a claim needs, given how much nodes differ; empty if unknown."""
     if claim.spread is None:
         return ""
-    level = share_level(models=max(1, len(claim.family)))
+    level = alpha_per_model(models=max(1, len(claim.family)))
     needed = plan_nodes(
         _PLANNED_EFFECT,
         spread=claim.spread,
         rounds=trial_rounds,
         alpha=level,
-        least=MIN_NODES_PER_ARM,
+        minimum=MIN_NODES_PER_ARM,
     )
     shown = find_effect(
         min(claim.n_swarm, claim.n_isolated),
@@ -271,22 +271,22 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
 
 def describe_missing(missing: Missing) -> str:
     """Describe what a model needs before it is tested."""
-    lacking = []
+    missing_parts = []
     if missing.swarm_nodes:
-        lacking.append(
+        missing_parts.append(
             ngettext("%(n)s more swarm node", "%(n)s more swarm nodes", missing.swarm_nodes)
             % {"n": missing.swarm_nodes}
         )
     if missing.isolated_nodes:
-        lacking.append(
+        missing_parts.append(
             ngettext(
                 "%(n)s more isolated node", "%(n)s more isolated nodes", missing.isolated_nodes
             )
             % {"n": missing.isolated_nodes}
         )
-    if lacking:
+    if missing_parts:
         return _("Needs %(nodes)s with %(rounds)s rounds each.") % {
-            "nodes": _(" and ").join(lacking),
+            "nodes": _(" and ").join(missing_parts),
             "rounds": MIN_ROUNDS,
         }
     return ngettext(

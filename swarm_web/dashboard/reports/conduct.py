@@ -74,7 +74,7 @@ def describe_hand_out(row: Conduct) -> HandOut:
 
 
 def _explain_charge(charge: Conduct.Charge, row: Conduct) -> str:
-    said = {
+    text = {
         Conduct.Charge.REFUSED: _(
             "%(bad)d of %(total)d messages and rollouts from this node were refused."
         ),
@@ -102,11 +102,11 @@ def _explain_charge(charge: Conduct.Charge, row: Conduct) -> str:
         Conduct.Charge.OPERATOR: _("The operator decided this."),
     }
     shares = {"bad": row.bad, "total": row.total, "allowed": round(100 * row.allowed)}
-    return said[charge] % shares
+    return text[charge] % shares
 
 
 def _suggest_remedy(charge: Conduct.Charge) -> str:
-    said = {
+    text = {
         Conduct.Charge.REFUSED: _("Update the client. The refusals are listed below."),
         Conduct.Charge.FLOODING: _(
             "Update the client: newer versions wait when the site asks them to."
@@ -126,7 +126,7 @@ def _suggest_remedy(charge: Conduct.Charge) -> str:
         ),
         Conduct.Charge.OPERATOR: _("Contact the operator."),
     }
-    return said[charge]
+    return text[charge]
 
 
 # ---- refusals

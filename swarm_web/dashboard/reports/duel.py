@@ -19,7 +19,7 @@ from swarm_web.dashboard.charts.parts import TabledChart, Value
 
 CHARTED_ROUNDS = 60
 # The figures' scales extend at least this far on both sides, as fractions of one.
-_LEAST_REACH = 0.05
+_MIN_REACH = 0.05
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,23 @@ class Duel:
     @property
     def gap_reach(self) -> float:
         """How far the scale of the gaps extends on both sides of 0, as a fraction of one."""
-        return _reach([(gap.difference, gap.interval) for gap in self.gaps])
+        return _measure_reach([(gap.difference, gap.interval) for gap in self.gaps])
 
     @property
     def mix_reach(self) -> float:
         """How far the scale of the mixes extends on both sides of 0, as a fraction of one."""
-        return _reach([(mix.deviation, mix.interval) for mix in self.mixes])
+        return _measure_reach([(mix.deviation, mix.interval) for mix in self.mixes])
 
 
-def choose_model(models: Sequence[str], asked: str | None) -> str | None:
+def choose_model(models: Sequence[str], requested: str | None) -> str | None:
     """Return the requested model, by default the first. Raises RequestError."""
-    if asked and asked not in models:
+    if requested and requested not in models:
         raise RequestError(
             "query.model",
-            f"No model {asked[:80]!r} is compared in this season.",
+            f"No model {requested[:80]!r} is compared in this season.",
             fix="Take a model's name from /compare/.",
         )
-    return asked or next(iter(models), None)
+    return requested or next(iter(models), None)
 
 
 def read_duel(season: Season, model: str) -> Duel:
@@ -96,8 +96,8 @@ def _tabulate(arms: dict[str, list[ArmMean]]) -> list[list[Value]]:
     return rows
 
 
-def _reach(bars: Sequence[tuple[float, tuple[float, float] | None]]) -> float:
-    reach = _LEAST_REACH
+def _measure_reach(bars: Sequence[tuple[float, tuple[float, float] | None]]) -> float:
+    reach = _MIN_REACH
     for shown, interval in bars:
         reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
     return reach

@@ -194,9 +194,11 @@ def read_questions(
     A finding's source is the report beside the summary, never a report of that name in another
     folder.
     """
-    beside = summary.folder if summary else None
+    summary_folder = summary.folder if summary else None
     sources = {
-        each.name: each for each in published if each.folder.parent == beside and each.report
+        each.name: each
+        for each in published
+        if each.folder.parent == summary_folder and each.report
     }
     questions = []
     for key, words in QUESTIONS.items():

@@ -13,7 +13,7 @@ from judge.selectors.scores import results_of_node
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval, macro_interval
 from swarm_web.accounts.selectors import public_owner_of
-from swarm_web.board.leaderboard import LeaderboardRow, count_ranked, read_line
+from swarm_web.board.leaderboard import LeaderboardRow, count_ranked, read_row
 from swarm_web.core.keyset import Keyset, KeyText, Listing
 from swarm_web.dashboard.reports.board import Lift, measure_lift
 from swarm_web.dashboard.reports.conduct import HandOut, describe_hand_out
@@ -38,7 +38,7 @@ SUSPICIOUS_RATIO = 100.0
 LISTED_ROUNDS = 60
 SHOWN_ROUNDS = 15
 # Large columns of scores and rounds that no report uses.
-_UNTOLD = ("answered", "solved", "round__rules", "round__secret")
+_DEFERRED = ("answered", "solved", "round__rules", "round__secret")
 
 
 # ---- answer speed
@@ -238,11 +238,11 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
     season = keep_briefly("season", shown_season)
     contribution = Contribution.objects.filter(node=node, season=season).first()
     row = (
-        read_line(node, season=season, window=WINDOW, now=now, contribution=contribution)
+        read_row(node, season=season, window=WINDOW, now=now, contribution=contribution)
         if season
         else None
     )
-    scores = list(scores_since_start(node, season).defer(*_UNTOLD)[:rounds]) if season else []
+    scores = list(scores_since_start(node, season).defer(*_DEFERRED)[:rounds]) if season else []
     seat = read_seat_status(node, season, now=now) if season else None
     connected = node.is_connected(now=now)
     return NodeReport(

@@ -47,11 +47,11 @@ class SeatStatus:
 def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus | None:
     """Return a node's seat in the season's current round, in one query; None without a seat."""
     # The round that opened last: at most one is open, and rounds being scored opened before it.
-    going_on = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
+    in_progress = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
     answers = Answer.objects.filter(node=OuterRef("node"), question__round=OuterRef("round"))
     questions = Question.objects.filter(round=OuterRef("round"))
     seats = Seat.objects.filter(
-        node=node, round=Subquery(going_on.order_by("-opens_at").values("pk")[:1])
+        node=node, round=Subquery(in_progress.order_by("-opens_at").values("pk")[:1])
     )
     found = seats.values_list(
         *("round__number", "round__phase", "offered_at", "came_late"),
@@ -61,14 +61,14 @@ def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus
     ).first()
     if found is None:
         return None
-    number, phase, offered_at, came_late, answered, asked, opens_at, closes_at = found
+    number, phase, offered_at, came_late, answered, question_count, opens_at, closes_at = found
     return SeatStatus(
         number=number,
         is_open=phase == Round.Phase.OPEN,
         offered=offered_at is not None,
         came_late=came_late,
         answered=answered,
-        questions=asked,
+        questions=question_count,
         half_over=now >= opens_at + (closes_at - opens_at) / 2,
     )
 
@@ -161,12 +161,12 @@ def _await_next_round(missed: int) -> NodeHealth:
 def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
     if seat is not None and seat.answered:
         return NodeHealth("good", _("is connected and answering its first round."), seat.words)
-    waits = NodeHealth(
+    verdict = NodeHealth(
         "waiting",
         _("is connected and waiting for its first round."),
         _("It takes part in the next round that opens. You do not need to do anything."),
     )
-    return waits if seat is None else _add_seat_status(replace(waits, reason=""), seat)
+    return verdict if seat is None else _add_seat_status(replace(verdict, reason=""), seat)
 
 
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:

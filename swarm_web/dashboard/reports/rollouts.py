@@ -35,15 +35,15 @@ RewardSpread = Literal["mixed", "right", "wrong"]
 # Number of links that a picture can show distinctly.
 SHOWN_LINKS = 20
 _HOUR = timedelta(hours=1)
-_FORMAT = "%Y-%m-%dT%H"
-_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
+_HOUR_FORMAT = "%Y-%m-%dT%H"
+_HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
 
 
 # ---- the archive
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownCompletion:
     """One completion with our verifier's verdict; `number` is its position, from 1."""
 
     number: int
@@ -58,7 +58,7 @@ class Card:
     """A rollout with the completions that are shown; `hidden` ones are left out."""
 
     rollout: ArchivedRollout
-    completions: list[Shown]
+    completions: list[ShownCompletion]
 
     @property
     def hidden(self) -> int:
@@ -90,8 +90,8 @@ class RolloutQuery:
     @property
     def narrowed(self) -> bool:
         """Whether the query filters by anything other than the season."""
-        asked = self.filters
-        return any((asked.words, asked.author, asked.dataset, asked.model, asked.outcome))
+        filters = self.filters
+        return any((filters.words, filters.author, filters.dataset, filters.model, filters.outcome))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def read_rollouts(query: RolloutQuery) -> RolloutList:
     return RolloutList(
         query,
         season,
-        [make_card(rollout, most=SHOWN_COMPLETIONS) for rollout in page.rows],
+        [make_card(rollout, limit=SHOWN_COMPLETIONS) for rollout in page.rows],
         encode_cursor(*page.next) if page.next else "",
         names,
     )
@@ -180,10 +180,10 @@ def list_archived(
     return Listing(search_rollouts(filters), NEWEST_FIRST)
 
 
-def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
-    """Return a rollout's card with up to `most` completions, right and wrong ones if possible."""
+def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
+    """Return a rollout's card with up to `limit` completions, right and wrong ones if possible."""
     shown = [
-        Shown(
+        ShownCompletion(
             number,
             text=completion["text"],
             finish_reason=completion["finish_reason"],
@@ -192,12 +192,12 @@ def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
         )
         for number, completion in enumerate(rollout.completions, start=1)
     ]
-    if most is None or len(shown) <= most:
+    if limit is None or len(shown) <= limit:
         return Card(rollout, shown)
     first_of_each = {completion.solved: completion for completion in reversed(shown)}
     chosen = sorted(first_of_each.values(), key=lambda completion: completion.number)
     rest = [completion for completion in shown if completion not in chosen]
-    return Card(rollout, [*chosen, *rest][:most])
+    return Card(rollout, [*chosen, *rest][:limit])
 
 
 def encode_cursor(published_at: datetime, pk: int) -> str:
@@ -252,20 +252,20 @@ class FlowReport:
 
 def format_hour(hour: datetime) -> str:
     """Write an hour in UTC, as an address requests it."""
-    return f"{hour.astimezone(UTC):{_FORMAT}}"
+    return f"{hour.astimezone(UTC):{_HOUR_FORMAT}}"
 
 
 def read_hour(text: str, *, now: datetime) -> datetime:
     """Return the hour that an address requests, by default the current one. Raises RequestError."""
-    this = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    current = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if not text:
-        return this
-    hour = _parse(text)
-    if hour is None or hour > this or hour.year < 2000:
+        return current
+    hour = _parse_hour(text)
+    if hour is None or hour > current or hour.year < 2000:
         raise RequestError(
             "query.hour",
             f"There is no hour {text[:40]!r} to show.",
-            fix=f"Write a past hour in UTC, such as {format_hour(this)}, or leave it out.",
+            fix=f"Write a past hour in UTC, such as {format_hour(current)}, or leave it out.",
         )
     return hour
 
@@ -278,10 +278,10 @@ def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
     return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)
 
 
-def _parse(text: str) -> datetime | None:
-    if not _TEXT.fullmatch(text):
+def _parse_hour(text: str) -> datetime | None:
+    if not _HOUR_PATTERN.fullmatch(text):
         return None
     try:
-        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+        return datetime.strptime(text, _HOUR_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None

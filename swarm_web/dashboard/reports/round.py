@@ -59,14 +59,14 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
 
 
 def _describe_action(action: Ruling.Action) -> str:
-    said = {
+    text = {
         Ruling.Action.VOID: _("The operator excluded this round from all scores."),
         Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
         Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
         Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
         Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
     }
-    return said[action]
+    return text[action]
 
 
 # ---- scores

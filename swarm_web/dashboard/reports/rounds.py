@@ -112,7 +112,7 @@ def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
 
 def draw_rounds(closed: Iterable[Round]) -> TabledChart:
     """Draw closed rounds, given newest first, from their summaries."""
-    spreads = [spread for spread in map(_measure, closed) if spread]
+    spreads = [spread for spread in map(_make_spread, closed) if spread]
     return TabledChart(
         draw=partial(draw_spreads, spreads[::-1]),
         columns=[_("Round"), _("Median"), _("Middle half"), _("Best"), "n"],
@@ -127,7 +127,7 @@ def _read_summary(judge_round: Round) -> RoundSummary | None:
     return getattr(judge_round, "summary", None)
 
 
-def _measure(judge_round: Round) -> RoundSpread | None:
+def _make_spread(judge_round: Round) -> RoundSpread | None:
     summary = _read_summary(judge_round)
     if summary is None:
         return None

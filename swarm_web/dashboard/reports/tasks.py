@@ -142,7 +142,7 @@ def read_tasks() -> SeasonTasks:
     if season is None:
         return SeasonTasks(None, [])
     choices = task_choices(season.tasks)
-    whole = sum(choice.weight for choice in choices)
+    total_weight = sum(choice.weight for choice in choices)
     summaries = _read_summaries(season, rounds=LATEST_ROUNDS)
     examples = _read_examples(summaries)
     informative = _read_informative(season)
@@ -150,7 +150,7 @@ def read_tasks() -> SeasonTasks:
         TaskLine(
             dataset=choice.dataset,
             choice=choice,
-            weight=choice.weight / whole,
+            weight=choice.weight / total_weight,
             rungs=rungs_around(choice) if choice.dataset in allowed_datasets() else None,
             example=examples.get(choice.dataset, ""),
             rates=_pool(summaries, choice.dataset),

@@ -31,15 +31,15 @@ PAPER, INK, _QUIET, _LINE, ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", 
 _SCALE = 2
 _COLOURS = 96
 _MARGIN = 72
-_ROOM = WIDTH - 2 * _MARGIN
+_CONTENT_WIDTH = WIDTH - 2 * _MARGIN
 _CIRCLE = re.compile(r'<circle (class="one" )?cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"')
 LOGO_UNITS = 32
 # Cards are requested in bursts, when a link is shared.
-_KEPT = 64
-Spot = tuple[float, float]
+_CACHE_SIZE = 64
+Point = tuple[float, float]
 _SIZES = (16, 32, 48)
 # The icon's scale while it is drawn.
-_UNIT = 12
+_ICON_SCALE = 12
 
 
 # ---- the typeface
@@ -56,11 +56,13 @@ def measure(text: str, px: int, *, weight: str = "regular") -> float:
     return float(load_font(weight, px).getlength(text))
 
 
-def fit(text: str, *, weight: str, px: int, least: int, width: float) -> ImageFont.FreeTypeFont:
-    """Return the largest size, from `px` down to `least`, at which a text fits a width."""
-    sizes = range(px, least - 1, -2)
+def fit_font(
+    text: str, *, weight: str, px: int, min_px: int, width: float
+) -> ImageFont.FreeTypeFont:
+    """Return the largest size, from `px` down to `min_px`, at which a text fits a width."""
+    sizes = range(px, min_px - 1, -2)
     fitting = (size for size in sizes if measure(text, size, weight=weight) <= width)
-    return load_font(weight, next(fitting, least))
+    return load_font(weight, next(fitting, min_px))
 
 
 def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
@@ -84,33 +86,33 @@ class Canvas:
 
     def write(
         self,
-        at: Spot,
+        at: Point,
         text: str,
         *,
         px: int,
         colour: str = INK,
         weight: str = "regular",
-        width: float = _ROOM,
+        width: float = _CONTENT_WIDTH,
         anchor: str = "ls",
     ) -> float:
         """Write a line that fits a width, from its baseline, and return where it ends."""
-        font = fit(
-            text, weight=weight, px=px * _SCALE, least=px * _SCALE // 2, width=width * _SCALE
+        font = fit_font(
+            text, weight=weight, px=px * _SCALE, min_px=px * _SCALE // 2, width=width * _SCALE
         )
         shown = shorten(text, font, width=width * _SCALE)
         self._draw.text(_enlarge(at), shown, font=font, fill=colour, anchor=anchor)
         return at[0] + font.getlength(shown) / _SCALE
 
-    def line(self, spots: Sequence[Spot], *, colour: str, width: int) -> None:
+    def line(self, points: Sequence[Point], *, colour: str, width: int) -> None:
         """Draw a line through points."""
-        path = [_enlarge(spot) for spot in spots]
+        path = [_enlarge(point) for point in points]
         self._draw.line(path, fill=colour, width=width * _SCALE, joint="curve")
 
-    def dot(self, at: Spot, radius: float, *, colour: str) -> None:
+    def dot(self, at: Point, radius: float, *, colour: str) -> None:
         """Draw a dot."""
         self._draw.circle(_enlarge(at), radius * _SCALE, fill=colour)
 
-    def bar(self, start: Spot, end: Spot, *, colour: str) -> None:
+    def bar(self, start: Point, end: Point, *, colour: str) -> None:
         """Fill a rectangle with round corners."""
         radius = (end[1] - start[1]) / 2 * _SCALE
         self._draw.rounded_rectangle((*_enlarge(start), *_enlarge(end)), radius, fill=colour)
@@ -120,12 +122,12 @@ class Canvas:
         small = self.image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
         # Few pixels have the accent colour: the default method would mix it with its neighbours.
-        few = small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
-        few.save(buffer, "PNG", optimize=True)
+        quantized = small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+        quantized.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
     """Draw a node: its score with interval and n, its rank, and its last rounds."""
     canvas = Canvas()
@@ -134,25 +136,27 @@ def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
     canvas.write((_MARGIN, 232), facts.name, px=76, weight="bold")
     canvas.dot((_MARGIN + 10, 281), 10, colour=colour)
     model = f"{facts.arm} · {facts.model}" if facts.model else facts.arm
-    canvas.write((_MARGIN + 34, 292), model, px=30, colour=_QUIET, width=_ROOM - 34)
+    canvas.write((_MARGIN + 34, 292), model, px=30, colour=_QUIET, width=_CONTENT_WIDTH - 34)
     if facts.score is None or facts.interval is None:
         canvas.write((_MARGIN, 468), "Not judged yet", px=64, colour=_QUIET)
         return canvas.finish()
     end = canvas.write((_MARGIN, 468), write_share(facts.score), px=128, weight="bold")
     interval = f"judge score, 95 % interval {write_interval(facts.interval)}, n = {facts.n}"
-    canvas.write((end + 32, 416), _begin_large(write_rank(facts)), px=38, weight="bold")
-    canvas.write((end + 32, 464), interval, px=28, colour=_QUIET, width=_MARGIN + _ROOM - end - 32)
+    canvas.write((end + 32, 416), _capitalize(write_rank(facts)), px=38, weight="bold")
+    canvas.write(
+        (end + 32, 464), interval, px=28, colour=_QUIET, width=_MARGIN + _CONTENT_WIDTH - end - 32
+    )
     _draw_interval(canvas, facts.score, facts.interval, colour=colour)
     _draw_recent(canvas, facts.recent, colour=colour)
     return canvas.finish()
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def draw_site_card(facts: SiteFacts) -> bytes:
     """Draw the site: its purpose, its state, and the leaders."""
     canvas = Canvas()
     _draw_logo(canvas, (WIDTH - _MARGIN - 240, 64), 240)
-    canvas.write((_MARGIN, 170), facts.name, px=92, weight="bold", width=_ROOM - 280)
+    canvas.write((_MARGIN, 170), facts.name, px=92, weight="bold", width=_CONTENT_WIDTH - 280)
     canvas.write((_MARGIN, 240), "A public swarm: small language models", px=34, colour=_QUIET)
     canvas.write((_MARGIN, 284), "that learn from each other's rollouts", px=34, colour=_QUIET)
     canvas.line([(_MARGIN, 332), (WIDTH - _MARGIN, 332)], colour=_LINE, width=2)
@@ -169,14 +173,14 @@ def draw_site_card(facts: SiteFacts) -> bytes:
 
 def _draw_head(canvas: Canvas, site: str) -> None:
     _draw_logo(canvas, (_MARGIN, 64), 56)
-    canvas.write((_MARGIN + 74, 104), site, px=34, weight="bold", width=_ROOM - 74)
+    canvas.write((_MARGIN + 74, 104), site, px=34, weight="bold", width=_CONTENT_WIDTH - 74)
 
 
-def _draw_logo(canvas: Canvas, corner: Spot, size: float) -> None:
+def _draw_logo(canvas: Canvas, corner: Point, size: float) -> None:
     unit = size / LOGO_UNITS
     for x, y, radius, is_one in read_logo():
-        spot = (corner[0] + x * unit, corner[1] + y * unit)
-        canvas.dot(spot, radius * unit, colour=ACCENT if is_one else INK)
+        point = (corner[0] + x * unit, corner[1] + y * unit)
+        canvas.dot(point, radius * unit, colour=ACCENT if is_one else INK)
 
 
 @cache
@@ -189,7 +193,7 @@ def read_logo() -> list[tuple[float, float, float, bool]]:
     ]
 
 
-def _draw_interval(canvas: Canvas, score: float, interval: Spot, *, colour: str) -> None:
+def _draw_interval(canvas: Canvas, score: float, interval: Point, *, colour: str) -> None:
     """Draw a score and its interval on a line from 0 to 1."""
     left, right, middle = _MARGIN, 560.0, 540.0
 
@@ -210,10 +214,10 @@ def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> Non
         return
     left, right, top, bottom = 660.0, WIDTH - _MARGIN - 12.0, 496.0, 552.0
     step = (right - left) / (len(recent) - 1)
-    spots = [(left + i * step, bottom - value * (bottom - top)) for i, value in enumerate(recent)]
+    points = [(left + i * step, bottom - value * (bottom - top)) for i, value in enumerate(recent)]
     canvas.line([(left, bottom), (right, bottom)], colour=_LINE, width=2)
-    canvas.line(spots, colour=colour, width=4)
-    canvas.dot(spots[-1], 9, colour=colour)
+    canvas.line(points, colour=colour, width=4)
+    canvas.dot(points[-1], 9, colour=colour)
     canvas.write((left, 588), f"last {len(recent)} rounds", px=22, colour=_QUIET)
 
 
@@ -226,17 +230,17 @@ def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
         canvas.write((right, 370), caption, px=24, colour=_QUIET, anchor="rs")
     for place, (name, score, interval) in enumerate(facts.leaders):
         base = 420 + 50 * place
-        canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_ROOM - 330)
+        canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_CONTENT_WIDTH - 330)
         canvas.write((right, base), write_share(score), px=36, weight="bold", anchor="rs")
         quiet = write_interval(interval)
         canvas.write((right - 110, base), quiet, px=28, colour=_QUIET, anchor="rs")
 
 
-def _enlarge(spot: Spot) -> Spot:
-    return spot[0] * _SCALE, spot[1] * _SCALE
+def _enlarge(point: Point) -> Point:
+    return point[0] * _SCALE, point[1] * _SCALE
 
 
-def _begin_large(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -246,13 +250,15 @@ def _begin_large(text: str) -> str:
 @cache
 def draw_icon() -> bytes:
     """Draw the icon in the sizes of tabs, task bars and shortcuts, as one ICO file."""
-    side = LOGO_UNITS * _UNIT
+    side = LOGO_UNITS * _ICON_SCALE
     image = Image.new("RGBA", (side, side))
     draw = ImageDraw.Draw(image)
     # The dots are dark, like the tabs of some browsers.
     draw.rounded_rectangle((0, 0, side - 1, side - 1), radius=side // 6, fill=PAPER)
     for x, y, radius, is_one in read_logo():
-        draw.circle((x * _UNIT, y * _UNIT), radius * _UNIT, fill=ACCENT if is_one else INK)
+        draw.circle(
+            (x * _ICON_SCALE, y * _ICON_SCALE), radius * _ICON_SCALE, fill=ACCENT if is_one else INK
+        )
     buffer = io.BytesIO()
     image.save(buffer, "ICO", sizes=[(size, size) for size in _SIZES])
     return buffer.getvalue()

@@ -9,7 +9,7 @@ from judge.models import Standing
 from judge.selectors.scores import recent_scores
 from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
-from swarm_web.board.leaderboard import count_ranked, read_line
+from swarm_web.board.leaderboard import count_ranked, read_row
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.dashboard.reports.home import read_pill
 from swarm_web.nodes.models import Node
@@ -63,7 +63,7 @@ class SiteFacts:
 def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
     """Read the facts of a node, in a constant number of queries."""
     season = shown_season()
-    row = read_line(node, season=season, window=WINDOW, now=now) if season else None
+    row = read_row(node, season=season, window=WINDOW, now=now) if season else None
     if season is None or row is None:
         return NodeFacts(node.name, node.model, node.arm)
     recent = recent_scores(season, [node.name], rounds=RECENT_ROUNDS)

@@ -165,7 +165,7 @@ def _result_row(row: SheetRow) -> str:
     quarantined = escape(_("Quarantined: not ranked.")) + " " if score.node.quarantined else ""
     return (
         f"<tr{untrained}>{_heading(row, kind='who')}{score_cells(score)}"
-        f'<td class="num">{seconds(row.took)}</td><td>{arm_label(score.arm)}</td>'
+        f'<td class="num">{seconds(row.latency)}</td><td>{arm_label(score.arm)}</td>'
         f"<td>{escape(score.model) or NONE}</td><td>{quarantined}{reason_words(score)}</td></tr>\n"
     )
 
@@ -179,12 +179,12 @@ def heat_rows(rows: Iterable[SheetRow]) -> SafeString:
 
     def cell(mark: AnswerMark) -> str:
         kind = (mark.outcome, mark.verdict)
-        said = words.get(kind) or words.setdefault(kind, escape(mark.words))
-        took = mark.latency_ms
-        title = said if took is None else f"{said}, {write(write_seconds(took))}"
+        text = words.get(kind) or words.setdefault(kind, escape(mark.words))
+        latency = mark.latency_ms
+        title = text if latency is None else f"{text}, {write(write_seconds(latency))}"
         return (
             f'<td class="{kind[0]}" title="{title}"><span aria-hidden="true">{mark.sign}</span>'
-            f'<span class="hidden">{said}</span></td>'
+            f'<span class="hidden">{text}</span></td>'
         )
 
     return mark_safe(

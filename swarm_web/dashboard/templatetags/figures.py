@@ -140,8 +140,8 @@ def seconds(milliseconds: int | str | None) -> str:
 
 def write_seconds(milliseconds: int) -> str:
     """Write a time as `seconds` does, without marks for the direction of the language."""
-    took = milliseconds / 1000
-    return f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs"
+    duration = milliseconds / 1000
+    return f"{duration:.1f}\u202fs" if duration < 60 else f"{duration:.0f}\u202fs"
 
 
 @register.filter

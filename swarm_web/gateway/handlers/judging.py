@@ -22,7 +22,7 @@ from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
 
 
-async def tell_round(session: Session, message: RequestRound) -> RoundState:
+async def get_round(session: Session, message: RequestRound) -> RoundState:
     """Return the current round."""
     season = await session.shared.season.get()
     return RoundState(
@@ -65,7 +65,7 @@ async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersRe
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )
     if receipt.accepted:
-        session.shared.grading.ring()
+        session.shared.grading.fire()
     for item in receipt.rejected:
         counters.count(counters.REFUSED, item.code)
     return AnswersReceived(

@@ -7,7 +7,7 @@ from channels.db import database_sync_to_async
 
 from judge.models import Season
 from swarm_protocol.messages import NodeStanding, RequestStanding, StandingRemark
-from swarm_web.board.leaderboard import count_ranked, read_line
+from swarm_web.board.leaderboard import count_ranked, read_row
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
@@ -17,7 +17,7 @@ from swarm_web.relay.selectors import delivered_to_others, find_conduct
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 
 
-async def tell_standing(session: Session, message: RequestStanding) -> NodeStanding:
+async def get_standing(session: Session, message: RequestStanding) -> NodeStanding:
     """Return the node's own row of the leaderboard."""
     season = await find_season(session)
     standing: NodeStanding = await database_sync_to_async(_describe)(
@@ -27,9 +27,9 @@ async def tell_standing(session: Session, message: RequestStanding) -> NodeStand
 
 
 def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> NodeStanding:
-    row = read_line(node, season=season, window="season", now=now)
+    row = read_row(node, season=season, window="season", now=now)
     conduct = find_conduct(node, season_id=season.pk)
-    part = Contribution.objects.filter(node=node, season=season).first()
+    contribution = Contribution.objects.filter(node=node, season=season).first()
     return NodeStanding(
         reply_to=reply_to,
         node=node.name,
@@ -38,11 +38,11 @@ def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> No
         interval=row.interval if row else None,
         n=row.n if row else 0,
         rounds=row.rounds if row else 0,
-        external_used=part.external_used if part else 0,
+        external_used=contribution.external_used if contribution else 0,
         remark=_REMARKS[row.remark] if row else "",
         ranked=count_ranked(season, "season"),
-        published=part.published if part else 0,
+        published=contribution.published if contribution else 0,
         delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
-        used_by_others=part.used_by_others if part else 0,
+        used_by_others=contribution.used_by_others if contribution else 0,
         hand_out=conduct.level if conduct else Conduct.Level.FULL.value,
     )

@@ -20,17 +20,17 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import check_training_spec
 from swarm_web.core import counters
-from swarm_web.core.refusals import note_refusal
+from swarm_web.core.refusals import record_refusal
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.relay.season_pool import Offered, RelayedRollout
+from swarm_web.relay.season_pool import EncodedRollout, RelayedRollout
 from swarm_web.relay.window import Strategy
 
 # More characters than a token has on average in any text; the server does not know the tokenizer.
 TOKEN_CHARACTERS = 32
 # The bytes of a frame besides its rollouts.
-_FRAME_REST_BYTES = 1024
+_FRAME_OVERHEAD_BYTES = 1024
 
 _encoder = msgspec.json.Encoder()
 
@@ -41,16 +41,16 @@ class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
     rollouts: list[RelayedRollout]
 
 
-async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
+async def publish_rollouts(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Add the rollouts of this season to the pool, and return which ones were rejected."""
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
-        return _decline(session, message)
+        return _reject_all(session, message)
     pool, member = await session.join_pool(season)
-    taken, rejected = _sort_rollouts(message.rollouts, season)
+    valid, rejected = _check_rollouts(message.rollouts, season)
     published = pool.publish(
         member,
-        taken,
+        valid,
         informative=frozenset(message.informative),
         rejected=len(rejected),
         now=session.clock().timestamp(),
@@ -60,12 +60,12 @@ async def publish(session: Session, message: PublishRollouts) -> RolloutsPublish
     rejected += _reject_copies(published.copies)
     for item in rejected:
         counters.count(counters.REFUSED, item.code)
-        note_refusal(session.node.pk, code=item.code, message=item.message, now=session.clock())
-    accepted = len(taken) - len(published.copies)
+        record_refusal(session.node.pk, code=item.code, message=item.message, now=session.clock())
+    accepted = len(valid) - len(published.copies)
     return RolloutsPublished(reply_to=message.id, accepted=accepted, rejected=rejected)
 
 
-def _decline(session: Session, message: PublishRollouts) -> RolloutsPublished:
+def _reject_all(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Reject all rollouts of an isolated node, and count them, but not as the node's fault.
 
     Older clients send them with each step. Rejected one by one, they neither end the connection nor
@@ -84,9 +84,11 @@ def _reject_copies(ids: Collection[str]) -> list[Rejected]:
     return [Rejected(rollout_id, code, reason, FIXES[code]) for rollout_id in ids]
 
 
-def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offered], list[Rejected]]:
+def _check_rollouts(
+    rollouts: list[Rollout], season: Season
+) -> tuple[list[EncodedRollout], list[Rejected]]:
     """Return the rollouts whose task belongs to the season, and the rejections of the others."""
-    taken: list[Offered] = []
+    valid: list[EncodedRollout] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:
         try:
@@ -103,8 +105,8 @@ def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offere
                 )
             )
         else:
-            taken.append(Offered(rollout, body))
-    return taken, rejected
+            valid.append(EncodedRollout(rollout, body))
+    return valid, rejected
 
 
 def _check_size(rollout: Rollout, size: int, season: Season) -> None:
@@ -131,7 +133,7 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
         )
 
 
-async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
+async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRollouts:
     """Draw rollouts of other nodes."""
     season = await find_season(session)
     arm = await assign_arm(session, season)
@@ -147,7 +149,7 @@ async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
         message.count,
         strategy=Strategy(message.prefer),
         with_logprobs=message.logprobs,
-        most_bytes=MAX_FRAME_BYTES - _FRAME_REST_BYTES,
+        max_bytes=MAX_FRAME_BYTES - _FRAME_OVERHEAD_BYTES,
         now=session.clock().timestamp(),
         random=session.random,
     )

@@ -18,8 +18,8 @@ from swarm_web.core.attempts import count_attempt
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.webhook_signing import make_secret
 
-MOST_CHANNELS = 10
-MOST_TESTS = 5
+MAX_CHANNELS = 10
+MAX_TESTS = 5
 TESTS_PERIOD_S = 600
 
 
@@ -43,7 +43,7 @@ def add_channel(
         with transaction.atomic():
             # Locked, so that concurrent requests cannot exceed the maximum.
             User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-            if Channel.objects.filter(owner=owner).count() >= MOST_CHANNELS:
+            if Channel.objects.filter(owner=owner).count() >= MAX_CHANNELS:
                 raise TooManyChannelsError
             return Channel.objects.create(
                 owner=owner,
@@ -100,10 +100,10 @@ def send_test(channel: Channel, *, now: datetime) -> None:
     # By account, so that a new channel does not reset the limit.
     count_attempt(
         f"notifications:tests:{channel.owner_id}",
-        most=MOST_TESTS,
+        limit=MAX_TESTS,
         period_s=TESTS_PERIOD_S,
         code="notifications.limited",
-        message=f"At most {MOST_TESTS} test messages are sent in {TESTS_PERIOD_S // 60} minutes.",
+        message=f"At most {MAX_TESTS} test messages are sent in {TESTS_PERIOD_S // 60} minutes.",
     )
     Delivery.objects.create(
         channel=channel,

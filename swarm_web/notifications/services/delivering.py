@@ -1,7 +1,7 @@
-"""The outbox: messages are claimed, sent by a courier's threads, and their results recorded.
+"""The outbox: messages are leased, sent by a courier's threads, and their results recorded.
 
-A claim is a lease: it postpones the channel's next attempt, so that no other worker sends the same
-message, and a worker that dies delays its messages by at most LEASE. A message is then sent again,
+A lease postpones the channel's next attempt, so that no other worker sends the same message, and a
+worker that dies delays its messages by at most LEASE. A message is then sent again,
 with the same id. Each channel has one attempt at a time.
 """
 
@@ -13,24 +13,24 @@ from django.db.models import F, Q
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.parcels import DeliveryOutcome, Parcel, UnsendableError, pack
-from swarm_web.notifications.rules import MOST_ATTEMPTS, is_given_up, pause_after
+from swarm_web.notifications.rules import MAX_ATTEMPTS, pause_after, should_give_up
 from swarm_web.notifications.services.channels import switch_off
 
 # Longer than a courier needs for all its parcels if every receiver hangs.
 LEASE = timedelta(minutes=5)
-KEPT = timedelta(days=30)
-_PRUNED_AT_ONCE = 1000
+RETENTION = timedelta(days=30)
+_PRUNE_BATCH = 1000
 # Fields of a channel that an attempt changes.
-_CHANGED = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
+_CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
 
 
-def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
-    """Claim due messages, at most one per channel, and return them ready for sending.
+def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
+    """Lease due messages, at most one per channel, and return them ready for sending.
 
     Messages without a usable address are recorded as failed.
     """
     parcels, failed = [], []
-    for delivery in _claim(most=most, now=now):
+    for delivery in _lease(limit=limit, now=now):
         try:
             parcels.append(pack(delivery, now=now))
         except UnsendableError as problem:
@@ -39,7 +39,7 @@ def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
     return parcels
 
 
-def _claim(*, most: int, now: datetime) -> list[Delivery]:
+def _lease(*, limit: int, now: datetime) -> list[Delivery]:
     with transaction.atomic():
         due = Channel.objects.filter(
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
@@ -48,32 +48,32 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
         )
         locked = due.select_for_update(skip_locked=True, no_key=True)
         # Failing channels come last, because dead addresses could block all threads.
-        channels = list(locked.order_by("failures", "pk")[:most])
+        channels = list(locked.order_by("failures", "pk")[:limit])
         Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
             next_attempt_at=now + LEASE
         )
         # By attempts: a message that a receiver refuses must not block others.
-        chosen = list(
+        deliveries = list(
             Delivery.objects.waiting()
             .filter(channel__in=channels)
             .order_by("channel_id", "attempts", "created_at")
             .distinct("channel_id")
             .select_related("channel__owner")
         )
-        keys = [delivery.pk for delivery in chosen]
+        keys = [delivery.pk for delivery in deliveries]
         Delivery.objects.filter(pk__in=keys).update(attempts=F("attempts") + 1)
-    for delivery in chosen:
+    for delivery in deliveries:
         delivery.attempts += 1
-    return chosen
+    return deliveries
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
-    """Record the outcomes of attempts, except those that were claimed again since."""
+    """Record the outcomes of attempts, except those that were leased again since."""
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:
         return
     with transaction.atomic():
-        # Channels first: claims lock in the same order.
+        # Channels first: leases lock in the same order.
         locked = Channel.objects.filter(deliveries__in=ended).order_by("pk")
         channels = {row.pk: row for row in locked.select_for_update(no_key=True, of=("self",))}
         deliveries = [
@@ -85,7 +85,7 @@ def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> No
             _record_on_delivery(delivery, ended[delivery.pk], now=now)
             _record_on_channel(channels[delivery.channel_id], ended[delivery.pk], now=now)
         Delivery.objects.bulk_update(deliveries, ["failure", "status", "state", "ended_at"])
-        Channel.objects.bulk_update(channels.values(), _CHANGED)
+        Channel.objects.bulk_update(channels.values(), _CHANGED_FIELDS)
         for channel in channels.values():
             _give_up(channel, now=now)
 
@@ -93,10 +93,10 @@ def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> No
 def _record_on_delivery(delivery: Delivery, outcome: DeliveryOutcome, *, now: datetime) -> None:
     delivery.failure, delivery.status = outcome.failure, outcome.status
     # A test is sent once: its owner sees the result.
-    most = 1 if delivery.type == Delivery.Type.TEST else MOST_ATTEMPTS
+    limit = 1 if delivery.type == Delivery.Type.TEST else MAX_ATTEMPTS
     if not outcome.failure:
         delivery.state, delivery.ended_at = Delivery.State.SENT, now
-    elif delivery.attempts >= most:
+    elif delivery.attempts >= limit:
         delivery.state, delivery.ended_at = Delivery.State.FAILED, now
 
 
@@ -116,14 +116,14 @@ def _give_up(channel: Channel, *, now: datetime) -> None:
         return
     if channel.failure == Failure.GONE:
         switch_off(channel, because=Channel.Off.GONE, now=now)
-    elif is_given_up(failures=channel.failures, failing_since=channel.failing_since, now=now):
+    elif should_give_up(failures=channel.failures, failing_since=channel.failing_since, now=now):
         switch_off(channel, because=Channel.Off.FAILING, now=now)
 
 
 def prune_deliveries(*, now: datetime) -> None:
     """Delete messages older than KEPT, except those about client versions, which are sent once."""
-    old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(
+    old = Delivery.objects.filter(created_at__lt=now - RETENTION).exclude(
         type=Delivery.Type.CLIENT_REQUIRED
     )
-    while keys := list(old.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while keys := list(old.order_by("created_at").values_list("pk", flat=True)[:_PRUNE_BATCH]):
         Delivery.objects.filter(pk__in=keys).delete()

@@ -52,10 +52,12 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
 
 def _new_silences(*, before: datetime, now: datetime) -> Any:
     reported = NodeNews.objects.filter(node=OuterRef("pk"), silent_from=OuterRef("last_seen"))
-    wanting = Channel.objects.wanting(Channel.Event.NODE_SILENT).filter(owner=OuterRef("owner"))
+    channels = Channel.objects.subscribed_to(Channel.Event.NODE_SILENT).filter(
+        owner=OuterRef("owner")
+    )
     return Node.objects.filter(
         ~Exists(reported),
-        Exists(wanting),
+        Exists(channels),
         last_seen__lt=before,
         last_seen__gt=before - _NEWS_FOR,
         # Not stopped by its owner or its hours.
@@ -120,7 +122,7 @@ def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[i
     """Return the channels that want an event, by the owners of these nodes."""
     channels: defaultdict[int, list[Channel]] = defaultdict(list)
     owners = {node.owner_id for node in nodes}
-    for channel in Channel.objects.wanting(event).filter(owner__in=owners):
+    for channel in Channel.objects.subscribed_to(event).filter(owner__in=owners):
         channels[channel.owner_id].append(channel)
     return channels
 

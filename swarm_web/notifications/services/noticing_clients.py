@@ -36,8 +36,8 @@ def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
     in_use = Node.objects.filter(
         last_seen__gt=now - _IN_USE, owner__isnull=False, blocked=False
     ).exclude(client_version="")
-    known = in_use.order_by().values_list("client_version", flat=True).distinct()
-    older = in_use.filter(client_version__in=outdated(known, minimum=version))
+    versions = in_use.order_by().values_list("client_version", flat=True).distinct()
+    older = in_use.filter(client_version__in=outdated(versions, minimum=version))
     key = f"client:{version}"
     with transaction.atomic():
         channels = _unnotified_channels(key, older)
@@ -62,7 +62,7 @@ def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
 
 def _unnotified_channels(key: str, older: QuerySet[Node]) -> Sequence[Channel]:
     notified = Delivery.objects.filter(channel=OuterRef("pk"), key=key)
-    channels = Channel.objects.wanting(Channel.Event.CLIENT_REQUIRED).filter(
+    channels = Channel.objects.subscribed_to(Channel.Event.CLIENT_REQUIRED).filter(
         ~Exists(notified), Exists(older.filter(owner=OuterRef("owner")))
     )
     return list(channels.order_by("pk")[:BATCH])

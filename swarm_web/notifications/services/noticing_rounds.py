@@ -61,7 +61,7 @@ def _next_channels(judge_round: Round, *, after: int) -> list[Channel]:
     scored = Score.objects.filter(
         round=judge_round, status=Score.Status.SCORED, node__owner=OuterRef("owner")
     )
-    channels = Channel.objects.wanting(Channel.Event.ROUND_SCORED).filter(
+    channels = Channel.objects.subscribed_to(Channel.Event.ROUND_SCORED).filter(
         Exists(scored), pk__gt=after, created_at__lte=judge_round.closed_at
     )
     locked = channels.select_for_update(no_key=True, of=("self",))

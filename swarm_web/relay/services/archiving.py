@@ -24,24 +24,24 @@ from swarm_web.relay.services.scoring import score_completions
 
 logger = logging.getLogger(__name__)
 
-_STORED_AT_ONCE = 100
+_STORE_BATCH = 100
 # Few, because each may hold a completion that hangs until its deadline.
-_CHECKED_AT_ONCE = 8
-_PRUNED_AT_ONCE = 1000
-_SOURCES_KEPT = timedelta(days=7)
+_CHECK_BATCH = 8
+_PRUNE_BATCH = 1000
+_SOURCE_RETENTION = timedelta(days=7)
 
 
 def store_samples() -> int:
     """Move waiting samples from Redis to the archive; return how many there were."""
-    samples = take_samples(sync_redis(), most=_STORED_AT_ONCE)
+    samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.
-    known = set(
+    existing = set(
         Node.objects.filter(pk__in={sample.node_id for sample in samples}).values_list(
             "pk", flat=True
         )
     )
     ArchivedRollout.objects.bulk_create(
-        [_to_row(sample) for sample in samples if sample.node_id in known],
+        [_to_row(sample) for sample in samples if sample.node_id in existing],
         ignore_conflicts=True,  # a node republishes rollouts that were not acknowledged
     )
     return len(samples)
@@ -54,7 +54,7 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
     """
     with transaction.atomic():
         waiting = ArchivedRollout.objects.waiting().select_for_update(skip_locked=True)
-        rows = list(waiting.order_by("published_at")[:_CHECKED_AT_ONCE])
+        rows = list(waiting.order_by("published_at")[:_CHECK_BATCH])
         for row in rows:
             _check(row, verifier=verifier)
             row.checked_at = now
@@ -72,11 +72,11 @@ def prune_archive(*, now: datetime) -> None:
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")
-    while keys := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+    while keys := list(old.values_list("pk", flat=True)[:_PRUNE_BATCH]):
         ArchivedRollout.objects.filter(pk__in=keys).delete()
     Exchange.objects.filter(hour__lt=cutoff).delete()
     TrainingPoint.objects.filter(at__lt=cutoff).delete()
-    CreditSource.objects.filter(booked_at__lt=now - _SOURCES_KEPT).delete()
+    CreditSource.objects.filter(booked_at__lt=now - _SOURCE_RETENTION).delete()
 
 
 def _to_row(sample: ArchiveSample) -> ArchivedRollout:

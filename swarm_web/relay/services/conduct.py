@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from swarm_web.core.store import sync_redis
-from swarm_web.relay.claims import tell_weights
+from swarm_web.relay.check_queue import set_weights
 from swarm_web.relay.conduct import (
-    CHECKS,
+    CHECKS_PER_WINDOW,
     WINDOW,
     Cells,
     Checked,
@@ -23,34 +23,34 @@ from swarm_web.relay.conduct import (
     Hold,
     Level,
     Sent,
-    ease,
-    judge_checks,
-    judge_sent,
+    evaluate_checks,
+    evaluate_sent,
     lower,
+    recover,
 )
 from swarm_web.relay.models import Conduct, Contribution
 
 logger = logging.getLogger(__name__)
 
-_LOOKED_AT_ONCE = 200
+_EVALUATION_BATCH = 200
 # The fields that an evaluation changes. Web processes change the counters concurrently.
-_LOOKED = (
+_EVALUATED_FIELDS = (
     *("pending", "sent_window", "check_window", "level", "charge", "bad", "total", "allowed"),
     *("findings", "since", "until"),
 )
 
 
-def note_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
+def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
     """Count spot checks of nodes, by id, and mark the nodes for evaluation.
 
     Deleted nodes are skipped.
     """
-    known = Contribution.objects.filter(node__in=found, season=season_id)
-    for node_id in known.values_list("node_id", flat=True):
+    contributions = Contribution.objects.filter(node__in=found, season=season_id)
+    for node_id in contributions.values_list("node_id", flat=True):
         with transaction.atomic():
             row = _lock(node_id, season_id)
             since = row.check_window.get("since", now.isoformat())
-            checks = _checks(row)
+            checks = _read_checks(row)
             for checked in found[node_id]:
                 checks = checks.add(checked)
                 row.checked += 1
@@ -66,7 +66,7 @@ def note_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: 
             row.save(update_fields=["check_window", "checked", "worthless", "pending"])
 
 
-def keep_conduct(*, now: datetime) -> int:
+def evaluate_conduct(*, now: datetime) -> int:
     """Evaluate new evidence about nodes of the running season; return the number of nodes.
 
     Only nodes with new evidence, or whose level is due to rise, are evaluated. All weights are
@@ -75,29 +75,29 @@ def keep_conduct(*, now: datetime) -> int:
     """
     rows = Conduct.objects.filter(season__state="running", pinned=False)
     due = rows.filter(Q(pending=True) | Q(until__lte=now)).order_by("pk")
-    looked_at = list(due.values_list("pk", flat=True)[:_LOOKED_AT_ONCE])
-    for pk in looked_at:
-        _look(pk, now=now)
+    evaluated = list(due.values_list("pk", flat=True)[:_EVALUATION_BATCH])
+    for pk in evaluated:
+        _evaluate(pk, now=now)
     running = Contribution.objects.filter(season__state="running")
     season_id = running.values_list("season_id", flat=True).first()
     if season_id is not None:
-        tell_weights(sync_redis(), season_id, _weights(season_id))
-    return len(looked_at)
+        set_weights(sync_redis(), season_id, _read_weights(season_id))
+    return len(evaluated)
 
 
-def set_by_operator(
-    parts: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
+def set_level(
+    contributions: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
 ) -> int:
     """Set the level of nodes; return the number of nodes.
 
     A pinned level stays until an operator changes it; otherwise the rules continue from the new
     level, without earlier findings.
     """
-    pairs = list(parts.values_list("node_id", "season_id"))
+    pairs = list(contributions.values_list("node_id", "season_id"))
     for node_id, season_id in pairs:
         with transaction.atomic():
             row = _lock(node_id, season_id)
-            _begin_anew(row, now=now)
+            _reset_windows(row, now=now)
             row.level, row.pinned = level.value, pinned
             row.charge = Conduct.Charge.OPERATOR if pinned or level is not Level.FULL else ""
             row.since, row.until = now, None
@@ -114,7 +114,7 @@ def _lock(node_id: int, season_id: int) -> Conduct:
     return Conduct.objects.select_for_update().get(node=node_id, season=season_id)
 
 
-def _look(pk: int, *, now: datetime) -> None:
+def _evaluate(pk: int, *, now: datetime) -> None:
     """Evaluate the evidence about one node, unless another worker is doing so."""
     with transaction.atomic():
         rows = Conduct.objects.select_for_update(skip_locked=True).filter(pk=pk, pinned=False)
@@ -122,40 +122,42 @@ def _look(pk: int, *, now: datetime) -> None:
         if row is None:
             return
         before = row.hold
-        finding = judge_sent(_sent(row, now=now)) or judge_checks(_checks(row), judged=_judged(row))
-        after = lower(before, now=now) if finding else ease(before, now=now)
+        finding = evaluate_sent(_read_sent(row, now=now)) or evaluate_checks(
+            _read_checks(row), judge_cells=_read_judge_cells(row)
+        )
+        after = lower(before, now=now) if finding else recover(before, now=now)
         if finding:
-            _charge(row, finding, now=now)
+            _record_finding(row, finding, now=now)
         _begin_windows(row, now=now)
-        _set(row, after, now=now)
+        _set_hold(row, after, now=now)
         row.pending = False
-        row.save(update_fields=_LOOKED)
+        row.save(update_fields=_EVALUATED_FIELDS)
     if finding or after.level != before.level:
         logger.info("node %s: %s, now %s", row.node_id, finding, after)
 
 
-def _charge(row: Conduct, finding: Finding, *, now: datetime) -> None:
+def _record_finding(row: Conduct, finding: Finding, *, now: datetime) -> None:
     """Record a finding; its evidence is not counted again."""
     row.charge, row.bad, row.total = finding.charge.value, finding.bad, finding.total
     row.allowed = finding.allowed
-    _begin_anew(row, now=now)
+    _reset_windows(row, now=now)
 
 
-def _begin_anew(row: Conduct, *, now: datetime) -> None:
+def _reset_windows(row: Conduct, *, now: datetime) -> None:
     """Begin new windows; earlier counts no longer matter."""
-    row.sent_window, row.check_window = {"since": now.isoformat(), **_totals(row)}, {}
+    row.sent_window, row.check_window = {"since": now.isoformat(), **_read_totals(row)}, {}
 
 
-def _set(row: Conduct, hold: Hold, *, now: datetime) -> None:
+def _set_hold(row: Conduct, hold: Hold, *, now: datetime) -> None:
     if hold.level != row.level:
         row.since = now
     row.level, row.findings, row.until = hold.level.value, hold.findings, hold.until
 
 
-def _totals(row: Conduct) -> dict[str, int]:
-    parts = Contribution.objects.filter(node=row.node_id, season=row.season_id)
+def _read_totals(row: Conduct) -> dict[str, int]:
+    contributions = Contribution.objects.filter(node=row.node_id, season=row.season_id)
     return {
-        "published": parts.values_list("published", flat=True).first() or 0,
+        "published": contributions.values_list("published", flat=True).first() or 0,
         "refused": row.refused,
         "copies": row.copies,
         "hurried": row.hurried,
@@ -163,9 +165,9 @@ def _totals(row: Conduct) -> dict[str, int]:
     }
 
 
-def _sent(row: Conduct, *, now: datetime) -> Sent:
+def _read_sent(row: Conduct, *, now: datetime) -> Sent:
     """Return what the node sent since its window began; at the first evaluation, in the season."""
-    totals, began = _totals(row), row.sent_window
+    totals, began = _read_totals(row), row.sent_window
     if began and now - datetime.fromisoformat(began["since"]) > WINDOW:
         # Counts since the last evaluation may be older than the window, so they are ignored.
         return Sent()
@@ -176,12 +178,12 @@ def _begin_windows(row: Conduct, *, now: datetime) -> None:
     """Begin a window if there is none, or the last one has ended."""
     began = row.sent_window
     if not began or now - datetime.fromisoformat(began["since"]) > WINDOW:
-        row.sent_window = {"since": now.isoformat(), **_totals(row)}
-    if _checks(row).total >= CHECKS:
+        row.sent_window = {"since": now.isoformat(), **_read_totals(row)}
+    if _read_checks(row).total >= CHECKS_PER_WINDOW:
         row.check_window = {}
 
 
-def _checks(row: Conduct) -> Checks:
+def _read_checks(row: Conduct) -> Checks:
     window = row.check_window
     if not window:
         return Checks()
@@ -193,7 +195,7 @@ def _checks(row: Conduct) -> Checks:
     )
 
 
-def _judged(row: Conduct) -> Cells:
+def _read_judge_cells(row: Conduct) -> Cells:
     """Return what the node solved in rounds that opened since its window of checks began."""
     if not row.check_window:
         return {}
@@ -204,13 +206,13 @@ def _judged(row: Conduct) -> Cells:
         status="scored",
     )
     cells: dict[str, tuple[int, int]] = {}
-    for judged in scores.values_list("cells", flat=True):
-        for dataset, (solved, n) in judged.items():
+    for scored_cells in scores.values_list("cells", flat=True):
+        for dataset, (solved, n) in scored_cells.items():
             before = cells.get(dataset, (0, 0))
             cells[dataset] = (before[0] + solved, before[1] + n)
     return cells
 
 
-def _weights(season_id: int) -> dict[int, float]:
+def _read_weights(season_id: int) -> dict[int, float]:
     held = Conduct.objects.filter(season=season_id).exclude(level=Level.FULL)
     return {node: Level(level).weight for node, level in held.values_list("node_id", "level")}

@@ -22,19 +22,19 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import Credits, PairKey
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import ArchivedRollout, Contribution, CreditSource, Exchange, Learned
-from swarm_web.relay.pairs import PartyPair, admit
+from swarm_web.relay.pairs import PartyPair, admit_credits
 from swarm_web.relay.tally import Lesson
 
 logger = logging.getLogger(__name__)
 
 # Batches of the web processes, each of a few seconds.
-_BOOKED_AT_ONCE = 16
+_BOOKING_BATCH = 16
 # Thousands of nodes give millions of pairs an hour. Beyond this number, new pairs are not stored
 # separately, but every credit still counts for its giver.
-MOST_PAIRS_AN_HOUR = 20_000
+MAX_PAIRS_PER_HOUR = 20_000
 
 # season, author, the author's id of it
-_Place = tuple[int, int, str]
+_ArchiveKey = tuple[int, int, str]
 
 _decoder = msgspec.msgpack.Decoder(Credits)
 
@@ -42,9 +42,9 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 def book_credits() -> int:
     """Book some of the waiting batches; return how many there were."""
     with transaction.atomic():
-        if not _is_alone():
+        if not _try_lock():
             return 0
-        packed = cast("list[bytes]", sync_redis().lrange(CREDITS, 0, _BOOKED_AT_ONCE - 1))
+        packed = cast("list[bytes]", sync_redis().lrange(CREDITS, 0, _BOOKING_BATCH - 1))
         batches = [batch for each in packed if (batch := _unpack(each))]
         _book_new(batches)
     # By value, not by position: the web processes may have dropped the oldest batches.
@@ -55,7 +55,7 @@ def book_credits() -> int:
     return len(packed)
 
 
-def _is_alone() -> bool:
+def _try_lock() -> bool:
     """Return whether no other worker is booking; takes the lock until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
@@ -68,37 +68,37 @@ def _unpack(packed: bytes) -> Credits | None:
     try:
         return _decoder.decode(packed)
     except msgspec.DecodeError:
-        logger.warning("left out a batch of credits that cannot be read", exc_info=True)
+        logger.warning("ignored an unreadable batch of credits", exc_info=True)
         return None
 
 
 def _book_new(batches: Sequence[Credits]) -> None:
     """Book the batches not yet booked, all together, or one by one if that fails."""
-    reached = dict(
+    last_numbers = dict(
         CreditSource.objects.filter(name__in={batch.source for batch in batches}).values_list(
             "name", "number"
         )
     )
     new = []
     for batch in batches:
-        if batch.number > reached.get(batch.source, 0):
+        if batch.number > last_numbers.get(batch.source, 0):
             new.append(batch)
-            reached[batch.source] = batch.number
+            last_numbers[batch.source] = batch.number
     try:
         with transaction.atomic():
             _book(new)
     except (DataError, IntegrityError):
         for batch in new:
-            _book_alone(batch)
+            _book_one(batch)
     CreditSource.objects.bulk_create(
-        [CreditSource(name=name, number=number) for name, number in reached.items()],
+        [CreditSource(name=name, number=number) for name, number in last_numbers.items()],
         update_conflicts=True,
         unique_fields=["name"],
         update_fields=["number", "booked_at"],
     )
 
 
-def _book_alone(batch: Credits) -> None:
+def _book_one(batch: Credits) -> None:
     """Book a batch, or drop it: a batch that Postgres rejects must not block all others."""
     try:
         with transaction.atomic():
@@ -114,9 +114,9 @@ def _book(batches: Sequence[Credits]) -> None:
     lessons = [lesson for batch in batches for lesson in batch.lessons]
     parties = _read_parties(batches)
     archived = _lock_archived(lessons)
-    _store_flows(used)
-    _note_learners([lesson for lesson in lessons if lesson.taker_id in parties], archived)
-    refuted = {place for place, row in archived.items() if row.is_refuted}
+    _store_exchanges(used)
+    _record_learners([lesson for lesson in lessons if lesson.taker_id in parties], archived)
+    refuted = {key for key, row in archived.items() if row.is_refuted}
     _count_for_givers(used, _refuted_lessons(lessons, refuted), parties)
 
 
@@ -130,26 +130,28 @@ def _read_parties(batches: Sequence[Credits]) -> dict[int, str]:
     return {node_id: node.party for node_id, node in nodes.items()}
 
 
-def _place_of(lesson: Lesson) -> _Place:
+def _archive_key(lesson: Lesson) -> _ArchiveKey:
     return lesson.season_id, lesson.giver_id, lesson.rollout_id
 
 
-def _lock_archived(lessons: Sequence[Lesson]) -> dict[_Place, ArchivedRollout]:
+def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollout]:
     """Return and lock the archived rollouts that were used; none is checked until the end."""
     if not lessons:
         return {}
-    seasons, authors, ids = (set(part) for part in zip(*map(_place_of, lessons), strict=True))
+    seasons, authors, ids = (
+        set(values) for values in zip(*map(_archive_key, lessons), strict=True)
+    )
     found = ArchivedRollout.objects.filter(season__in=seasons, author__in=authors, rollout__in=ids)
     locked = found.select_for_update(of=("self",)).order_by("pk")
     return {(row.season_id, row.author_id, row.rollout): row for row in locked}
 
 
-def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter[PairKey]:
+def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Counter[PairKey]:
     """Return how many credits of each pair are for rollouts that our check refutes."""
     return Counter(
         (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
         for each in lessons
-        if _place_of(each) in refuted
+        if _archive_key(each) in refuted
     )
 
 
@@ -158,7 +160,7 @@ def _count_for_givers(
 ) -> None:
     """Add to every giver's total the credits that count; every author has a contribution."""
     offered: Counter[PartyPair] = Counter()
-    wanted: list[tuple[PartyPair, int, int]] = []
+    requested: list[tuple[PartyPair, int, int]] = []
     for pair, count in used.items():
         season_id, minute, giver_id, taker_id = pair
         giver, taker = parties.get(giver_id), parties.get(taker_id)
@@ -166,12 +168,12 @@ def _count_for_givers(
             continue
         between = PartyPair(season_id, minute, giver, taker)
         offered[between] += count
-        wanted.append((between, giver_id, count))
-    left = admit(sync_redis(), offered)
+        requested.append((between, giver_id, count))
+    remaining = admit_credits(sync_redis(), offered)
     totals: Counter[tuple[int, int]] = Counter()
-    for between, giver_id, count in wanted:
-        counted = min(count, left[between])
-        left[between] -= counted
+    for between, giver_id, count in requested:
+        counted = min(count, remaining[between])
+        remaining[between] -= counted
         totals[between.season_id, giver_id] += counted
     _add_to_totals(totals)
 
@@ -199,8 +201,8 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
         )
 
 
-def _store_flows(used: Mapping[PairKey, int]) -> None:
-    """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist.
+def _store_exchanges(used: Mapping[PairKey, int]) -> None:
+    """Add to the exchanges of each hour; beyond MAX_PAIRS_PER_HOUR only to those that exist.
 
     Deleted seasons and nodes are skipped.
     """
@@ -235,7 +237,7 @@ def _store_flows(used: Mapping[PairKey, int]) -> None:
             """,
             [
                 *map(_array, (seasons, minutes, givers, takers, used.values())),
-                stored + len(used) <= MOST_PAIRS_AN_HOUR,
+                stored + len(used) <= MAX_PAIRS_PER_HOUR,
             ],
         )
 
@@ -245,16 +247,18 @@ def _array(numbers: Iterable[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-def _note_learners(lessons: Sequence[Lesson], archived: Mapping[_Place, ArchivedRollout]) -> None:
+def _record_learners(
+    lessons: Sequence[Lesson], archived: Mapping[_ArchiveKey, ArchivedRollout]
+) -> None:
     """Record the nodes that trained on archived rollouts, and update the counts."""
     learned = [
         Learned(
-            rollout=archived[_place_of(each)],
+            rollout=archived[_archive_key(each)],
             node_id=each.taker_id,
             at=datetime.fromtimestamp(each.at, UTC),
         )
         for each in lessons
-        if _place_of(each) in archived
+        if _archive_key(each) in archived
     ]
     if not learned:
         return
@@ -274,5 +278,5 @@ def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     for row in refuted:
         if row.learned_by:
             giver = Contribution.objects.filter(season=row.season_id, node=row.author_id)
-            left = Greatest(F("used_by_others") - row.learned_by, 0)
-            giver.update(used_by_others=left)
+            remaining = Greatest(F("used_by_others") - row.learned_by, 0)
+            giver.update(used_by_others=remaining)

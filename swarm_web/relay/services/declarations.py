@@ -18,26 +18,26 @@ from django.db.models import QuerySet
 from swarm_tasks.answers import AnswerRules, find_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.core.store import sync_redis
-from swarm_web.relay.claims import take_checks, tell_lapsed
+from swarm_web.relay.check_queue import set_lapsed, take_checks
 from swarm_web.relay.conduct import Checked
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.services.conduct import note_checks
+from swarm_web.relay.services.conduct import record_checks
 from swarm_web.relay.services.scoring import check_rollout
-from swarm_web.relay.trust import Trust, weigh
+from swarm_web.relay.trust import Trust, count_check
 
 logger = logging.getLogger(__name__)
 
 # The fields that a check changes; the node's messages change the rest of the row.
-_COUNTED = (
+_COUNTED_FIELDS = (
     *("declared_checked", "declared_false", "window_checked", "window_false"),
     "declarations_lapsed_at",
 )
 
 
 def check_declarations(
-    *, verifier: AnyVerifier, now: datetime, most: int, is_late: Callable[[], bool]
+    *, verifier: AnyVerifier, now: datetime, limit: int, is_late: Callable[[], bool]
 ) -> int:
-    """Check up to `most` rollouts of the running season; return how many were taken.
+    """Check up to `limit` rollouts of the running season; return how many were taken.
 
     The rest is skipped after a time limit: a question that hangs the generator takes seconds.
     """
@@ -47,25 +47,29 @@ def check_declarations(
     season_id, rules = season
     # Published each time: Redis may have lost it, a worker may have crashed before publishing it,
     # or the operator may have changed it.
-    tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
-    drawn = take_checks(sync_redis(), most, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S)
+    set_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
+    drawn = take_checks(
+        sync_redis(), limit, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S
+    )
     findings: defaultdict[int, list[bool]] = defaultdict(list)
-    spotted: defaultdict[int, list[Checked]] = defaultdict(list)
+    checked_rollouts: defaultdict[int, list[Checked]] = defaultdict(list)
     for check in takewhile(lambda _: not is_late(), drawn):
         if check.season_id != season_id:
             continue
         checked = check_rollout(check.read_rollout(), rules=rules, verifier=verifier)
         if checked is None:
             continue
-        spotted[check.node_id].append(replace(checked, declared=check.declared))
+        checked_rollouts[check.node_id].append(replace(checked, declared=check.declared))
         if check.declared:
             findings[check.node_id].append(not checked.informative)
-    note_checks(spotted, season_id=season_id, now=now)
+    record_checks(checked_rollouts, season_id=season_id, now=now)
     lapsed = [
-        node_id for node_id, found in findings.items() if _note(node_id, season_id, found, now=now)
+        node_id
+        for node_id, found in findings.items()
+        if _count_checks(node_id, season_id, found, now=now)
     ]
     if lapsed:
-        tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
+        set_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     return len(drawn)
 
 
@@ -81,8 +85,8 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 
 def _running_season() -> tuple[int, AnswerRules] | None:
     """Return the running season and its answer format, if any node has taken part in it."""
-    parts = Contribution.objects.filter(season__state="running")
-    rows = parts.values_list("season_id", "season__answer_rules")[:1]
+    contributions = Contribution.objects.filter(season__state="running")
+    rows = contributions.values_list("season_id", "season__answer_rules")[:1]
     return next(((pk, find_rules(name)) for pk, name in rows), None)
 
 
@@ -91,25 +95,25 @@ def _lapsed_nodes(season_id: int) -> list[int]:
     return list(lapsed.values_list("node_id", flat=True))
 
 
-def _note(node_id: int, season_id: int, found: Sequence[bool], *, now: datetime) -> bool:
+def _count_checks(node_id: int, season_id: int, found: Sequence[bool], *, now: datetime) -> bool:
     """Count checks, True for each false one; return whether the node's declarations lapsed now.
 
     Deleted nodes, and nodes without a contribution yet, are skipped.
     """
     with transaction.atomic():
         rows = Contribution.objects.select_for_update().filter(node=node_id, season=season_id)
-        part = rows.first()
-        if part is None:
+        contribution = rows.first()
+        if contribution is None:
             return False
-        had_lapsed = part.declarations_lapsed_at is not None
-        trust = Trust(part.window_checked, part.window_false, had_lapsed)
+        had_lapsed = contribution.declarations_lapsed_at is not None
+        trust = Trust(contribution.window_checked, contribution.window_false, had_lapsed)
         for is_false in found:
-            trust = weigh(trust, is_false=is_false)
-        part.declared_checked += len(found)
-        part.declared_false += sum(found)
-        part.window_checked, part.window_false = trust.checked, trust.false
+            trust = count_check(trust, is_false=is_false)
+        contribution.declared_checked += len(found)
+        contribution.declared_false += sum(found)
+        contribution.window_checked, contribution.window_false = trust.checked, trust.false
         if trust.lapsed != had_lapsed:
-            part.declarations_lapsed_at = now if trust.lapsed else None
+            contribution.declarations_lapsed_at = now if trust.lapsed else None
             logger.info("declarations of node %s %s", node_id, "lapse" if trust.lapsed else "count")
-        part.save(update_fields=_COUNTED)
+        contribution.save(update_fields=_COUNTED_FIELDS)
     return trust.lapsed and not had_lapsed

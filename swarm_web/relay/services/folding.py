@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 from django.db import connection, transaction
 
-from swarm_web.relay.tally import Change, Part, Point
+from swarm_web.relay.tally import Change, Point, SeasonNode
 
 # Rows are created and locked in one order to prevent deadlocks.
-_MAKE = """
+_CREATE_ROWS = """
 INSERT INTO relay_contribution (node_id, season_id, published, rejected, delivered, step,
     local_used, external_used, external_dropped, used_by_others, declared_checked, declared_false,
     window_checked, window_false, updated_at)
@@ -56,7 +56,7 @@ WHERE part.id = new.id
 """
 
 # Only nodes with refusals: most nodes need no write.
-_NOTE_CONDUCT = """
+_ADD_EVIDENCE = """
 INSERT INTO relay_conduct (node_id, season_id, refused, copies, hurried, floods, pending, checked,
     worthless, sent_window, check_window, level, charge, bad, total, allowed, findings, pinned)
 SELECT new.node, new.season, new.refused, new.copies, new.hurried, new.floods, true, 0,
@@ -76,7 +76,7 @@ ON CONFLICT (season_id, node_id) DO UPDATE SET
     pending = true
 """
 
-_KEEP_POINTS = """
+_INSERT_POINTS = """
 INSERT INTO relay_trainingpoint (node_id, season_id, at, step, training_reward, informative_share,
     reflection)
 SELECT new.node, new.season, new.at, new.step, new.training_reward, new.informative_share,
@@ -90,21 +90,23 @@ JOIN judge_season ON judge_season.id = new.season
 """
 
 
-def fold_changes(changes: Mapping[Part, Change], points: Sequence[Point]) -> None:
+def fold_changes(changes: Mapping[SeasonNode, Change], points: Sequence[Point]) -> None:
     """Add changes to contributions and store points of training, all or nothing.
 
     Deleted nodes and seasons are skipped.
     """
     columns = _columns(changes)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_MAKE, columns)
+        cursor.execute(_CREATE_ROWS, columns)
         cursor.execute(_ADD, columns)
-        if evidence := {part: row for part, row in changes.items() if row.is_evidence}:
-            cursor.execute(_NOTE_CONDUCT, _evidence_columns(evidence))
-        cursor.execute(_KEEP_POINTS, _point_columns(points))
+        if evidence := {
+            season_node: row for season_node, row in changes.items() if row.is_evidence
+        }:
+            cursor.execute(_ADD_EVIDENCE, _evidence_columns(evidence))
+        cursor.execute(_INSERT_POINTS, _point_columns(points))
 
 
-def _evidence_columns(changes: Mapping[Part, Change]) -> dict[str, list[int]]:
+def _evidence_columns(changes: Mapping[SeasonNode, Change]) -> dict[str, list[int]]:
     return {
         "season": [season_id for season_id, _ in changes],
         "node": [node_id for _, node_id in changes],
@@ -117,8 +119,8 @@ def _evidence_columns(changes: Mapping[Part, Change]) -> dict[str, list[int]]:
 
 def _point_columns(points: Sequence[Point]) -> dict[str, list[object]]:
     return {
-        "season": [point.part[0] for point in points],
-        "node": [point.part[1] for point in points],
+        "season": [point.season_node[0] for point in points],
+        "node": [point.season_node[1] for point in points],
         "at": [datetime.fromtimestamp(point.at, UTC) for point in points],
         "step": [point.report.step for point in points],
         "training_reward": [point.report.training_reward for point in points],
@@ -127,7 +129,7 @@ def _point_columns(points: Sequence[Point]) -> dict[str, list[object]]:
     }
 
 
-def _columns(changes: Mapping[Part, Change]) -> dict[str, list[object]]:
+def _columns(changes: Mapping[SeasonNode, Change]) -> dict[str, list[object]]:
     rows = list(changes.values())
     reports = [row.report for row in rows]
     return {

@@ -3,7 +3,7 @@
 import re
 from itertools import pairwise
 
-from swarm_web.dashboard.charts.flow import BARS, FlowLink, draw_flow
+from swarm_web.dashboard.charts.flow import BARS_HEIGHT, FlowLink, draw_flow
 
 LINKS = [FlowLink("ann", "bob", 60), FlowLink("ann", "cat", 30), FlowLink("bob", "cat", 10)]
 
@@ -32,7 +32,7 @@ def test_bars_do_not_overlap_and_lie_in_the_picture() -> None:
 
 def test_bands_are_as_wide_as_what_flowed() -> None:
     for band in draw_flow(LINKS).bands:
-        wide = BARS * band.link.used / 100
+        wide = BARS_HEIGHT * band.link.used / 100
         start, end = heights(band.path)
         assert abs(start - wide) < 0.2
         assert abs(end - wide) < 0.2

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from swarm_protocol.errors import FIXES, ErrorCode
-from swarm_web.core.refusals import note_refusal, pending_refusals
+from swarm_web.core.refusals import pending_refusals, record_refusal
 from swarm_web.dashboard.reports import node_charts as history
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Exchange, TrainingPoint
@@ -116,7 +116,7 @@ def test_it_names_whom_it_learned_from_and_whom_it_taught(
 
 async def refuse_thrice(node: Node) -> None:
     for code in (ErrorCode.TASK_INDEX, ErrorCode.TASK_INDEX, ErrorCode.ANSWER_LATE):
-        note_refusal(node.pk, code=code, message="it was so", now=timezone.now())
+        record_refusal(node.pk, code=code, message="it was so", now=timezone.now())
     await pending_refusals().flush()
 
 

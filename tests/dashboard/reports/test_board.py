@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from swarm_web.board.leaderboard import Leaderboard, LeaderboardRow
-from swarm_web.dashboard.reports.board import end_scale, line_up, measure_lift
+from swarm_web.dashboard.reports.board import choose_scale_end, make_lines, measure_lift
 
 
 def make_row(
@@ -54,19 +54,25 @@ def test_an_untrained_model_follows_the_best_of_its_kind_only() -> None:
         make_row("base-tiny", base=True),
         make_row("base-large", model="large", base=True),
     )
-    assert [line.row.node for line in line_up(board)] == ["a", "base-large", "b", "base-tiny", "c"]
+    assert [line.row.node for line in make_lines(board)] == [
+        "a",
+        "base-large",
+        "b",
+        "base-tiny",
+        "c",
+    ]
 
 
 def test_an_untrained_model_that_nobody_trained_stands_last() -> None:
     board = make_board(make_row("base-odd", model="odd", base=True), make_row("a"))
-    assert [line.row.node for line in line_up(board)] == ["a", "base-odd"]
+    assert [line.row.node for line in make_lines(board)] == ["a", "base-odd"]
 
 
 def test_every_row_of_the_model_is_compared_with_it() -> None:
     board = make_board(
         make_row("a", score=0.75), make_row("b", score=0.25), make_row("base-tiny", base=True)
     )
-    lifts = {line.row.node: line.lift.difference for line in line_up(board) if line.lift}
+    lifts = {line.row.node: line.lift.difference for line in make_lines(board) if line.lift}
     assert lifts == {"a": 0.25, "b": -0.25}
 
 
@@ -85,14 +91,14 @@ def test_the_interval_of_a_difference_adds_squares() -> None:
 
 def test_all_lines_of_a_page_are_drawn_on_the_scale_of_the_highest_interval() -> None:
     board = make_board(make_row("a", score=0.12), make_row("b", score=0.04))
-    assert [line.scale_end for line in line_up(board)] == [0.2, 0.2]
+    assert [line.scale_end for line in make_lines(board)] == [0.2, 0.2]
 
 
 def test_a_recent_score_above_all_intervals_widens_the_scale() -> None:
     rows = [make_row("a", score=0.01)]
-    assert end_scale(rows, {}) == 0.05
-    assert end_scale(rows, {"a": [0.0, 0.3]}) == 0.5
+    assert choose_scale_end(rows, {}) == 0.05
+    assert choose_scale_end(rows, {"a": [0.0, 0.3]}) == 0.5
 
 
 def test_a_page_without_lines_has_a_scale_up_to_one() -> None:
-    assert end_scale([], {}) == 1.0
+    assert choose_scale_end([], {}) == 1.0

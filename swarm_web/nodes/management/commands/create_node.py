@@ -44,9 +44,9 @@ class Command(BaseCommand):
     ) -> None:
         """Create the node unless the token file already holds a valid token."""
         if token_file is not None and token_file.exists():
-            known = authenticate(token_file.read_text().strip())
-            if known is not None:
-                self.stdout.write(f"{known.name} keeps the token in {token_file}")
+            existing = authenticate(token_file.read_text().strip())
+            if existing is not None:
+                self.stdout.write(f"{existing.name} keeps the token in {token_file}")
                 return
         try:
             # Keep the node only if its token could be written.
@@ -71,8 +71,8 @@ class Command(BaseCommand):
                 f"A node named {name} exists. Choose another name, or give it a new token in the "
                 "admin."
             ) from None
-        told = token if token_file is None else f"token written to {token_file}"
-        self.stdout.write(f"{node.name} {told}")
+        result = token if token_file is None else f"token written to {token_file}"
+        self.stdout.write(f"{node.name} {result}")
 
 
 def write_token(path: Path, token: str) -> None:

@@ -7,13 +7,13 @@ from judge.selectors.seasons import describe_season, minimum_client
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version
+from swarm_web.gateway.registration import NodeHello
 from swarm_web.gateway.session import Session
-from swarm_web.gateway.welcoming import Arrival
 
 Version = tuple[int, ...]
 
 
-async def greet(session: Session, hello: Hello) -> Welcome:
+async def handle_hello(session: Session, hello: Hello) -> Welcome:
     """Register the node and return the season's rules, its arm and the round."""
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")
@@ -21,16 +21,16 @@ async def greet(session: Session, hello: Hello) -> Welcome:
     client = _read_client(hello.client)
     _check_client(hello.client, client, season)
     now = session.clock()
-    session.wish = hello.arm
-    settled = await session.shared.arrivals.do(Arrival(session.node, hello, season, now))
-    session.arm, session.signer = settled.arm, settled.signer
+    session.preferred_arm = hello.arm
+    registration = await session.shared.hellos.do(NodeHello(session.node, hello, season, now))
+    session.arm, session.signer = registration.arm, registration.signer
     session.season_id = season.pk if season else None
     welcome = Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
         server=settings.SITE_NAME,
         node=session.node.name,
-        arm=settled.arm,
+        arm=registration.arm,
         now=now.isoformat(),
         season=describe_season(season) if season else None,
         round=await session.shared.round.get(),

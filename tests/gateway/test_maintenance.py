@@ -59,7 +59,7 @@ async def test_nodes_are_disconnected_with_the_reason_and_a_retry_time(
         assert refused.code == ErrorCode.SERVER_MAINTENANCE
         assert refused.message.endswith("new disks")
         assert refused.retry_after is not None
-        assert 0 <= refused.retry_after <= models.RETURN.total_seconds()
+        assert 0 <= refused.retry_after <= models.RETURN_TIME.total_seconds()
         assert await socket.close_code() == 1013
 
 
@@ -89,10 +89,10 @@ async def wait_for_silence(condition: Callable[[timedelta | None], bool]) -> tim
 async def test_maintenance_counts_as_an_outage_until_nodes_could_return() -> None:
     now = timezone.now()
     await Maintenance.objects.acreate(starts_at=now - timedelta(hours=1), ends_at=now)
-    await async_redis().delete(heartbeat._SERVING)
+    await async_redis().delete(heartbeat._WEB_KEY)
     async with running_pulse():
         assert await wait_for_silence(lambda silence: silence is not None) >= SILENCE
-        await Maintenance.objects.aupdate(ends_at=now - models.RETURN)
+        await Maintenance.objects.aupdate(ends_at=now - models.RETURN_TIME)
         ended = await wait_for_silence(lambda silence: silence is not None and silence < SILENCE)
         assert ended < SILENCE
 
@@ -100,7 +100,7 @@ async def test_maintenance_counts_as_an_outage_until_nodes_could_return() -> Non
 async def test_client_waits_during_maintenance_and_reconnects_after_it(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_web.gateway.upkeep.RETURN", timedelta(seconds=0.4))
+    monkeypatch.setattr("swarm_web.gateway.maintenance.RETURN_TIME", timedelta(seconds=0.4))
     notebook = Notebook()
     url = f"{gateway}/ws/node/"
     connection = CoordinatorConnection(url=url, token=amber.token, hello=HELLO, listener=notebook)

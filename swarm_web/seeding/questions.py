@@ -30,9 +30,9 @@ class DemoQuestion:
     wrong: tuple[str, ...]
 
 
-def ask(dataset: str, *, random: Random) -> DemoQuestion:
+def make_question(dataset: str, *, random: Random) -> DemoQuestion:
     """Return a question of a dataset of the starter mix, with completions."""
-    prompt, answer, near = _MAKERS[dataset](random)
+    prompt, answer, near = _GENERATORS[dataset](random)
     return DemoQuestion(
         prompt=prompt,
         right=tuple(_complete(answer, random=random) for _ in range(3)),
@@ -47,17 +47,17 @@ def _complete(answer: str, *, random: Random) -> str:
     return f"<think>{asides}\nSo it should be {answer}.</think>\n<answer>{answer}</answer>"
 
 
-Made = tuple[str, str, list[str]]
+GeneratedTask = tuple[str, str, list[str]]
 
 
-def _chain_sum(random: Random) -> Made:
+def _chain_sum(random: Random) -> GeneratedTask:
     a, b = random.randint(1, 99), random.randint(1, 99)
-    sign, total = ("+", a + b) if random.random() < 0.5 else ("-", a - b)
-    text = f"State the final answer to the following arithmetic problem: {a} {sign} {b} ="
+    operator, total = ("+", a + b) if random.random() < 0.5 else ("-", a - b)
+    text = f"State the final answer to the following arithmetic problem: {a} {operator} {b} ="
     return text, str(total), _near(total)
 
 
-def _products(random: Random) -> Made:
+def _products(random: Random) -> GeneratedTask:
     a, b = random.randint(2, 99), random.randint(2, 99)
     text = (
         f"Solve the following multiplication: {a} * {b}. Give only the result as your final answer."
@@ -65,7 +65,7 @@ def _products(random: Random) -> Made:
     return text, str(a * b), _near(a * b)
 
 
-def _gcd(random: Random) -> Made:
+def _gcd(random: Random) -> GeneratedTask:
     a, b = random.randint(2, 40), random.randint(2, 40)
     text = (
         f"Find the Greatest Common Divisor (GCD) of these numbers: {a}, {b}. "
@@ -74,7 +74,7 @@ def _gcd(random: Random) -> Made:
     return text, str(math.gcd(a, b)), _near(math.gcd(a, b))
 
 
-def _spell_backward(random: Random) -> Made:
+def _spell_backward(random: Random) -> GeneratedTask:
     word = random.choice(_WORDS)
     answer = word[::-1]
     near = [answer[1:], answer[:-1], word, answer[1] + answer[0] + answer[2:]]
@@ -85,7 +85,7 @@ def _near(number: int) -> list[str]:
     return [str(number + gap) for gap in (-10, -2, -1, 1, 2, 10)]
 
 
-_MAKERS: dict[str, Callable[[Random], Made]] = {
+_GENERATORS: dict[str, Callable[[Random], GeneratedTask]] = {
     "chain_sum": _chain_sum,
     "products": _products,
     "gcd": _gcd,

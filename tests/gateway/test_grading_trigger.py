@@ -1,4 +1,4 @@
-"""GradingBell: many answers enqueue one grading task."""
+"""GradingTrigger: many answers enqueue one grading task."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ import threading
 import pytest
 from kombu.exceptions import OperationalError
 
-from swarm_web.gateway.grading_bell import GradingBell
+from swarm_web.gateway.grading_trigger import GradingTrigger
 from tests.sockets import PATIENCE_S
 
 
@@ -24,29 +24,29 @@ class Queue:
 
 
 async def wait_for_calls() -> None:
-    """Wait until all calls caused by rings have ended."""
+    """Wait until all requested calls have ended."""
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=PATIENCE_S)
 
 
-async def test_many_rings_enqueue_grading_once() -> None:
+async def test_many_requests_enqueue_grading_once() -> None:
     queue = Queue()
-    bell = GradingBell(queue.enqueue, pause_s=0.01)
+    trigger = GradingTrigger(queue.enqueue, pause_s=0.01)
     for _ in range(100):
-        bell.ring()
+        trigger.fire()
     await wait_for_calls()
     assert queue.calls == 1
 
 
-async def test_later_ring_enqueues_grading_again() -> None:
+async def test_a_later_request_enqueues_grading_again() -> None:
     queue = Queue()
-    bell = GradingBell(queue.enqueue, pause_s=0)
+    trigger = GradingTrigger(queue.enqueue, pause_s=0)
     for _ in range(2):
-        bell.ring()
+        trigger.fire()
         await wait_for_calls()
     assert queue.calls == 2
 
 
-async def test_ring_during_enqueueing_enqueues_grading_again() -> None:
+async def test_a_request_during_an_enqueue_enqueues_again() -> None:
     loop, started, may_finish = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     queue = Queue()
 
@@ -55,24 +55,24 @@ async def test_ring_during_enqueueing_enqueues_grading_again() -> None:
         loop.call_soon_threadsafe(started.set)
         assert may_finish.wait(PATIENCE_S)
 
-    bell = GradingBell(enqueue_slowly, pause_s=0)
-    bell.ring()
+    trigger = GradingTrigger(enqueue_slowly, pause_s=0)
+    trigger.fire()
     async with asyncio.timeout(PATIENCE_S):
         await started.wait()
-    bell.ring()
+    trigger.fire()
     may_finish.set()
     await wait_for_calls()
     assert queue.calls == 2
 
 
-async def test_unavailable_broker_is_logged_and_the_next_ring_retries(
+async def test_an_unavailable_broker_is_logged_and_the_next_request_enqueues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     queue = Queue(OperationalError("no broker"))
-    bell = GradingBell(queue.enqueue, pause_s=0)
-    bell.ring()
+    trigger = GradingTrigger(queue.enqueue, pause_s=0)
+    trigger.fire()
     await wait_for_calls()
-    assert "could not ask for grading" in caplog.text
-    bell.ring()
+    assert "could not enqueue grading" in caplog.text
+    trigger.fire()
     await wait_for_calls()
     assert queue.calls == 2

@@ -13,11 +13,11 @@ logger = logging.getLogger(__name__)
 PAUSE_S = 0.1
 
 
-class GradingBell:
-    """Calls `enqueue` shortly after a ring, once for all rings until then; use one per event loop.
+class GradingTrigger:
+    """Calls `enqueue` shortly after `fire`, once for all calls until then; use one per event loop.
 
-    Ring after the answers are committed. If the process is killed and a ring lost, grading is
-    delayed by some seconds: beat also schedules it for waiting answers.
+    Fire after the answers are committed. If the process is killed before it calls `enqueue`,
+    grading is delayed by some seconds: beat also schedules it for waiting answers.
     """
 
     def __init__(self, enqueue: Callable[[], object], *, pause_s: float = PAUSE_S) -> None:
@@ -25,16 +25,16 @@ class GradingBell:
         self._pause_s = pause_s
         self._waiting: asyncio.Task[None] | None = None
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         """Request grading."""
         if self._waiting is None or self._waiting.done():
-            self._waiting = asyncio.create_task(self._call())
+            self._waiting = asyncio.create_task(self._enqueue_later())
 
-    async def _call(self) -> None:
+    async def _enqueue_later(self) -> None:
         await asyncio.sleep(self._pause_s)
-        # Later rings need another call.
+        # Answers stored from here on need another call.
         self._waiting = None
         try:
             await self._enqueue()
         except OperationalError:
-            logger.warning("could not ask for grading; beat will", exc_info=True)
+            logger.warning("could not enqueue grading; beat will do it", exc_info=True)

@@ -23,7 +23,7 @@ from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key, weights_key
 logger = logging.getLogger(__name__)
 
 # The worker repeats this every few seconds; the keys of an ended season expire.
-_TOLD_AGE_S = 86_400
+_EXPIRY_S = 86_400
 
 
 class Check(msgspec.Struct, array_like=True, frozen=True):
@@ -47,29 +47,29 @@ class Check(msgspec.Struct, array_like=True, frozen=True):
 _decoder = msgspec.msgpack.Decoder(Check)
 
 
-def take_checks(client: redis.Redis, most: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `most` rollouts off the list, and skip those that were already checked.
+def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
+    """Take up to `limit` rollouts off the list, and skip those that were already checked.
 
     A rollout stays in the pool for a while, and repeated checks would count one mistake several
     times. The publication time distinguishes it from a later rollout with the same id.
     """
-    taken = cast("list[bytes] | None", client.lpop(CHECKS, most))
+    taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
     for packed in taken or []:
         try:
             check = _decoder.decode(packed)
         except msgspec.DecodeError:
-            logger.warning("left out a rollout to be checked that cannot be read", exc_info=True)
+            logger.warning("ignored an unreadable rollout to be checked", exc_info=True)
         else:
             by_season[check.season_id].append(check)
     return [
         check
         for season_id, checks in by_season.items()
-        for check in _keep_new(client, season_id, checks, now=now, max_age_s=max_age_s)
+        for check in _skip_checked(client, season_id, checks, now=now, max_age_s=max_age_s)
     ]
 
 
-def _keep_new(
+def _skip_checked(
     client: redis.Redis, season_id: int, checks: Sequence[Check], *, now: float, max_age_s: int
 ) -> list[Check]:
     key = checked_key(season_id)
@@ -82,7 +82,7 @@ def _keep_new(
     return [check for check, new in zip(checks, added, strict=True) if new]
 
 
-def tell_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
+def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
     """Set the nodes whose declarations do not count; replaces the earlier set.
 
     Rollouts that they have already declared count as undeclared within a second.
@@ -92,16 +92,16 @@ def tell_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) 
         pipeline.delete(key)
         if node_ids:
             pipeline.sadd(key, *node_ids)
-            pipeline.expire(key, _TOLD_AGE_S)
+            pipeline.expire(key, _EXPIRY_S)
         pipeline.execute()
 
 
-def tell_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
+def set_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
     """Set the hand-out weights of these nodes, by id; the weight of all others becomes 1."""
     key = weights_key(season_id)
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(key)
         if weights:
             pipeline.hset(key, mapping={str(node): weight for node, weight in weights.items()})
-            pipeline.expire(key, _TOLD_AGE_S)
+            pipeline.expire(key, _EXPIRY_S)
         pipeline.execute()

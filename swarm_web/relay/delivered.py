@@ -15,7 +15,7 @@ import msgspec
 REMEMBERED = 256
 
 
-class Given(NamedTuple):
+class Delivered(NamedTuple):
     """A rollout that a node was given: its author, and whether it is in the archive."""
 
     giver_id: int
@@ -30,16 +30,16 @@ class _Stored(msgspec.Struct, array_like=True):
 Value = TypeVar("Value")
 
 
-def _keep(known: dict[str, Value], held: Container[str]) -> dict[str, Value]:
-    first = len(known) - REMEMBERED
+def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[str, Value]:
+    first = len(items) - REMEMBERED
     return {
         key: value
-        for place, (key, value) in enumerate(known.items())
-        if place >= first or key in held
+        for index, (key, value) in enumerate(items.items())
+        if index >= first or key in held
     }
 
 
-class GivenList:
+class DeliveredList:
     """Rollouts that a node was given and that it reported, by key (`relay.window.Entry.key`).
 
     If `forget` is called after each draw, the list holds at most twice the rollouts of the pool and
@@ -49,7 +49,7 @@ class GivenList:
     __slots__ = ("_reported", "_sweep_at", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Given] = {}
+        self._waiting: dict[str, Delivered] = {}
         self._reported: dict[str, None] = {}
         self._sweep_at = 4 * REMEMBERED
 
@@ -59,9 +59,9 @@ class GivenList:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._reported)
 
-    def add(self, key: str, given: Given) -> None:
+    def add(self, key: str, delivered: Delivered) -> None:
         """Record a given rollout."""
-        self._waiting[key] = given
+        self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
         """Forget rollouts that the pool no longer holds, except for the last ones.
@@ -71,36 +71,40 @@ class GivenList:
         """
         if len(self) < self._sweep_at:
             return
-        self._waiting = _keep(self._waiting, held)
-        self._reported = _keep(self._reported, held)
+        self._waiting = _keep_recent_or_held(self._waiting, held)
+        self._reported = _keep_recent_or_held(self._reported, held)
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
-    def take(self, keys: Iterable[str]) -> list[tuple[str, Given]]:
+    def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
         """Return the keys that the node was given and has not reported; mark them as reported."""
         taken = []
         for key in keys:
-            given = self._waiting.pop(key, None)
-            if given is not None:
-                taken.append((key, given))
+            delivered = self._waiting.pop(key, None)
+            if delivered is not None:
+                taken.append((key, delivered))
                 self._reported[key] = None
         return taken
 
-    def merge(self, earlier: "GivenList") -> None:
+    def merge(self, earlier: "DeliveredList") -> None:
         """Merge another list of the node as the older one."""
         self._reported = earlier._reported | self._reported
         waiting = earlier._waiting | self._waiting
-        self._waiting = {key: given for key, given in waiting.items() if key not in self._reported}
+        self._waiting = {
+            key: delivered for key, delivered in waiting.items() if key not in self._reported
+        }
 
     def pack(self) -> bytes:
         """Return the list as bytes, for another connection of the node."""
-        waiting = [(key, *given) for key, given in self._waiting.items()]
+        waiting = [(key, *delivered) for key, delivered in self._waiting.items()]
         return msgspec.msgpack.encode(_Stored(waiting, list(self._reported)))
 
     @classmethod
-    def unpack(cls, packed: bytes) -> "GivenList":
+    def unpack(cls, packed: bytes) -> "DeliveredList":
         """Return the list that `pack` packed. Raises msgspec.DecodeError."""
         stored = msgspec.msgpack.decode(packed, type=_Stored)
-        given = cls()
-        given._waiting = {key: Given(giver, archived) for key, giver, archived in stored.waiting}
-        given._reported = dict.fromkeys(stored.reported)
-        return given
+        delivered = cls()
+        delivered._waiting = {
+            key: Delivered(giver, archived) for key, giver, archived in stored.waiting
+        }
+        delivered._reported = dict.fromkeys(stored.reported)
+        return delivered

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from swarm_protocol.errors import ErrorCode
-from swarm_web.gateway.admission import Closed, admission
+from swarm_web.gateway.admission import Closure, admission
 from swarm_web.gateway.roster import roster
-from swarm_web.gateway.session import shared_reads
-from swarm_web.maintenance.models import RETURN, Maintenance
+from swarm_web.gateway.session import shared_state
+from swarm_web.maintenance.models import RETURN_TIME, Maintenance
 
 _CODE = ErrorCode.SERVER_MAINTENANCE
 
@@ -15,11 +15,11 @@ def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
     """Start or stop refusing nodes, according to the latest maintenance, if any."""
     gate = admission()
     if latest is not None and latest.is_on(now=now):
-        window_s = RETURN.total_seconds()
-        gate.closed = Closed(_CODE, latest.told_to_nodes, wait_s=window_s)
+        spread_s = RETURN_TIME.total_seconds()
+        gate.closure = Closure(_CODE, latest.node_message, wait_s=spread_s)
         # Repeated, because nodes may have connected before this process knew of the maintenance.
         roster().dismiss_all(
-            _CODE, latest.told_to_nodes, window_s=window_s, random=shared_reads().random
+            _CODE, latest.node_message, spread_s=spread_s, random=shared_state().random
         )
-    elif gate.closed is not None and gate.closed.code == _CODE:
-        gate.closed = None
+    elif gate.closure is not None and gate.closure.code == _CODE:
+        gate.closure = None

@@ -20,8 +20,8 @@ _SLOW_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Sitting:
-    """One round, node by node: `nodes` are places in the population, in order.
+class RoundOutcome:
+    """One round, node by node: `nodes` are indexes in the population, in order.
 
     `offered` (nodes,) marks nodes that took the questions. `answered` and `solved` are
     (nodes, questions), and `latency_ms` counts from the offer to each answer.
@@ -39,7 +39,7 @@ class Sitting:
         return np.asarray(self.answered.all(axis=1))
 
 
-class Course:
+class Simulation:
     """All rounds in order; counts the rounds of training of each node."""
 
     def __init__(
@@ -48,25 +48,27 @@ class Course:
         """`datasets` has one number for each question of a round: its column of `floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
-        self._numbers = np.random.default_rng(seed)
-        self._pace = max(4.0, size.habit / 4)
+        self._rng = np.random.default_rng(seed)
+        self._pace = max(4.0, size.rounds_per_node / 4)
         growth = (0.25 + np.arange(size.rounds) / size.rounds) ** 2
         self._seats = np.maximum(4, growth * size.seats / growth.sum()).astype(int)
 
-    def sit(self, at: int) -> Sitting:
-        """Return round `at`, counted from 0; call it in the order of the rounds."""
-        present = int(np.searchsorted(self._population.arrivals, at / self._size.rounds, "right"))
-        seats = min(present, int(self._seats[at]))
-        nodes = np.sort(self._numbers.choice(present, seats, replace=False))
+    def simulate_round(self, index: int) -> RoundOutcome:
+        """Return round `index`, counted from 0; call it in the order of the rounds."""
+        present = int(
+            np.searchsorted(self._population.arrivals, index / self._size.rounds, "right")
+        )
+        seats = min(present, int(self._seats[index]))
+        nodes = np.sort(self._rng.choice(present, seats, replace=False))
         shape = (seats, len(self._datasets))
-        offered = self._numbers.random(seats) >= _ABSENT_SHARE
+        offered = self._rng.random(seats) >= _ABSENT_SHARE
         answered = np.repeat(offered[:, None], shape[1], axis=1)
-        slow = self._numbers.random(seats) < _SLOW_SHARE
+        slow = self._rng.random(seats) < _SLOW_SHARE
         answered[slow, -max(1, shape[1] // 4) :] = False
-        solved = (self._numbers.random(shape) < self._chances(nodes)) & answered
-        latency = np.cumsum(self._numbers.integers(150, 2_500, shape), axis=1)
+        solved = (self._rng.random(shape) < self._chances(nodes)) & answered
+        latency = np.cumsum(self._rng.integers(150, 2_500, shape), axis=1)
         self.trained[nodes] += 1
-        return Sitting(nodes, offered, answered, solved, latency)
+        return RoundOutcome(nodes, offered, answered, solved, latency)
 
     def _chances(self, nodes: Ints) -> npt.NDArray[np.float64]:
         """Return (nodes, questions) chances to solve."""

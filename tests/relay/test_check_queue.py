@@ -5,7 +5,7 @@ import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_web.core.store import sync_redis
-from swarm_web.relay.claims import Check, take_checks, tell_lapsed
+from swarm_web.relay.check_queue import Check, set_lapsed, take_checks
 from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
 
 SEASON = 1_000_001  # Not the id of another test's season.
@@ -76,11 +76,11 @@ def test_record_of_taken_checks_expires_with_the_rollouts() -> None:
 
 
 def test_lapsed_nodes_replace_the_previous_ones() -> None:
-    tell_lapsed(sync_redis(), SEASON, [1, 2])
-    tell_lapsed(sync_redis(), SEASON, [2, 3])
+    set_lapsed(sync_redis(), SEASON, [1, 2])
+    set_lapsed(sync_redis(), SEASON, [2, 3])
     assert sync_redis().smembers(lapsed_key(SEASON)) == {b"2", b"3"}
     assert sync_redis().ttl(lapsed_key(SEASON)) > 0
-    tell_lapsed(sync_redis(), SEASON, [])
+    set_lapsed(sync_redis(), SEASON, [])
     assert not sync_redis().exists(lapsed_key(SEASON))
 
 

@@ -19,11 +19,11 @@ logger = logging.getLogger(__name__)
 
 # A node that lost its state folder makes a new key. Keys are never deleted, so their number is
 # bounded.
-MOST_NEW_KEYS = 20
+MAX_NEW_KEYS = 20
 DAY = timedelta(days=1)
-KEYS_WAIT_S = 3600.0
+NEW_KEY_WAIT_S = 3600.0
 
-_INTRODUCE = """
+_STORE_HELLOS = """
 UPDATE nodes_node AS node SET
     model = new.model, parameters = new.parameters, tokenizer = new.tokenizer, arm = new.arm,
     client_version = new.client, hardware = new.hardware::jsonb, last_seen = new.now,
@@ -35,7 +35,7 @@ FROM unnest(
 WHERE node.id = new.id
 """
 
-_LEAVE = """
+_STORE_DEPARTURES = """
 UPDATE nodes_node AS node SET left_at = new.now, said_goodbye = new.goodbye
 FROM unnest(%s::bigint[], %s::boolean[], %s::timestamptz[]) AS new (id, goodbye, now)
 WHERE node.id = new.id
@@ -43,7 +43,7 @@ WHERE node.id = new.id
 
 
 @dataclass(frozen=True)
-class Introduction:
+class HelloRecord:
     """The declarations of a node at the start of a connection, and its arm."""
 
     node: Node
@@ -71,15 +71,15 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
     return [found.get(each) for each in hashes]
 
 
-def introduce(introductions: Sequence[Introduction]) -> None:
+def store_hellos(hellos: Sequence[HelloRecord]) -> None:
     """Store the declarations of nodes. If a node occurs twice, either declaration may be stored."""
-    rows = {each.node.pk: each for each in introductions}.values()
-    for each in introductions:
+    rows = {each.node.pk: each for each in hellos}.values()
+    for each in hellos:
         each.node.arm = each.arm
         each.node.said_goodbye = False
     with connection.cursor() as cursor:
         cursor.execute(
-            _INTRODUCE,
+            _STORE_HELLOS,
             {
                 "id": [each.node.pk for each in rows],
                 "model": [each.hello.model for each in rows],
@@ -97,46 +97,46 @@ def _describe_hardware(hello: Hello) -> str:
     return json.dumps(msgspec.to_builtins(hello.hardware) if hello.hardware else {})
 
 
-def bind_keys(introductions: Sequence[Introduction]) -> list[NodeKey | RefusedError | None]:
+def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
     """Return each node's signing key; store it permanently if it is new.
 
-    A node with more than MOST_NEW_KEYS new keys in a day is refused.
+    A node with more than MAX_NEW_KEYS new keys in a day is refused.
     """
-    keys = _read_keys(introductions)
+    keys = _read_keys(hellos)
     recent = Counter(
-        node_id for (node_id, _), key in keys.items() if key.first_seen > introductions[0].now - DAY
+        node_id for (node_id, _), key in keys.items() if key.first_seen > hellos[0].now - DAY
     )
     new: dict[tuple[int, str], NodeKey] = {}
-    for each in introductions:
-        place = each.node.pk, each.hello.key or ""
-        if each.hello.key is None or place in keys or place in new:
+    for each in hellos:
+        pair = each.node.pk, each.hello.key or ""
+        if each.hello.key is None or pair in keys or pair in new:
             continue
-        if recent[each.node.pk] < MOST_NEW_KEYS:
-            new[place] = NodeKey(node=each.node, public=each.hello.key, first_seen=each.now)
+        if recent[each.node.pk] < MAX_NEW_KEYS:
+            new[pair] = NodeKey(node=each.node, public=each.hello.key, first_seen=each.now)
             recent[each.node.pk] += 1
     if new:
         NodeKey.objects.bulk_create(new.values(), ignore_conflicts=True)
-        keys = _read_keys(introductions)
+        keys = _read_keys(hellos)
         for key in new.values():
             if sum(node_id == key.node_id for node_id, _ in keys) > 1:
                 logger.warning("%s signs with a new key, %s", key.node.name, key.public)
     return [
         None if each.hello.key is None else keys.get((each.node.pk, each.hello.key), _refuse_key())
-        for each in introductions
+        for each in hellos
     ]
 
 
 def _refuse_key() -> RefusedError:
     return RefusedError(
         ErrorCode.RATE_LIMITED,
-        f"this node came with {MOST_NEW_KEYS} new signing keys in a day",
+        f"this node came with {MAX_NEW_KEYS} new signing keys in a day",
         fix="Keep the node's state folder, which has its key, or wait.",
-        retry_after=KEYS_WAIT_S,
+        retry_after=NEW_KEY_WAIT_S,
     )
 
 
-def _read_keys(introductions: Sequence[Introduction]) -> dict[tuple[int, str], NodeKey]:
-    signing = {each.node.pk for each in introductions if each.hello.key is not None}
+def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
+    signing = {each.node.pk for each in hellos if each.hello.key is not None}
     if not signing:
         return {}
     return {(key.node_id, key.public): key for key in NodeKey.objects.filter(node__in=signing)}
@@ -163,11 +163,11 @@ def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
     }
 
 
-def leave(departures: Sequence[Departure]) -> list[None]:
+def record_departures(departures: Sequence[Departure]) -> list[None]:
     """Record that the nodes' sockets were closed."""
     with connection.cursor() as cursor:
         cursor.execute(
-            _LEAVE,
+            _STORE_DEPARTURES,
             [
                 [each.node_id for each in departures],
                 [each.goodbye for each in departures],
