@@ -1,4 +1,4 @@
-"""The board that a child writes and its parent reads."""
+"""The board: memory that a child writes and its parent reads."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import pytest
 from swarm_tasks.board import MADE, UNMADE, UNSCORED, Board, count_done, open_memory
 
 
-def test_two_views_of_one_board_see_the_same_steps() -> None:
+def test_two_boards_on_one_memory_see_the_same_steps() -> None:
     memory = open_memory()
     one, other = Board(memory), Board(memory)
     os.close(memory)
@@ -21,14 +21,14 @@ def test_two_views_of_one_board_see_the_same_steps() -> None:
     other.close()
 
 
-def test_the_first_pending_step_ends_what_was_done() -> None:
+def test_steps_are_counted_up_to_the_first_pending_one() -> None:
     assert count_done([MADE, 0.0, UNSCORED, UNMADE]) == 2
     assert count_done([MADE, 1.0]) == 2
     assert count_done([]) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can seal memory")
-def test_a_child_cannot_cut_the_memory_off_under_its_parent() -> None:
+def test_child_cannot_truncate_the_memory_of_its_parent() -> None:
     memory = open_memory()
     with pytest.raises(PermissionError):
         os.ftruncate(memory, 0)
