@@ -1,7 +1,7 @@
 """A client that only takes exams, as a process that can be killed.
 
-python -m tests.node_client.runtime.exam_process SITE FOLDER TEXT: gives TEXT as its answer to every
-question, and prints `generating` whenever it is asked for one.
+`python -m tests.node_client.runtime.exam_process SITE FOLDER TEXT` answers every question with
+TEXT, and prints `generating` for each batch of questions.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tests.node_client.coordinator import TOKEN
 from tests.node_client.shell_fakes import HELLO, Notebook, Parrot, at_once, empty_view
 
 
-def tell() -> None:
+def print_generating() -> None:
     sys.stdout.write("generating\n")
     sys.stdout.flush()
 
@@ -31,7 +31,7 @@ async def run(site: Site, folder: Path, text: str) -> None:
     exam = Exam(
         client=SwarmClient(connection),
         worker=ModelWorker(),
-        examinee=Parrot(text, when_asked=tell),
+        examinee=Parrot(text, when_asked=print_generating),
         view=empty_view(),
         spool=AnswerSpool(folder / "answers.jsonl", site=site, token=TOKEN),
         poll_s=0.05,

@@ -18,9 +18,9 @@ from tests.node_client.coordinator import Coordinator
 from tests.node_client.fakes import writing_policy
 from tests.node_client.shell_fakes import at_once, empty_view
 
-# A test that waits for a second report, or for the last one at the end, would wait a second.
+# With the defaults, a test that waits for a second report or for the last one takes a second.
 REPORT_EVERY_S = 0.01
-# So would one that waits for a pause.
+# So does a test that waits for a pause.
 LOOK_EVERY_S = 0.01
 
 
@@ -63,7 +63,7 @@ async def running_node(
     view: NodeView | None = None,
     policy: Policy | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a node against the coordinator; leaving the block stops it in good order."""
+    """Run a node against the coordinator; leaving the block stops it cleanly."""
     site = coordinator.site
     async with made_node(settings, site, verifier, view=view, policy=policy) as node:
         task = asyncio.create_task(node.run())
@@ -76,5 +76,5 @@ async def running_node(
             await task
 
 
-def heard_so_far(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
+def count_received(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
     return sum(isinstance(message, kind) for message in coordinator.said)

@@ -31,12 +31,12 @@ def view_in_season() -> NodeView:
     return view
 
 
-def round_to_ask(kind: type[NodeMessage]) -> RoundInfo:
-    """Return a round in which a node sends such a request."""
+def round_causing(kind: type[NodeMessage]) -> RoundInfo:
+    """Return a round in which a node sends a request of this kind."""
     return open_round() if kind is RequestQuestions else RoundInfo(1, "closed", now(), now(), 2)
 
 
-async def test_an_announced_round_is_answered_completely() -> None:
+async def test_announced_round_is_answered_completely() -> None:
     coordinator, view = Coordinator(), empty_view()
     async with (
         running(coordinator),
@@ -53,7 +53,7 @@ async def test_an_announced_round_is_answered_completely() -> None:
         assert view.answered[1] == 40
 
 
-async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> None:
+async def test_questions_are_answered_with_the_system_prompt_of_the_offer() -> None:
     coordinator, parrot = Coordinator(), Parrot()
     coordinator.round, coordinator.system_prompt = open_round(), "Speak in <answer>tags</answer>."
     async with (
@@ -66,7 +66,7 @@ async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> Non
         assert parrot.told == ["Speak in <answer>tags</answer>."]
 
 
-async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
+async def test_round_with_a_lost_announcement_is_found_by_polling() -> None:
     coordinator = Coordinator()
     coordinator.round = open_round()
     async with (
@@ -77,7 +77,7 @@ async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
         await coordinator.heard(SubmitAnswers)
 
 
-async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
+async def test_round_is_answered_once_despite_repeated_announcements() -> None:
     coordinator, parrot = Coordinator(), Parrot()
     async with (
         running(coordinator),
@@ -94,7 +94,7 @@ async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
-async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[NodeMessage]) -> None:
+async def test_temporarily_refused_request_is_repeated(kind: type[NodeMessage]) -> None:
     coordinator = Coordinator()
     coordinator.refusals[kind] = ErrorCode.RATE_LIMITED
     async with (
@@ -102,14 +102,14 @@ async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[Node
         running_connection(coordinator) as node,
         running_exam(node, Parrot(), view=view_in_season()) as exam,
     ):
-        coordinator.round = round_to_ask(kind)
+        coordinator.round = round_causing(kind)
         exam.announce(coordinator.round)
         await coordinator.heard(kind, count=3)
         assert len(await coordinator.heard(RequestRound)) >= 1
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
-async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
+async def test_permanently_refused_request_waits_for_the_next_poll(
     kind: type[NodeMessage],
 ) -> None:
     coordinator, view = Coordinator(), view_in_season()
@@ -119,7 +119,7 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
         running_connection(coordinator) as node,
         running_exam(node, Parrot(), view=view) as exam,
     ):
-        coordinator.round = round_to_ask(kind)
+        coordinator.round = round_causing(kind)
         exam.announce(coordinator.round)
         await coordinator.heard(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
@@ -131,7 +131,7 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
         assert len(await coordinator.heard(kind)) == asked
 
 
-async def test_between_seasons_no_standing_is_asked_for() -> None:
+async def test_no_standing_is_requested_between_seasons() -> None:
     coordinator = Coordinator()
     async with (
         running(coordinator),
@@ -142,7 +142,7 @@ async def test_between_seasons_no_standing_is_asked_for() -> None:
         assert not any(isinstance(said, RequestStanding) for said in coordinator.said)
 
 
-async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_asking_again() -> None:
+async def test_round_opened_before_the_node_joined_is_not_requested_again() -> None:
     coordinator, view = Coordinator(), empty_view()
     coordinator.refusals[RequestQuestions] = ErrorCode.ROUND_PENDING
     coordinator.round = open_round(7)
@@ -160,7 +160,7 @@ async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_askin
         await coordinator.heard(SubmitAnswers)
 
 
-async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: Path) -> None:
+async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> None:
     coordinator, noted = Coordinator(), list[RoundInfo | None]()
     rung, polled = (
         RoundInfo(number, "scheduled", now(), now(later_s=60), 2, commitment)
@@ -184,7 +184,7 @@ async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: 
     assert noted[:2] == [rung, polled]
 
 
-async def test_a_round_that_ends_while_answering_gets_no_late_answers(
+async def test_no_answers_are_generated_for_a_round_that_has_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     coordinator, parrot = Coordinator(), Parrot()
@@ -200,7 +200,7 @@ async def test_a_round_that_ends_while_answering_gets_no_late_answers(
     assert "ended before" in caplog.text
 
 
-async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
+async def test_deadline_extended_by_an_outage_is_used() -> None:
     coordinator, parrot = Coordinator(), Parrot()
     async with (
         running(coordinator),
@@ -214,12 +214,12 @@ async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
 
 
 class SlowParrot(Parrot):
-    """Begins an exam and goes on when it is told to."""
+    """Starts an exam and continues when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.began = threading.Event()
-        self.may_go_on = threading.Event()
+        self.may_continue = threading.Event()
 
     def generate(
         self,
@@ -231,7 +231,7 @@ class SlowParrot(Parrot):
         system_prompt: str,
     ) -> list[list[Answer]]:
         self.began.set()
-        self.may_go_on.wait()
+        self.may_continue.wait()
         return super().generate(
             questions,
             completions=completions,
@@ -241,7 +241,7 @@ class SlowParrot(Parrot):
         )
 
 
-async def test_no_training_step_comes_between_the_questions_of_a_round() -> None:
+async def test_no_training_step_runs_between_the_questions_of_a_round() -> None:
     coordinator, parrot = Coordinator(), SlowParrot()
     async with (
         running(coordinator),
@@ -253,13 +253,13 @@ async def test_no_training_step_comes_between_the_questions_of_a_round() -> None
         exam.announce(coordinator.round)
         await asyncio.to_thread(parrot.began.wait)
         has_turn = worker.turn.locked()
-        parrot.may_go_on.set()
+        parrot.may_continue.set()
         assert has_turn
         async with worker.turn:
             assert len(parrot.asked) == 40
 
 
-async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None:
+async def test_exam_waits_only_for_the_step_in_progress() -> None:
     coordinator, order = Coordinator(), list[str]()
     step_may_end = threading.Event()
 
@@ -279,14 +279,14 @@ async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None
         coordinator.round = open_round()
         exam.announce(coordinator.round)
         await coordinator.heard(RequestQuestions)
-        # The offer travels back on the same connection before the answer to the next request.
+        # The offer arrives on the same connection before the reply to the next request.
         await node.client.round()
         step_may_end.set()
         await training
     assert order == ["step 0", "exam", "step 1", "step 2"]
 
 
-async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> None:
+async def test_characters_invalid_in_messages_do_not_invalidate_the_answer() -> None:
     coordinator = Coordinator()
     async with (
         running(coordinator),
@@ -300,7 +300,7 @@ async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> Non
         assert coordinator.answers["r1q0"].startswith("ab?ccc")
 
 
-async def test_the_score_is_fetched_when_a_round_closes() -> None:
+async def test_score_is_requested_when_a_round_closes() -> None:
     coordinator, view = Coordinator(), view_in_season()
     async with (
         running(coordinator),

@@ -1,4 +1,4 @@
-"""Answers that are owed are handed in once, also after a restart or an outage."""
+"""Pending answers are submitted once, even after a restart or an outage."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from tests.node_client.runtime.exams import open_spool, running_exam
 from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
 
 
-async def test_after_a_restart_in_another_folder_the_coordinator_keeps_the_first_answers() -> None:
+async def test_coordinator_keeps_the_first_answers_after_a_restart_in_another_folder() -> None:
     coordinator = Coordinator()
     coordinator.round = open_round()
     for text in ("first", "second"):
@@ -35,7 +35,7 @@ async def test_after_a_restart_in_another_folder_the_coordinator_keeps_the_first
     assert set(coordinator.answers.values()) == {"first"}
 
 
-async def test_answers_without_ack_are_sent_again_after_a_restart_of_the_coordinator() -> None:
+async def test_unacknowledged_answers_are_sent_again_after_a_coordinator_restart() -> None:
     coordinator, parrot = Coordinator(), Parrot()
     coordinator.silent.add(SubmitAnswers)
     async with (
@@ -55,13 +55,13 @@ async def test_answers_without_ack_are_sent_again_after_a_restart_of_the_coordin
         assert len(parrot.asked) == 2
 
 
-async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only_the_rest(
+async def test_restarted_client_submits_stored_answers_and_answers_only_the_rest(
     tmp_path: Path,
 ) -> None:
     coordinator, parrot = Coordinator(), Parrot("new")
     coordinator.round = open_round(questions=40)
-    owed = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
-    open_spool(tmp_path).add(owed)
+    stored = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
+    open_spool(tmp_path).add(stored)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
@@ -77,13 +77,13 @@ async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only
     assert len(coordinator.answers) == 40
 
 
-async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_path: Path) -> None:
+async def test_answers_submitted_by_an_earlier_run_count_for_the_round(tmp_path: Path) -> None:
     coordinator, view = Coordinator(), empty_view()
     coordinator.round = open_round(questions=32)
-    handed_in = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
+    submitted = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
     spool = open_spool(tmp_path)
-    spool.add(handed_in)
-    spool.settle(handed_in)
+    spool.add(submitted)
+    spool.settle(submitted)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
@@ -99,7 +99,7 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
     assert health.state != "needs attention"
 
 
-async def test_long_answers_are_handed_in_by_as_many_frames_as_they_fill(tmp_path: Path) -> None:
+async def test_long_answers_are_submitted_in_as_many_frames_as_needed(tmp_path: Path) -> None:
     coordinator, view = Coordinator(), empty_view()
     text = "\u6570" * 10_900
     open_spool(tmp_path).add([(1, AnswerText(f"r1q{n}", text, "stop")) for n in range(32)])
@@ -115,7 +115,7 @@ async def test_long_answers_are_handed_in_by_as_many_frames_as_they_fill(tmp_pat
     assert view.answered[1] == 32
 
 
-async def test_a_round_that_was_answered_before_a_restart_is_not_answered_again(
+async def test_round_answered_before_a_restart_is_not_answered_again(
     tmp_path: Path,
 ) -> None:
     coordinator, parrot = Coordinator(), Parrot()
@@ -136,7 +136,7 @@ async def test_a_round_that_was_answered_before_a_restart_is_not_answered_again(
     assert len(await coordinator.heard(SubmitAnswers)) == 1
 
 
-async def test_answers_that_are_refused_for_good_are_owed_no_more(tmp_path: Path) -> None:
+async def test_permanently_refused_answers_are_no_longer_pending(tmp_path: Path) -> None:
     coordinator = Coordinator()
     coordinator.refusals[SubmitAnswers] = ErrorCode.ROUND_NOT_OPEN
     async with (
@@ -151,7 +151,7 @@ async def test_answers_that_are_refused_for_good_are_owed_no_more(tmp_path: Path
         assert open_spool(tmp_path).pending == []
 
 
-async def test_answers_that_come_too_late_are_given_up_with_their_reason() -> None:
+async def test_late_answers_are_dropped_with_the_reason() -> None:
     coordinator, view = Coordinator(), empty_view()
     coordinator.refusals[SubmitAnswers] = ErrorCode.ROUND_NOT_OPEN
     async with (

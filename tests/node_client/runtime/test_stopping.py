@@ -1,4 +1,4 @@
-"""A node that is told to stop does so after the batch or the step in progress."""
+"""A node that is asked to stop does so after the batch or step in progress."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.node_client.runtime.exams import open_spool, running_exam
 from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
 
 
-async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> None:
+async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
     coordinator, view, worker = Coordinator(), empty_view(), ModelWorker()
 
     def stop() -> None:
@@ -40,7 +40,7 @@ async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> No
     assert len(open_spool(tmp_path).answered(1)) == 16
 
 
-async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
+async def test_no_step_follows_an_exam_during_which_the_node_was_stopped(
     settings: Settings, verifier: Verifier
 ) -> None:
     settings.state.path.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             before_step=note,
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
-        async with worker.turn:  # as an exam holds it
+        async with worker.turn:  # like during an exam
             running_training = asyncio.create_task(training.run())
             await waits.wait()
             training.stop()
@@ -65,7 +65,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
     assert view.steps_here == 0
 
 
-async def test_a_node_that_rests_after_a_step_stops_at_once(
+async def test_node_resting_after_a_step_stops_immediately(
     settings: Settings, verifier: Verifier
 ) -> None:
     settings.state.path.mkdir(exist_ok=True)
