@@ -65,10 +65,10 @@ def open_round(
 
 
 class Coordinator:
-    """Answers as the real one does, and keeps what nodes said.
+    """Answers like the real one, and records the messages of nodes.
 
-    Put a type of message into `silent` and it is never answered, or into `refusals` to have it
-    refused with a code.
+    Messages of a type in `silent` are not answered. Those of a type in `refusals` are refused with
+    its code.
     """
 
     def __init__(self, *, season: SeasonInfo | None = None) -> None:
@@ -103,7 +103,7 @@ class Coordinator:
         return Site(base=f"http://127.0.0.1:{self._port}")
 
     async def start(self) -> None:
-        """Listen, after a stop on the same port as before."""
+        """Listen; after a stop, on the same port as before."""
         self._server = await serve(
             self._serve,
             "127.0.0.1",
@@ -120,7 +120,7 @@ class Coordinator:
         await self._server.wait_closed()
 
     async def hang_up(self) -> None:
-        """Close every connection, and go on listening."""
+        """Close every connection, but keep listening."""
         assert self._server is not None
         for socket in tuple(self._server.connections):
             await socket.close()
@@ -140,7 +140,7 @@ class Coordinator:
         where: Callable[[Said], bool] = lambda message: True,
         timeout_s: float = 20,
     ) -> list[Said]:
-        """Wait until nodes said at least `count` such messages, and return them all."""
+        """Wait until nodes have sent at least `count` such messages, and return them all."""
 
         def found() -> list[Said]:
             return [said for said in self.said if isinstance(said, kind) and where(said)]
@@ -150,7 +150,7 @@ class Coordinator:
         return found()
 
     async def farewell(self) -> int | None:
-        """Wait until a connection ended and return the code with which the node closed it."""
+        """Wait until a connection has ended and return the code with which the node closed it."""
         return await self._closed.get()
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:

@@ -1,4 +1,4 @@
-"""A listener that can be awaited, and a client that is connected to a test's coordinator."""
+"""A listener that can be awaited, and a client connected to a test's coordinator."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,12 +24,12 @@ HELLO = Hello(
 
 
 def at_once(attempt: int, longest_s: float) -> float:
-    """Wait hardly at all before connecting again."""
+    """Wait almost no time before connecting again."""
     return 0.01
 
 
 class Notebook:
-    """A listener that notes everything and lets a test wait for it."""
+    """A listener that records everything and lets a test wait for it."""
 
     def __init__(self) -> None:
         self.links: list[LinkState] = []
@@ -50,7 +50,7 @@ class Notebook:
         self._changed.set()
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Return as soon as something holds that a note makes true."""
+        """Return as soon as a recorded event makes `happened()` true."""
         async with asyncio.timeout(20):
             while not happened():
                 self._changed.clear()
@@ -59,7 +59,7 @@ class Notebook:
 
 @dataclass
 class Connected:
-    """What a test of the client works with."""
+    """The parts that a test of the client works with."""
 
     client: SwarmClient
     notebook: Notebook
@@ -75,7 +75,7 @@ async def running_connection(
     backoff: Callable[[int, float], float] = at_once,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Connected]:
-    """Keep a client connected to the coordinator while the block runs."""
+    """Connect a client to the coordinator while the block runs."""
     notebook = Notebook()
     connection = CoordinatorConnection(
         url=coordinator.site.socket,
@@ -102,7 +102,7 @@ class Answer:
 
 
 class Parrot:
-    """An examinee that repeats the question, and counts how often it was asked.
+    """A model for exams that repeats the question, and records what it was asked.
 
     `when_asked` is called in the model's thread before each batch.
     """
@@ -135,7 +135,7 @@ def empty_view() -> NodeView:
 
 
 async def lose(coordinator: Coordinator, node: Connected) -> None:
-    """Cut the connection and wait for the next welcome."""
+    """Close the connection and wait for the next welcome."""
     welcomes = len(node.notebook.welcomes)
     await coordinator.hang_up()
     await node.notebook.until(lambda: len(node.notebook.welcomes) > welcomes)
