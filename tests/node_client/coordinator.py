@@ -51,7 +51,7 @@ from swarm_protocol.version import PROTOCOL_VERSION
 
 TOKEN = "a-good-token"
 
-Said = TypeVar("Said", bound=NodeMessage)
+Message = TypeVar("Message", bound=NodeMessage)
 
 
 def now(*, later_s: float = 0) -> str:
@@ -75,24 +75,24 @@ class Coordinator:
         self.season = season
         self.arm: Arm | None = None
         self.upgrade: str | None = None
-        self.knows_logprobs = True
-        self.knows_provenance = True
-        self.knows_declarations = True
-        self.knows_hardware = True
+        self.supports_logprobs = True
+        self.supports_provenance = True
+        self.supports_declarations = True
+        self.supports_hardware = True
         self.chain: ChainHead | None = None
         self.receipt: SignedReceipt | None = None
         self.round: RoundInfo | None = None
         self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
         self.answers: dict[str, str] = {}
-        self.said: list[NodeMessage] = []
+        self.received: list[NodeMessage] = []
         self.headers: list[Headers] = []
         self.silent: set[type[NodeMessage]] = set()
         self.refusals: dict[type[NodeMessage], ErrorCode] = {}
         self.pages: dict[str, tuple[HTTPStatus, str]] = {"/healthz": (HTTPStatus.OK, "ok")}
         self.denial: tuple[HTTPStatus, str] | None = None
         self.retry_after = ""
-        self._heard = asyncio.Condition()
+        self._arrival = asyncio.Condition()
         self._closed: asyncio.Queue[int | None] = asyncio.Queue()
         self._server: Server | None = None
         self._sockets: set[ServerConnection] = set()
@@ -119,7 +119,7 @@ class Coordinator:
         self._server.close()
         await self._server.wait_closed()
 
-    async def hang_up(self) -> None:
+    async def close_connections(self) -> None:
         """Close every connection, but keep listening."""
         assert self._server is not None
         for socket in tuple(self._server.connections):
@@ -132,24 +132,24 @@ class Coordinator:
         for socket in self._sockets:
             await socket.send(frame)
 
-    async def heard(
+    async def wait_for(
         self,
-        kind: type[Said],
+        kind: type[Message],
         *,
         count: int = 1,
-        where: Callable[[Said], bool] = lambda message: True,
+        where: Callable[[Message], bool] = lambda message: True,
         timeout_s: float = 20,
-    ) -> list[Said]:
+    ) -> list[Message]:
         """Wait until nodes have sent at least `count` such messages, and return them all."""
 
-        def found() -> list[Said]:
-            return [said for said in self.said if isinstance(said, kind) and where(said)]
+        def found() -> list[Message]:
+            return [each for each in self.received if isinstance(each, kind) and where(each)]
 
-        async with asyncio.timeout(timeout_s), self._heard:
-            await self._heard.wait_for(lambda: len(found()) >= count)
+        async with asyncio.timeout(timeout_s), self._arrival:
+            await self._arrival.wait_for(lambda: len(found()) >= count)
         return found()
 
-    async def farewell(self) -> int | None:
+    async def close_code(self) -> int | None:
         """Wait until a connection has ended and return the code with which the node closed it."""
         return await self._closed.get()
 
@@ -173,9 +173,9 @@ class Coordinator:
         try:
             async for frame in socket:
                 message = decode_from_node(frame)
-                async with self._heard:
-                    self.said.append(message)
-                    self._heard.notify_all()
+                async with self._arrival:
+                    self.received.append(message)
+                    self._arrival.notify_all()
                 if type(message) not in self.silent:
                     await socket.send(encode(self._reply(message)))
                 if isinstance(message, Hello):
@@ -192,7 +192,7 @@ class Coordinator:
             fatal = code.startswith(("auth.", "client.", "protocol.version"))
             return Refused(message.id, code, "No.", FIXES[code], fatal=fatal, retry_after=0.01)
         match message:
-            case Hello(hardware=Hardware()) | Hello(key=str()) if not self.knows_hardware:
+            case Hello(hardware=Hardware()) | Hello(key=str()) if not self.supports_hardware:
                 code = ErrorCode.PROTOCOL_INVALID
                 return Refused(message.id, code, "No such field.", FIXES[code])
             case Hello():
@@ -206,9 +206,9 @@ class Coordinator:
                     season=self.season,
                     round=self.round,
                     upgrade=self.upgrade,
-                    logprobs=self.knows_logprobs,
-                    provenance=self.knows_provenance,
-                    declarations=self.knows_declarations,
+                    logprobs=self.supports_logprobs,
+                    provenance=self.supports_provenance,
+                    declarations=self.supports_declarations,
                     chain=self.chain,
                 )
             case PublishRollouts():

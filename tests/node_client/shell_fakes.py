@@ -23,7 +23,7 @@ HELLO = Hello(
 )
 
 
-def at_once(attempt: int, longest_s: float) -> float:
+def no_backoff(attempt: int, longest_s: float) -> float:
     """Wait almost no time before connecting again."""
     return 0.01
 
@@ -72,7 +72,7 @@ async def running_connection(
     *,
     token: str = TOKEN,
     hello: Hello = HELLO,
-    backoff: Callable[[int, float], float] = at_once,
+    backoff: Callable[[int, float], float] = no_backoff,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Connected]:
     """Connect a client to the coordinator while the block runs."""
@@ -101,19 +101,19 @@ class Answer:
     finish_reason: FinishReason = "stop"
 
 
-class Parrot:
+class EchoModel:
     """A model for exams that repeats the question, and records what it was asked.
 
-    `when_asked` is called in the model's thread before each batch.
+    `before_batch` is called in the model's thread before each batch.
     """
 
     def __init__(
-        self, text: str | None = None, *, when_asked: Callable[[], object] = lambda: None
+        self, text: str | None = None, *, before_batch: Callable[[], object] = lambda: None
     ) -> None:
-        self.asked: list[str] = []
-        self.told: list[str] = []
+        self.questions: list[str] = []
+        self.system_prompts: list[str] = []
         self._text = text
-        self._when_asked = when_asked
+        self._before_batch = before_batch
 
     def generate(
         self,
@@ -124,9 +124,9 @@ class Parrot:
         temperature: float,
         system_prompt: str,
     ) -> list[list[Answer]]:
-        self._when_asked()
-        self.asked += questions
-        self.told.append(system_prompt)
+        self._before_batch()
+        self.questions += questions
+        self.system_prompts.append(system_prompt)
         return [[Answer(self._text or question)] * completions for question in questions]
 
 
@@ -137,6 +137,6 @@ def empty_view() -> NodeView:
 async def lose(coordinator: Coordinator, node: Connected) -> None:
     """Close the connection and wait for the next welcome."""
     welcomes = len(node.notebook.welcomes)
-    await coordinator.hang_up()
+    await coordinator.close_connections()
     await node.notebook.until(lambda: len(node.notebook.welcomes) > welcomes)
     await node.connection.connected.wait()

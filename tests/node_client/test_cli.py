@@ -270,7 +270,7 @@ async def test_ctrl_c_finishes_the_step_saves_and_exits_with_zero(tmp_path: Path
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        reports = await coordinator.heard(ReportTraining, timeout_s=60)
+        reports = await coordinator.wait_for(ReportTraining, timeout_s=60)
         process.send_signal(signal.SIGINT)
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()

@@ -71,15 +71,15 @@ def spin() -> None:
         pass
 
 
-def test_an_isolated_hang_is_reported() -> None:
+def test_isolated_hang_is_reported() -> None:
     with pytest.raises(HungError, match=r"0\.2 s"):
         run_isolated(0.2, spin)
 
 
-def test_an_isolated_exception_is_reported() -> None:
+def test_isolated_exception_is_reported() -> None:
     with pytest.raises(IsolatedError, match="ValueError: invalid literal"):
         run_isolated(5.0, int, "x")
 
 
-def test_an_isolated_result_is_returned() -> None:
+def test_isolated_result_is_returned() -> None:
     assert run_isolated(5.0, sum, [1, 2]) == 3

@@ -45,7 +45,7 @@ def test_parts_cover_the_index_range_without_overlap() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, INDEX_END])
-def test_an_index_outside_the_range_belongs_to_no_part(index: int) -> None:
+def test_index_outside_the_range_belongs_to_no_part(index: int) -> None:
     with pytest.raises(ValueError, match="outside"):
         index_part(index)
 
@@ -58,7 +58,7 @@ def test_streams_of_two_keys_differ() -> None:
     assert not set(streams[0]) & set(streams[1])
 
 
-def test_an_empty_key_is_refused() -> None:
+def test_empty_key_is_refused() -> None:
     with pytest.raises(ValueError, match="key"):
         keyed_index(key=b"", part=Part.JUDGE, dataset="gcd", counter=0)
 

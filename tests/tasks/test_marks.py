@@ -18,13 +18,13 @@ def test_all_datasets_have_the_same_weight() -> None:
     assert (marks.correct, marks.n) == (1, 10)
 
 
-def test_an_ungraded_question_is_left_out() -> None:
+def test_ungraded_question_is_left_out() -> None:
     marks = mark([("gcd", True), ("gcd", None), ("lcm", None)])
     assert marks.cells == {"gcd": (1, 1)}
     assert (marks.correct, marks.n, marks.score) == (1, 1, 1.0)
 
 
-def test_an_unanswered_question_counts_as_not_solved() -> None:
+def test_unanswered_question_counts_as_not_solved() -> None:
     assert mark([("gcd", True), ("gcd", False)]).score == 0.5
 
 

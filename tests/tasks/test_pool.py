@@ -90,7 +90,7 @@ def test_pool_draws_the_same_task_as_a_single_verifier(
     assert drawn[0] == drawn[1]
 
 
-def test_a_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
+def test_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
     batch = [(make_spec(index=index), [""] * 16) for index in (1, INDEX_END, 2)]
     with pytest.raises(RefusedError) as caught:
         pool.score_many(batch)
@@ -98,7 +98,7 @@ def test_a_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
     assert len(pool.score_many(batch[:1])) == 1
 
 
-def test_a_spec_without_texts_is_still_checked(pool: VerifierPool) -> None:
+def test_spec_without_texts_is_still_checked(pool: VerifierPool) -> None:
     with pytest.raises(RefusedError):
         pool.score_many([(make_spec("puzzle24"), [])])
 
@@ -124,6 +124,6 @@ def test_forked_process_starts_children_of_its_own() -> None:
         assert [child_pid(verifier) for verifier in pool._verifiers] == children
 
 
-def test_a_pool_without_verifiers_is_refused() -> None:
+def test_pool_without_verifiers_is_refused() -> None:
     with pytest.raises(ValueError, match="pool of 0"):
         VerifierPool(0)

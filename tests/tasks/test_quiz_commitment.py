@@ -87,7 +87,7 @@ def test_commitment_is_unchanged_by_json_encoding_and_key_order(answers: AnswerR
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET[:31], SECRET + b"{"])
-def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
+def test_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32"):
         commit_quiz(rules_of(), secret=secret)
 

@@ -19,7 +19,7 @@ NINE = """base_conversion basic_arithmetic arc_1d bf propositional_logic fractio
     decimal_arithmetic calendar_arithmetic binary_matrix"""
 
 
-def test_the_mix_has_the_nine_datasets_of_the_paper() -> None:
+def test_mix_has_the_nine_datasets_of_the_paper() -> None:
     assert sorted(choice.dataset for choice in MIX) == sorted(NINE.split())
 
 

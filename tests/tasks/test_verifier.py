@@ -118,7 +118,7 @@ def test_verdicts_are_in_the_order_of_the_texts(verifier: Verifier) -> None:
     assert verdicts[1].score == 1.0
 
 
-def test_the_last_answer_counts(verifier: Verifier) -> None:
+def test_last_answer_counts(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = solve_sum(verifier.question(spec))
     (verdict,) = verifier.score(spec, [answered("99") + answered(right)])
@@ -160,7 +160,7 @@ def test_drawn_task_belongs_to_its_part_by_index_and_by_question(
         assert question_part(task.question) is part
 
 
-def test_a_draw_is_repeatable_and_its_spec_gives_its_question(verifier: Verifier) -> None:
+def test_draw_is_repeatable_and_its_spec_gives_its_question(verifier: Verifier) -> None:
     task = draw(verifier, counter=5)
     assert draw(verifier, counter=5) == task
     assert verifier.question(task.spec) == task.question
@@ -187,7 +187,7 @@ def test_every_spec_gives_the_same_question_in_two_child_processes(verifier: Ver
                 assert verifier.question(spec) == another.question(spec), dataset
 
 
-def test_a_spec_of_another_generator_version_is_refused(verifier: Verifier) -> None:
+def test_spec_of_another_generator_version_is_refused(verifier: Verifier) -> None:
     spec = make_spec()
     foreign = type(spec)(spec.dataset, spec.config, spec.seed, spec.index, "reasoning-gym 9.9")
     with pytest.raises(RefusedError, match=GENERATOR) as caught:

@@ -26,7 +26,7 @@ def is_right(task: Task, text: str, rules: AnswerRules) -> bool:
 
 
 @pytest.mark.parametrize("dataset", allowed_datasets())
-def test_a_right_answer_is_right_in_every_wrapping(dataset: str) -> None:
+def test_right_answer_is_right_in_every_wrapping(dataset: str) -> None:
     for task in open_tasks(dataset):
         for wrapping in WRAPPINGS:
             answer = wrapping.format(task.right_answer)

@@ -13,7 +13,7 @@ class Ending:
 
     code: int
     out: str
-    told: str
+    stderr: str
 
 
 def run_swarm_node(*arguments: str) -> Ending:

@@ -57,15 +57,15 @@ async def test_address_without_a_coordinator_is_reported(tmp_path: Path, reply: 
     async with serving(answering(reply)) as address:
         ended = await join_at(f"http://{address}", tmp_path)
     assert ended.code == REFUSED
-    assert f"http://{address} is not a coordinator" in ended.told
-    assert "join page" in ended.told
+    assert f"http://{address} is not a coordinator" in ended.stderr
+    assert "join page" in ended.stderr
 
 
 async def test_https_address_of_a_server_without_tls_is_reported(tmp_path: Path) -> None:
     async with serving(answering(PAGE)) as address:
         ended = await join_at(f"https://{address}", tmp_path)
     assert ended.code == REFUSED
-    assert "may begin with http://" in ended.told
+    assert "may begin with http://" in ended.stderr
 
 
 async def test_first_join_fails_if_the_coordinator_does_not_answer(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ async def test_first_join_fails_if_the_coordinator_does_not_answer(tmp_path: Pat
         busy = await join_at(f"http://{address}", tmp_path)
     gone = await join_at(f"http://{address}", tmp_path)
     assert (busy.code, gone.code) == (FAILED, FAILED)
-    assert "HTTP status 502" in busy.told
+    assert "HTTP status 502" in busy.stderr
     for ended in (busy, gone):
-        assert f"swarm-node doctor http://{address}" in ended.told
+        assert f"swarm-node doctor http://{address}" in ended.stderr
 
 
 async def test_first_join_fails_immediately_if_the_host_name_is_unknown(tmp_path: Path) -> None:
     ended = await join_at("https://no-such-host.invalid", tmp_path)
     assert ended.code == FAILED
-    assert "host name is not known" in ended.told
+    assert "host name is not known" in ended.stderr
 
 
 async def test_node_welcomed_earlier_trains_on_without_the_coordinator(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ async def test_refused_token_ends_the_node_before_a_model_is_searched(tmp_path: 
     async with running(Coordinator()) as coordinator:
         ended = await join_at(coordinator.site.base, tmp_path, "--model", "./nope", token="wrong")
     assert ended.code == REFUSED
-    assert "auth.invalid: This token is unknown." in ended.told
-    assert "new one" in ended.told
+    assert "auth.invalid: This token is unknown." in ended.stderr
+    assert "new one" in ended.stderr
 
 
 async def test_outdated_client_ends_with_advice(tmp_path: Path) -> None:
@@ -112,6 +112,6 @@ async def test_outdated_client_ends_with_advice(tmp_path: Path) -> None:
         options = ("--model", str(tmp_path / "model"), "--json")
         ended = await join_at(coordinator.site.base, tmp_path, *options, token="a-good-token")
     assert ended.code == REFUSED
-    assert "client.too_old" in ended.told
+    assert "client.too_old" in ended.stderr
     events = [json.loads(line)["event"] for line in ended.out.splitlines()]
     assert events[-2:] == ["problem", "stopped"]

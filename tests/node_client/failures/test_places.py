@@ -34,8 +34,8 @@ def test_file_instead_of_the_state_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     ended = train(tmp_path / "state")
     assert ended.code == FAILED
-    assert str(tmp_path / "state") in ended.told
-    assert "--state-dir" in ended.told
+    assert str(tmp_path / "state") in ended.stderr
+    assert "--state-dir" in ended.stderr
 
 
 @pytest.mark.parametrize("name", ["node.json", "task.key", "lock"])
@@ -43,9 +43,9 @@ def test_folder_instead_of_a_state_file_is_reported(tmp_path: Path, name: str) -
     (tmp_path / name).mkdir()
     ended = train(tmp_path)
     assert ended.code == FAILED
-    assert str(tmp_path) in ended.told
-    assert "Is a directory" in ended.told
-    assert "--state-dir" in ended.told
+    assert str(tmp_path) in ended.stderr
+    assert "Is a directory" in ended.stderr
+    assert "--state-dir" in ended.stderr
 
 
 @as_root
@@ -53,7 +53,7 @@ def test_read_only_file_system_is_detected_before_the_start(tmp_path: Path) -> N
     with mounted(tmp_path / "disk", "ro"):
         ended = train(tmp_path / "disk" / "state")
     assert ended.code == FAILED
-    assert "Read-only file system" in ended.told
+    assert "Read-only file system" in ended.stderr
 
 
 @as_root
@@ -65,7 +65,7 @@ def test_unwritable_folder_is_detected_before_the_start(tmp_path: Path) -> None:
         subprocess.run(remount, check=True)
         ended = train(state)
     assert ended.code == FAILED
-    assert f"The state folder {state} cannot be used" in ended.told
+    assert f"The state folder {state} cannot be used" in ended.stderr
 
 
 @as_root
@@ -74,6 +74,6 @@ def test_disk_without_space_for_a_checkpoint_is_detected_before_the_start(tmp_pa
     with mounted(tmp_path / "disk", "size=60k"):
         ended = train(tmp_path / "disk", "--model", str(tmp_path / "model"))
     assert ended.code == FAILED
-    assert "A checkpoint takes about" in ended.told
-    assert "Free some space" in ended.told
+    assert "A checkpoint takes about" in ended.stderr
+    assert "Free some space" in ended.stderr
     assert "step 1" not in ended.out

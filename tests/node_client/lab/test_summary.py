@@ -73,7 +73,7 @@ def test_recipe_that_loses_once_is_not_confirmed(folder: Path) -> None:
     assert "1 of 2 as expected" in str(recipe["sentence"])
 
 
-def test_a_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
+def test_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
     write_report(folder / "other", mixed=0.25)
     recipe = summarise(folder, RECIPE + RECIPE.replace("sparse", "other"))["recipe"]
     assert (recipe["p"], recipe["confirmed_on_unseen"]) == (2 / 64, True)
@@ -107,7 +107,7 @@ def test_unmeasured_question_is_stated_as_such(folder: Path) -> None:
     assert answers["recipe"]["gain_over_uniform"] is None
 
 
-def test_a_summary_can_be_written_as_json(folder: Path) -> None:
+def test_summary_can_be_written_as_json(folder: Path) -> None:
     answers = msgspec.json.decode(msgspec.json.encode(summarise(folder, SPARSE)))
     assert answers["sparse"]["figures"][0]["comparison"]["arm"] == "4/4"
 
@@ -136,11 +136,11 @@ def test_claim_on_an_experiment_without_a_report_is_pending(folder: Path) -> Non
     assert str(sparse["sentence"]).endswith("1 more to be measured.")
 
 
-def test_a_pending_claim_counts_among_the_tests(folder: Path) -> None:
+def test_pending_claim_counts_among_the_tests(folder: Path) -> None:
     assert summarise(folder, SPARSE + announce(folder))["sparse"]["p"] == 4 / 64
 
 
-def test_a_recipe_is_not_confirmed_while_a_claim_on_it_is_pending(folder: Path) -> None:
+def test_recipe_is_not_confirmed_while_a_claim_on_it_is_pending(folder: Path) -> None:
     later = announce(folder).replace("sparse", "recipe")
     assert summarise(folder, RECIPE + later)["recipe"]["confirmed_on_unseen"] is False
 

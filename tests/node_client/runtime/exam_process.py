@@ -15,7 +15,7 @@ from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import CoordinatorConnection
 from tests.node_client.coordinator import TOKEN
-from tests.node_client.shell_fakes import HELLO, Notebook, Parrot, at_once, empty_view
+from tests.node_client.shell_fakes import HELLO, EchoModel, Notebook, empty_view, no_backoff
 
 
 def print_generating() -> None:
@@ -26,12 +26,12 @@ def print_generating() -> None:
 async def run(site: Site, folder: Path, text: str) -> None:
     """Take exams until killed."""
     connection = CoordinatorConnection(
-        url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=at_once
+        url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=no_backoff
     )
     exam = Exam(
         client=SwarmClient(connection),
         worker=ModelWorker(),
-        examinee=Parrot(text, when_asked=print_generating),
+        examinee=EchoModel(text, before_batch=print_generating),
         view=empty_view(),
         spool=AnswerSpool(folder / "answers.jsonl", site=site, token=TOKEN),
         poll_s=0.05,

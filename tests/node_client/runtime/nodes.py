@@ -16,7 +16,7 @@ from swarm_protocol.messages import NodeMessage
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator
 from tests.node_client.fakes import writing_policy
-from tests.node_client.shell_fakes import at_once, empty_view
+from tests.node_client.shell_fakes import empty_view, no_backoff
 
 # With the defaults, a test that waits for a second report or for the last one takes a second.
 REPORT_EVERY_S = 0.01
@@ -47,7 +47,7 @@ async def made_node(
             settings,
             site=site,
             equipment=equipment,
-            backoff=at_once,
+            backoff=no_backoff,
             chance=lambda: 0.0,
             report_every_s=REPORT_EVERY_S,
             pauses=Pauses(settings, view=view, every_s=LOOK_EVERY_S),
@@ -77,4 +77,4 @@ async def running_node(
 
 
 def count_received(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
-    return sum(isinstance(message, kind) for message in coordinator.said)
+    return sum(isinstance(message, kind) for message in coordinator.received)

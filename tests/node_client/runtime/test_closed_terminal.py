@@ -1,4 +1,4 @@
-"""A node whose terminal is closed stops like after Ctrl-C."""
+"""A node whose terminal is closed stops as after Ctrl-C."""
 
 import os
 import pty

@@ -18,7 +18,7 @@ from tests.node_client.fakes import make_trainer
 
 
 async def make_steps(trainer: Trainer, count: int) -> list[StepReport]:
-    """Return the reports of `count` steps, made like in a running client."""
+    """Return the reports of `count` steps, made as in a running client."""
     async with ModelWorker() as worker:
         evaluator = Evaluator(trainer, worker=worker, is_stopping=lambda: False)
         reports = []

@@ -22,7 +22,7 @@ from swarm_protocol.messages import (
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.exams import open_spool, running_exam
-from tests.node_client.shell_fakes import Answer, Parrot, empty_view, running_connection
+from tests.node_client.shell_fakes import Answer, EchoModel, empty_view, running_connection
 
 
 def view_in_season() -> NodeView:
@@ -41,12 +41,12 @@ async def test_announced_round_is_answered_completely() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view) as exam,
+        running_exam(node, EchoModel(), view=view) as exam,
     ):
         coordinator.round = open_round(questions=40)
         exam.announce(coordinator.round)
-        await coordinator.heard(
-            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        await coordinator.wait_for(
+            SubmitAnswers, where=lambda message: message.answers[-1].question == "r1q39"
         )
         await exam.outbox.empty.wait()
         assert coordinator.answers == {f"r1q{n}": f"{n} + 1 = ?" for n in range(40)}
@@ -54,16 +54,16 @@ async def test_announced_round_is_answered_completely() -> None:
 
 
 async def test_questions_are_answered_with_the_system_prompt_of_the_offer() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     coordinator.round, coordinator.system_prompt = open_round(), "Speak in <answer>tags</answer>."
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot) as exam,
+        running_exam(node, echo) as exam,
     ):
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
-        assert parrot.told == ["Speak in <answer>tags</answer>."]
+        await coordinator.wait_for(SubmitAnswers)
+        assert echo.system_prompts == ["Speak in <answer>tags</answer>."]
 
 
 async def test_round_with_a_lost_announcement_is_found_by_polling() -> None:
@@ -72,25 +72,25 @@ async def test_round_with_a_lost_announcement_is_found_by_polling() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), poll_s=0.02),
+        running_exam(node, EchoModel(), poll_s=0.02),
     ):
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
 
 
 async def test_round_is_answered_once_despite_repeated_announcements() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, poll_s=0.02) as exam,
+        running_exam(node, echo, poll_s=0.02) as exam,
     ):
         coordinator.round = open_round()
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         exam.announce(coordinator.round)
-        await coordinator.heard(RequestRound, count=3)
-        assert len(await coordinator.heard(RequestQuestions)) == 1
-        assert len(parrot.asked) == 2
+        await coordinator.wait_for(RequestRound, count=3)
+        assert len(await coordinator.wait_for(RequestQuestions)) == 1
+        assert len(echo.questions) == 2
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
@@ -100,12 +100,12 @@ async def test_temporarily_refused_request_is_repeated(kind: type[NodeMessage]) 
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view_in_season()) as exam,
+        running_exam(node, EchoModel(), view=view_in_season()) as exam,
     ):
         coordinator.round = round_causing(kind)
         exam.announce(coordinator.round)
-        await coordinator.heard(kind, count=3)
-        assert len(await coordinator.heard(RequestRound)) >= 1
+        await coordinator.wait_for(kind, count=3)
+        assert len(await coordinator.wait_for(RequestRound)) >= 1
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
@@ -117,18 +117,18 @@ async def test_permanently_refused_request_waits_for_the_next_poll(
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view) as exam,
+        running_exam(node, EchoModel(), view=view) as exam,
     ):
         coordinator.round = round_causing(kind)
         exam.announce(coordinator.round)
-        await coordinator.heard(kind, count=2)
+        await coordinator.wait_for(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
         while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
             await node.client.round()
-        asked = len(await coordinator.heard(kind))
+        asked = len(await coordinator.wait_for(kind))
         for _ in range(10):
             await node.client.round()
-        assert len(await coordinator.heard(kind)) == asked
+        assert len(await coordinator.wait_for(kind)) == asked
 
 
 async def test_no_standing_is_requested_between_seasons() -> None:
@@ -136,10 +136,10 @@ async def test_no_standing_is_requested_between_seasons() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), poll_s=0.01),
+        running_exam(node, EchoModel(), poll_s=0.01),
     ):
-        await coordinator.heard(RequestRound, count=3)
-        assert not any(isinstance(said, RequestStanding) for said in coordinator.said)
+        await coordinator.wait_for(RequestRound, count=3)
+        assert not any(isinstance(message, RequestStanding) for message in coordinator.received)
 
 
 async def test_round_opened_before_the_node_joined_is_not_requested_again() -> None:
@@ -149,15 +149,15 @@ async def test_round_opened_before_the_node_joined_is_not_requested_again() -> N
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+        running_exam(node, EchoModel(), view=view, poll_s=0.02) as exam,
     ):
         exam.announce(coordinator.round)
-        await coordinator.heard(RequestRound, count=3)
-        assert len(await coordinator.heard(RequestQuestions)) == 1
+        await coordinator.wait_for(RequestRound, count=3)
+        assert len(await coordinator.wait_for(RequestQuestions)) == 1
         assert (view.sat_out, view.problem) == (7, None)
         coordinator.refusals.clear()
         coordinator.round = open_round(8)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
 
 
 async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> No
         exam = Exam(
             client=node.client,
             worker=ModelWorker(),
-            examinee=Parrot(),
+            examinee=EchoModel(),
             view=empty_view(),
             spool=open_spool(tmp_path),
             note=noted.append,
@@ -179,7 +179,7 @@ async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> No
         )
         exam.announce(rung)
         asking = asyncio.create_task(exam.run())
-        await coordinator.heard(RequestRound, count=2)
+        await coordinator.wait_for(RequestRound, count=2)
         asking.cancel()
     assert noted[:2] == [rung, polled]
 
@@ -187,33 +187,33 @@ async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> No
 async def test_no_answers_are_generated_for_a_round_that_has_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, poll_s=0.02) as exam,
+        running_exam(node, echo, poll_s=0.02) as exam,
     ):
         coordinator.round = open_round(closes_in_s=-1)
         exam.announce(coordinator.round)
-        await coordinator.heard(RequestRound)
-        assert parrot.asked == []
+        await coordinator.wait_for(RequestRound)
+        assert echo.questions == []
     assert "ended before" in caplog.text
 
 
 async def test_deadline_extended_by_an_outage_is_used() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot) as exam,
+        running_exam(node, echo) as exam,
     ):
         coordinator.round = open_round(closes_in_s=-1)
         exam.announce(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
-        await coordinator.heard(SubmitAnswers)
-        assert parrot.asked
+        await coordinator.wait_for(SubmitAnswers)
+        assert echo.questions
 
 
-class SlowParrot(Parrot):
+class SlowModel(EchoModel):
     """Starts an exam and continues when the test allows it."""
 
     def __init__(self) -> None:
@@ -242,21 +242,21 @@ class SlowParrot(Parrot):
 
 
 async def test_no_training_step_runs_between_the_questions_of_a_round() -> None:
-    coordinator, parrot = Coordinator(), SlowParrot()
+    coordinator, echo = Coordinator(), SlowModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
         ModelWorker() as worker,
-        running_exam(node, parrot, worker=worker) as exam,
+        running_exam(node, echo, worker=worker) as exam,
     ):
         coordinator.round = open_round(questions=40)
         exam.announce(coordinator.round)
-        await asyncio.to_thread(parrot.began.wait)
+        await asyncio.to_thread(echo.began.wait)
         has_turn = worker.turn.locked()
-        parrot.may_continue.set()
+        echo.may_continue.set()
         assert has_turn
         async with worker.turn:
-            assert len(parrot.asked) == 40
+            assert len(echo.questions) == 40
 
 
 async def test_exam_waits_only_for_the_step_in_progress() -> None:
@@ -273,12 +273,14 @@ async def test_exam_waits_only_for_the_step_in_progress() -> None:
         running(coordinator),
         running_connection(coordinator) as node,
         ModelWorker() as worker,
-        running_exam(node, Parrot(when_asked=lambda: order.append("exam")), worker=worker) as exam,
+        running_exam(
+            node, EchoModel(before_batch=lambda: order.append("exam")), worker=worker
+        ) as exam,
     ):
         training = asyncio.create_task(train(worker))
         coordinator.round = open_round()
         exam.announce(coordinator.round)
-        await coordinator.heard(RequestQuestions)
+        await coordinator.wait_for(RequestQuestions)
         # The offer arrives on the same connection before the reply to the next request.
         await node.client.round()
         step_may_end.set()
@@ -291,11 +293,11 @@ async def test_characters_invalid_in_messages_do_not_invalidate_the_answer() -> 
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as exam,
+        running_exam(node, EchoModel("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as exam,
     ):
         coordinator.round = open_round(questions=1)
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         await exam.outbox.empty.wait()
         assert coordinator.answers["r1q0"].startswith("ab?ccc")
 
@@ -305,10 +307,10 @@ async def test_score_is_requested_when_a_round_closes() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+        running_exam(node, EchoModel(), view=view, poll_s=0.02) as exam,
     ):
         exam.announce(RoundInfo(1, "closed", now(), now(), 2))
-        await coordinator.heard(RequestStanding)
-        await coordinator.heard(RequestRound)
+        await coordinator.wait_for(RequestStanding)
+        await coordinator.wait_for(RequestRound)
         assert view.standing is not None
         assert view.standing.score == 0.5

@@ -17,7 +17,7 @@ from swarm_protocol.messages import (
 from tests.node_client.coordinator import Coordinator, open_round, running
 from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.exams import open_spool, running_exam
-from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
+from tests.node_client.shell_fakes import EchoModel, empty_view, running_connection
 
 
 async def test_coordinator_keeps_the_first_answers_after_a_restart_in_another_folder() -> None:
@@ -27,52 +27,52 @@ async def test_coordinator_keeps_the_first_answers_after_a_restart_in_another_fo
         async with (
             running(coordinator),
             running_connection(coordinator) as node,
-            running_exam(node, Parrot(text)) as exam,
+            running_exam(node, EchoModel(text)) as exam,
         ):
             exam.announce(coordinator.round)
-            await coordinator.heard(SubmitAnswers, count=1 if text == "first" else 2)
+            await coordinator.wait_for(SubmitAnswers, count=1 if text == "first" else 2)
             await exam.outbox.empty.wait()
     assert set(coordinator.answers.values()) == {"first"}
 
 
 async def test_unacknowledged_answers_are_sent_again_after_a_coordinator_restart() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     coordinator.silent.add(SubmitAnswers)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot) as exam,
+        running_exam(node, echo) as exam,
     ):
         coordinator.round = open_round()
         exam.announce(coordinator.round)
-        [unacked] = await coordinator.heard(SubmitAnswers)
+        [unacked] = await coordinator.wait_for(SubmitAnswers)
         await coordinator.stop()
         coordinator.silent.clear()
         await coordinator.start()
-        [_, again] = await coordinator.heard(SubmitAnswers, count=2)
+        [_, again] = await coordinator.wait_for(SubmitAnswers, count=2)
         await exam.outbox.empty.wait()
         assert again.answers == unacked.answers
-        assert len(parrot.asked) == 2
+        assert len(echo.questions) == 2
 
 
 async def test_restarted_client_submits_stored_answers_and_answers_only_the_rest(
     tmp_path: Path,
 ) -> None:
-    coordinator, parrot = Coordinator(), Parrot("new")
+    coordinator, echo = Coordinator(), EchoModel("new")
     coordinator.round = open_round(questions=40)
     stored = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
     open_spool(tmp_path).add(stored)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, folder=tmp_path) as exam,
+        running_exam(node, echo, folder=tmp_path) as exam,
     ):
         exam.announce(coordinator.round)
-        await coordinator.heard(
-            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        await coordinator.wait_for(
+            SubmitAnswers, where=lambda message: message.answers[-1].question == "r1q39"
         )
         await exam.outbox.empty.wait()
-    assert parrot.asked == [f"{place} + 1 = ?" for place in range(16, 40)]
+    assert echo.questions == [f"{place} + 1 = ?" for place in range(16, 40)]
     assert coordinator.answers["r1q0"] == "old"
     assert len(coordinator.answers) == 40
 
@@ -87,10 +87,10 @@ async def test_answers_submitted_by_an_earlier_run_count_for_the_round(tmp_path:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, folder=tmp_path) as exam,
+        running_exam(node, EchoModel(), view=view, folder=tmp_path) as exam,
     ):
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         await exam.outbox.empty.wait()
     view.site, view.link, view.season = Site("http://here"), LinkState("connected"), toy_season()
     view.note_round(None)
@@ -106,11 +106,11 @@ async def test_long_answers_are_submitted_in_as_many_frames_as_needed(tmp_path: 
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view, folder=tmp_path) as exam,
+        running_exam(node, EchoModel(), view=view, folder=tmp_path) as exam,
         asyncio.timeout(20),
     ):
         await exam.outbox.empty.wait()
-        assert len(await coordinator.heard(SubmitAnswers)) == 2
+        assert len(await coordinator.wait_for(SubmitAnswers)) == 2
     assert coordinator.answers == {f"r1q{n}": text for n in range(32)}
     assert view.answered[1] == 32
 
@@ -118,22 +118,22 @@ async def test_long_answers_are_submitted_in_as_many_frames_as_needed(tmp_path: 
 async def test_round_answered_before_a_restart_is_not_answered_again(
     tmp_path: Path,
 ) -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     coordinator.round = open_round()
     for run in (1, 2):
         async with (
             running(coordinator),
             running_connection(coordinator) as node,
-            running_exam(node, parrot, folder=tmp_path, poll_s=0.02) as exam,
+            running_exam(node, echo, folder=tmp_path, poll_s=0.02) as exam,
         ):
             exam.announce(coordinator.round)
-            await coordinator.heard(RequestQuestions, count=run)
-            await coordinator.heard(SubmitAnswers)
+            await coordinator.wait_for(RequestQuestions, count=run)
+            await coordinator.wait_for(SubmitAnswers)
             await exam.outbox.empty.wait()
-            polled = sum(isinstance(said, RequestRound) for said in coordinator.said)
-            await coordinator.heard(RequestRound, count=polled + 2)
-    assert len(parrot.asked) == 2
-    assert len(await coordinator.heard(SubmitAnswers)) == 1
+            polled = sum(isinstance(message, RequestRound) for message in coordinator.received)
+            await coordinator.wait_for(RequestRound, count=polled + 2)
+    assert len(echo.questions) == 2
+    assert len(await coordinator.wait_for(SubmitAnswers)) == 1
 
 
 async def test_permanently_refused_answers_are_no_longer_pending(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ async def test_permanently_refused_answers_are_no_longer_pending(tmp_path: Path)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), folder=tmp_path) as exam,
+        running_exam(node, EchoModel(), folder=tmp_path) as exam,
     ):
         coordinator.round = open_round()
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         await exam.outbox.empty.wait()
         assert open_spool(tmp_path).pending == []
 
@@ -157,11 +157,11 @@ async def test_late_answers_are_dropped_with_the_reason() -> None:
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot(), view=view) as exam,
+        running_exam(node, EchoModel(), view=view) as exam,
     ):
         coordinator.round = open_round()
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         await exam.outbox.empty.wait()
         assert view.problem is not None
         assert view.problem.code == ErrorCode.ROUND_NOT_OPEN

@@ -45,15 +45,15 @@ async def test_answers_of_a_killed_client_are_submitted_and_not_generated_again(
     coordinator.silent.add(SubmitAnswers)
     async with running(coordinator):
         async with running_client(coordinator, tmp_path, "first") as first:
-            [unconfirmed] = await coordinator.heard(SubmitAnswers)
+            [unconfirmed] = await coordinator.wait_for(SubmitAnswers)
         assert (await output_of(first)).count("generating") == 1
         coordinator.silent.clear()
-        coordinator.said.clear()
+        coordinator.received.clear()
         async with running_client(coordinator, tmp_path, "second") as second:
-            [again] = await coordinator.heard(SubmitAnswers)
-            await coordinator.heard(RequestQuestions)
-            asked = sum(isinstance(said, RequestRound) for said in coordinator.said)
-            await coordinator.heard(RequestRound, count=asked + 2)
+            [again] = await coordinator.wait_for(SubmitAnswers)
+            await coordinator.wait_for(RequestQuestions)
+            asked = sum(isinstance(message, RequestRound) for message in coordinator.received)
+            await coordinator.wait_for(RequestRound, count=asked + 2)
         assert await output_of(second) == ""
     assert again.answers == unconfirmed.answers
     assert list(coordinator.answers.values()) == ["first"] * 12

@@ -41,12 +41,12 @@ async def test_node_trains_publishes_samples_and_reports(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier),
     ):
-        [hello] = await coordinator.heard(Hello)
+        [hello] = await coordinator.wait_for(Hello)
         assert (hello.model, hello.arm) == ("toy", "swarm")
-        [published, *_] = await coordinator.heard(PublishRollouts)
+        [published, *_] = await coordinator.wait_for(PublishRollouts)
         assert {rollout.task.dataset for rollout in published.rollouts} == {"chain_sum"}
-        await coordinator.heard(RequestRollouts)
-        reports = await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(RequestRollouts)
+        reports = await coordinator.wait_for(ReportTraining, count=3)
     assert [report.step for report in reports] == sorted({report.step for report in reports})
     assert reports[-1].local_used == 4 * reports[-1].step
     assert settings.state.load_lifetime().rollouts_shared > 0
@@ -61,7 +61,7 @@ async def test_hardware_is_sent_only_if_the_owner_chose_so(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(chosen, coordinator, verifier),
     ):
-        [hello] = await coordinator.heard(Hello)
+        [hello] = await coordinator.wait_for(Hello)
     assert (hello.hardware is not None) == shared
     if hello.hardware is not None:
         assert hello.hardware.device.startswith("CPU")
@@ -76,25 +76,25 @@ async def test_used_rollouts_and_reflection_are_reported(
     coordinator.pool = [external_sum(verifier, texts, counter=n) for n in range(2)]
     names = {RolloutName(each.node, each.rollout.id) for each in coordinator.pool}
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(ReportTraining, where=lambda report: bool(report.used))
-        [report, *_] = await coordinator.heard(
+        await coordinator.wait_for(ReportTraining, where=lambda report: bool(report.used))
+        [report, *_] = await coordinator.wait_for(
             ReportTraining, where=lambda report: report.external_used == 2
         )
-    reports = [said for said in coordinator.said if isinstance(said, ReportTraining)]
-    configured = [name for said in reports for name in said.used]
-    assert (len(configured), set(configured)) == (2, names)
+    reports = [message for message in coordinator.received if isinstance(message, ReportTraining)]
+    used = [name for each in reports for name in each.used]
+    assert (len(used), set(used)) == (2, names)
     assert set(report.reflection) == {"recheck", "hesitation", "exploration"}
 
 
 async def test_node_answers_a_round_while_it_trains(settings: Settings, verifier: Verifier) -> None:
     coordinator = Coordinator(season=toy_season())
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.round = open_round(questions=20)
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await coordinator.heard(SubmitAnswers)
-        done = len(await coordinator.heard(ReportTraining))
-        await coordinator.heard(ReportTraining, count=done + 1)
+        await coordinator.wait_for(SubmitAnswers)
+        done = len(await coordinator.wait_for(ReportTraining))
+        await coordinator.wait_for(ReportTraining, count=done + 1)
     assert len(coordinator.answers) == 20
 
 
@@ -107,17 +107,17 @@ async def test_training_continues_while_the_coordinator_is_away(
         made_node(settings, coordinator.site, verifier, view=view) as node,
     ):
         task = asyncio.create_task(node.run())
-        [before, *_] = await coordinator.heard(ReportTraining)
+        [before, *_] = await coordinator.wait_for(ReportTraining)
         await coordinator.stop()
         while view.steps_here < before.step + 5:
             await asyncio.wait([task], timeout=0.01)
-        heard = len(await coordinator.heard(ReportTraining))
+        count = len(await coordinator.wait_for(ReportTraining))
         await coordinator.start()
-        reports = await coordinator.heard(ReportTraining, count=heard + 1)
+        reports = await coordinator.wait_for(ReportTraining, count=count + 1)
         node.stop()
         await task
     # Of the reports that became due meanwhile, only the newest is sent.
-    assert reports[heard].step >= before.step + 5
+    assert reports[count].step >= before.step + 5
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ async def test_loss_of_the_coordinator_does_not_change_what_an_isolated_node_lea
             made_node(alone, coordinator.site, verifier, view=view) as node,
         ):
             task = asyncio.create_task(node.run())
-            await coordinator.heard(ReportTraining)
+            await coordinator.wait_for(ReportTraining)
             if is_lost:
                 await coordinator.stop()
                 assert view.steps_here < 40
@@ -146,7 +146,7 @@ async def test_loss_of_the_coordinator_does_not_change_what_an_isolated_node_lea
             assert (view.link.phase == "connected") is not is_lost
         files = read_manifest(newest_first(state.checkpoints)[0]).files
         hashes.append({name: hash for name, hash in files.items() if name != "run.json"})
-        coordinator.said.clear()
+        coordinator.received.clear()
     assert hashes[0] == hashes[1]
 
 
@@ -158,11 +158,11 @@ async def test_node_follows_new_rules_and_practises_without_a_season(
         running(coordinator),
         running_node(settings, coordinator, verifier, view=view) as task,
     ):
-        [*_, before] = await coordinator.heard(ReportTraining, count=3)
+        [*_, before] = await coordinator.wait_for(ReportTraining, count=3)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
         # Totals restart with a season, steps do not.
-        [after, *_] = await coordinator.heard(
+        [after, *_] = await coordinator.wait_for(
             ReportTraining, where=lambda report: report.local_used < 4 * report.step
         )
         assert after.step > before.step
@@ -177,11 +177,14 @@ async def test_node_follows_new_rules_and_practises_without_a_season(
             "The season next has ended; its scores stay on the site.",
         ]
         await coordinator.ring(SeasonState(None, toy_season()))
-        await coordinator.heard(
+        await coordinator.wait_for(
             PublishRollouts, where=lambda message: message.rollouts[0].step >= practised
         )
-        shared = [said for said in coordinator.said if isinstance(said, PublishRollouts)]
-        assert {each.task.dataset for said in shared for each in said.rollouts} == {"chain_sum"}
+        shared = [
+            message for message in coordinator.received if isinstance(message, PublishRollouts)
+        ]
+        datasets = {each.task.dataset for message in shared for each in message.rollouts}
+        assert datasets == {"chain_sum"}
 
 
 @pytest.mark.parametrize("arm", ["swarm", "base"])
@@ -238,9 +241,9 @@ async def test_settings_that_prevent_publishing_are_reported_once_per_season(
     coordinator, view = Coordinator(season=toy_season(completions=4)), empty_view()
     larger = replace(settings, training=TrainConfig(num_generations=5))
     async with running(coordinator), running_node(larger, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(ReportTraining, count=2)
+        await coordinator.wait_for(ReportTraining, count=2)
     assert count_received(coordinator, PublishRollouts) == 0
     [notice] = view.notices
     assert "Leave num_generations out" in notice.message
@@ -254,7 +257,7 @@ async def test_fatal_refusal_ends_the_node_after_it_saved_its_work(
         made_node(settings, coordinator.site, verifier) as node,
     ):
         task = asyncio.create_task(node.run())
-        await coordinator.heard(ReportTraining, count=2)
+        await coordinator.wait_for(ReportTraining, count=2)
         code = ErrorCode.AUTH_INVALID
         await coordinator.ring(Refused(None, code, "Revoked.", "Ask.", fatal=True))
         with pytest.raises(CoordinatorRefusedError, match="Revoked"):
@@ -285,9 +288,9 @@ async def test_importance_by_the_sender_requests_log_probs(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(configured, coordinator, verifier),
     ):
-        [request, *_] = await coordinator.heard(RequestRollouts)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
         assert request.logprobs
-        [published, *_] = await coordinator.heard(PublishRollouts)
+        [published, *_] = await coordinator.wait_for(PublishRollouts)
         completions = published.rollouts[0].completions
         assert all(decode_logprobs(each.logprobs or "") for each in completions)
 
@@ -298,7 +301,7 @@ async def test_node_that_is_refused_the_pool_continues_with_its_own_rollouts(
     coordinator = Coordinator(season=toy_season())
     coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        reports = await coordinator.heard(ReportTraining, count=2)
+        reports = await coordinator.wait_for(ReportTraining, count=2)
     assert reports[-1].local_used == 4 * reports[-1].step
     assert count_received(coordinator, RequestRollouts) == 1
 
@@ -309,10 +312,10 @@ async def test_commitments_of_welcomes_and_doorbells_are_recorded(
     coordinator = Coordinator(season=toy_season())
     coordinator.round = open_round(1, commitment="one")
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         coordinator.round = open_round(2, commitment="two")
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await coordinator.heard(SubmitAnswers, where=lambda said: said.round == 2)
+        await coordinator.wait_for(SubmitAnswers, where=lambda message: message.round == 2)
     noted = read_commitments(settings.state.commitments)
     assert [(line.round, line.commitment) for line in noted] == [(1, "one"), (2, "two")]
     assert {line.site for line in noted} == {coordinator.site.base}
@@ -324,7 +327,7 @@ async def test_soon_outdated_client_reports_the_upgrade(
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.upgrade = "9.9.9"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
     assert view.upgrade is not None
     assert "older than 9.9.9" in view.upgrade
     assert f"swarm-node --index-url {coordinator.site.base}/simple/" in view.upgrade

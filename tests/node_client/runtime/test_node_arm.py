@@ -37,7 +37,7 @@ async def test_node_uses_the_arm_and_name_of_the_coordinator(
     async with running(Coordinator(season=toy_season())) as coordinator:
         coordinator.arm = "isolated"
         async with running_node(settings, coordinator, verifier):
-            reports = await coordinator.heard(ReportTraining, count=2)
+            reports = await coordinator.wait_for(ReportTraining, count=2)
         assert not count_received(coordinator, RequestRollouts)
         assert not count_received(coordinator, PublishRollouts)
         # J = 0 and I = all, so an isolated node trains on as many rollouts as a node of the swarm.
@@ -53,7 +53,7 @@ async def test_isolated_node_publishes_if_the_season_allows_it(
     async with running(Coordinator(season=season)) as coordinator:
         coordinator.arm = "isolated"
         async with running_node(settings, coordinator, verifier):
-            assert await coordinator.heard(PublishRollouts)
+            assert await coordinator.wait_for(PublishRollouts)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def test_node_requests_the_sampling_strategy_that_its_owner_chose(
     season = msgspec.structs.replace(toy_season(), sampling=["any", prefer])
     coordinator = Coordinator(season=season)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
-        [request, *_] = await coordinator.heard(RequestRollouts)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
     assert request.prefer == prefer
 
 
@@ -96,10 +96,10 @@ async def test_disallowed_sampling_strategy_is_replaced_and_reported_once(
     season = msgspec.structs.replace(toy_season(), sampling=allowed)
     coordinator, view = Coordinator(season=season), empty_view()
     async with running(coordinator), running_node(chosen, coordinator, verifier, view=view):
-        [request, *_] = await coordinator.heard(RequestRollouts)
-        await coordinator.hang_up()
-        await coordinator.heard(Hello, count=2)
-        await coordinator.heard(RequestRollouts, count=3)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
+        await coordinator.close_connections()
+        await coordinator.wait_for(Hello, count=2)
+        await coordinator.wait_for(RequestRollouts, count=3)
     assert request.prefer == prefer
     warnings = [notice for notice in view.notices if "does not allow" in notice.message]
     assert len(warnings) == (prefer == "any")
@@ -118,19 +118,19 @@ async def test_base_node_answers_with_its_untrained_model_and_does_nothing_else(
             await node.run()
         checkpoints = sorted(settings.state.checkpoints.iterdir())
         assert checkpoints
-        coordinator.said.clear()
+        coordinator.received.clear()
         policy, coordinator.round = toy_policy(), open_round()
         untouched = weights_of(policy)
         base = replace(settings, arm="base")
         async with running_node(base, coordinator, verifier, policy=policy):
-            await coordinator.heard(SubmitAnswers)
+            await coordinator.wait_for(SubmitAnswers)
             coordinator.round = open_round(2)
             await coordinator.ring(RoundState(None, coordinator.round, now()))
-            await coordinator.heard(SubmitAnswers, count=2)
+            await coordinator.wait_for(SubmitAnswers, count=2)
     assert all(map(torch.equal, weights_of(policy), untouched))
     assert sorted(settings.state.checkpoints.iterdir()) == checkpoints
     judged = {Hello, RequestRound, RequestQuestions, SubmitAnswers, RequestStanding}
-    assert {type(message) for message in coordinator.said} <= judged
+    assert {type(message) for message in coordinator.received} <= judged
 
 
 async def test_base_node_shows_no_score_of_an_ended_season(
@@ -173,12 +173,12 @@ async def test_node_requests_its_arm_again_when_a_season_with_coin_flips_begins(
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.arm = "swarm"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.season = msgspec.structs.replace(toy_season(), name="next", assignment="coin")
         coordinator.arm = "isolated"
         coordinator.silent.add(Hello)
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(Hello, count=2)
+        await coordinator.wait_for(Hello, count=2)
         # Until it is welcomed it uses no rollouts of others, as it may become an isolated node.
         assert view.arm == "isolated"
         coordinator.silent.clear()
@@ -186,9 +186,9 @@ async def test_node_requests_its_arm_again_when_a_season_with_coin_flips_begins(
         await coordinator.start()
         # A step that had already started may still send one request.
         reported = count_received(coordinator, ReportTraining)
-        await coordinator.heard(ReportTraining, count=reported + 2)
+        await coordinator.wait_for(ReportTraining, count=reported + 2)
         asked = count_received(coordinator, RequestRollouts)
-        await coordinator.heard(ReportTraining, count=reported + 4)
+        await coordinator.wait_for(ReportTraining, count=reported + 4)
         assert count_received(coordinator, RequestRollouts) == asked
         assert view.arm == "isolated"
 
@@ -199,11 +199,11 @@ async def test_coin_flip_may_return_a_node_to_the_swarm(
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.arm = "isolated"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.season = msgspec.structs.replace(toy_season(), name="next", assignment="coin")
         coordinator.arm = "swarm"
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         assert (view.arm, view.season) == ("swarm", coordinator.season)
 
 
@@ -214,10 +214,10 @@ async def test_node_returns_to_its_owners_arm_after_a_season_with_coin_flips(
     coordinator, view = Coordinator(season=season), empty_view()
     coordinator.arm = "isolated"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         rules = msgspec.structs.replace(toy_season(), name="next")
         await coordinator.ring(SeasonState(None, rules))
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         assert count_received(coordinator, Hello) == 1
 
 
@@ -226,8 +226,8 @@ async def test_node_stays_connected_if_the_next_season_has_no_coin_flips(
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
-        await coordinator.heard(ReportTraining, where=lambda report: report.local_used % 6 == 0)
+        await coordinator.wait_for(ReportTraining, where=lambda report: report.local_used % 6 == 0)
         assert count_received(coordinator, Hello) == 1

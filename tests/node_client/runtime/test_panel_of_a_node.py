@@ -46,7 +46,7 @@ async def test_panel_continues_through_changes_of_season(
     ):
         view.site = coordinator.site
         shown = asyncio.create_task(run_with_panel(node, view, console=console, refresh_s=0.001))
-        await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(ReportTraining, count=3)
         for name in ("second", "third", "fourth"):
             rules = msgspec.structs.replace(toy_season(), name=name)
             await coordinator.ring(SeasonState(None, rules))

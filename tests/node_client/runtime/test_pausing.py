@@ -42,9 +42,9 @@ class EventWaiter:
                 pass
 
 
-async def farewell(coordinator: Coordinator) -> int | None:
+async def wait_until_closed(coordinator: Coordinator) -> int | None:
     async with asyncio.timeout(20):
-        return await coordinator.farewell()
+        return await coordinator.close_code()
 
 
 async def test_paused_node_saves_and_closes_its_connection(
@@ -56,9 +56,9 @@ async def test_paused_node_saves_and_closes_its_connection(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         pause_node(settings)
-        assert await farewell(coordinator) == CloseCode.GOING_AWAY
+        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
         await waiter.wait_for(Paused)
         made = view.steps_here
         [newest, *_] = newest_first(settings.state.checkpoints)
@@ -76,13 +76,16 @@ async def test_node_resumes_its_training_after_the_pause(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         pause_node(settings)
         await waiter.wait_for(Paused)
-        [last] = [said.step for said in coordinator.said if isinstance(said, ReportTraining)][-1:]
+        steps = [each.step for each in coordinator.received if isinstance(each, ReportTraining)]
+        last = steps[-1]
         withdraw_pause(settings.state)
-        await coordinator.heard(Hello, count=2)
-        reports = await coordinator.heard(ReportTraining, where=lambda said: said.step > last)
+        await coordinator.wait_for(Hello, count=2)
+        reports = await coordinator.wait_for(
+            ReportTraining, where=lambda message: message.step > last
+        )
     assert reports[0].step <= last + 3
     assert view.paused is None
 
@@ -93,7 +96,7 @@ async def test_open_round_is_answered_before_the_pause(
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     waiter = EventWaiter(view)
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.round = open_round(questions=40)
         await coordinator.ring(RoundState(None, coordinator.round, now()))
         await waiter.wait_for(RoundChanged)
@@ -116,7 +119,7 @@ async def test_node_started_in_a_pause_does_not_connect_until_its_end(
         await asyncio.sleep(0.1)
         assert coordinator.headers == []
         withdraw_pause(settings.state)
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
 
 
 async def test_paused_node_stops_immediately(settings: Settings, verifier: Verifier) -> None:
@@ -137,11 +140,11 @@ async def test_base_node_pauses_too(settings: Settings, verifier: Verifier) -> N
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(base, coordinator, verifier),
     ):
-        await coordinator.heard(Hello)
+        await coordinator.wait_for(Hello)
         pause_node(settings)
-        assert await farewell(coordinator) == CloseCode.GOING_AWAY
+        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
         withdraw_pause(settings.state)
-        await coordinator.heard(Hello, count=2)
+        await coordinator.wait_for(Hello, count=2)
 
 
 def pauses_at(

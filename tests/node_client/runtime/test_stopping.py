@@ -15,7 +15,7 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, open_round, running
 from tests.node_client.fakes import toy_policy
 from tests.node_client.runtime.exams import open_spool, running_exam
-from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
+from tests.node_client.shell_fakes import EchoModel, empty_view, running_connection
 
 
 async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
@@ -24,17 +24,17 @@ async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
     def stop() -> None:
         view.stopping = True
 
-    parrot = Parrot(when_asked=stop)
+    echo = EchoModel(before_batch=stop)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, parrot, worker=worker, view=view, folder=tmp_path) as exam,
+        running_exam(node, echo, worker=worker, view=view, folder=tmp_path) as exam,
     ):
         coordinator.round = open_round(questions=40)
         exam.announce(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         async with worker.turn:
-            assert len(parrot.asked) == 16
+            assert len(echo.questions) == 16
         await exam.outbox.empty.wait()
     assert len(coordinator.answers) == 16
     assert len(open_spool(tmp_path).answered(1)) == 16
@@ -57,7 +57,7 @@ async def test_no_step_follows_an_exam_during_which_the_node_was_stopped(
             before_step=note,
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
-        async with worker.turn:  # like during an exam
+        async with worker.turn:  # as during an exam
             running_training = asyncio.create_task(training.run())
             await waits.wait()
             training.stop()

@@ -47,7 +47,7 @@ async def test_node_continues_if_it_may_not_or_could_not_be_updated(
         )
     chosen = replace(settings, auto_update=auto_update)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
-        await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(ReportTraining, count=3)
 
 
 @pytest.mark.parametrize(

@@ -101,16 +101,16 @@ async def test_log_probs_are_sent_and_requested_only_if_the_coordinator_supports
     supported: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_logprobs = supported
+    coordinator.supports_logprobs = supported
     full = [Completion("1", "stop", logprobs="AAIABA=="), Completion("2", "length", logprob=-1.5)]
     async with running_exchange(coordinator, with_logprobs=True) as (_, exchange):
         await publish(exchange, msgspec.structs.replace(rollout("a"), completions=full))
-        [published] = await coordinator.heard(PublishRollouts)
+        [published] = await coordinator.wait_for(PublishRollouts)
         assert published.rollouts[0].completions == (
             full if supported else rollout("a").completions
         )
         await asyncio.to_thread(exchange.sample, 3)
-        [request] = await coordinator.heard(RequestRollouts)
+        [request] = await coordinator.wait_for(RequestRollouts)
         assert request.logprobs == supported
 
 
@@ -118,7 +118,7 @@ async def test_log_probs_are_not_requested_unless_needed() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
         await asyncio.to_thread(exchange.sample, 3)
-        [request] = await coordinator.heard(RequestRollouts)
+        [request] = await coordinator.wait_for(RequestRollouts)
         assert not request.logprobs
 
 
@@ -127,10 +127,10 @@ async def test_declarations_are_sent_only_if_the_coordinator_supports_them(
     supported: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_declarations = supported
+    coordinator.supports_declarations = supported
     async with running_exchange(coordinator) as (_, exchange):
         await publish(exchange, *map(rollout, "abc"), informative="ac")
-        [published] = await coordinator.heard(PublishRollouts)
+        [published] = await coordinator.wait_for(PublishRollouts)
         assert {each.id for each in published.rollouts} == {"a", "b", "c"}
         assert published.informative == (["a", "c"] if supported else [])
 
@@ -144,7 +144,7 @@ async def test_each_frame_declares_only_its_own_rollouts() -> None:
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         await asyncio.to_thread(exchange.publish, rollouts, informative=["r0", last])
         await coordinator.start()
-        messages = await coordinator.heard(PublishRollouts, count=2)
+        messages = await coordinator.wait_for(PublishRollouts, count=2)
         assert [message.informative for message in messages] == [["r0"], [last]]
 
 
@@ -153,10 +153,10 @@ async def test_informative_rollouts_are_requested_only_if_the_coordinator_suppor
     supported: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_declarations = supported
+    coordinator.supports_declarations = supported
     async with running_exchange(coordinator, prefer="informative") as (_, exchange):
         await asyncio.to_thread(exchange.sample, 3)
-        [request] = await coordinator.heard(RequestRollouts)
+        [request] = await coordinator.wait_for(RequestRollouts)
         assert request.prefer == ("informative" if supported else "any")
 
 
@@ -189,7 +189,7 @@ async def test_published_rollouts_are_sent_and_counted() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
         await publish(exchange, rollout("a"), rollout("b"))
-        [message] = await coordinator.heard(PublishRollouts)
+        [message] = await coordinator.wait_for(PublishRollouts)
         assert [each.id for each in message.rollouts] == ["a", "b"]
         await exchange.outbox.empty.wait()
         assert (exchange.published, exchange.outbox.dropped) == (2, 0)
@@ -205,7 +205,7 @@ async def test_informative_rollouts_are_kept_if_a_step_exceeds_the_queue() -> No
         await asyncio.sleep(0)
         await coordinator.start()
         await exchange.outbox.empty.wait()
-        messages = await coordinator.heard(PublishRollouts)
+        messages = await coordinator.wait_for(PublishRollouts)
         assert {name for message in messages for name in message.informative} == {"r0", "r1"}
 
 
@@ -222,7 +222,7 @@ async def test_rollouts_published_offline_are_bounded_counted_and_sent_later() -
         await exchange.outbox.empty.wait()
         sent = [
             each.id
-            for message in await coordinator.heard(PublishRollouts)
+            for message in await coordinator.wait_for(PublishRollouts)
             for each in message.rollouts
         ]
         assert sent == [each.id for each in rollouts[3:]]
@@ -233,7 +233,7 @@ async def test_refused_rollouts_are_dropped_and_busy_ones_sent_again() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         coordinator.refusals[PublishRollouts] = ErrorCode.SERVER_BUSY
         exchange.outbox.put([rollout("a")])
-        await coordinator.heard(PublishRollouts, count=3)
+        await coordinator.wait_for(PublishRollouts, count=3)
         assert len(exchange.outbox) == 1
         coordinator.refusals[PublishRollouts] = ErrorCode.TASK_FOREIGN
         await exchange.outbox.empty.wait()
@@ -252,9 +252,9 @@ async def test_next_sample_is_fetched_in_advance() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         coordinator.pool = others(2)
         exchange.prefetch(2)
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         assert await asyncio.to_thread(exchange.sample, 2) == others(2)
-        assert len(await coordinator.heard(RequestRollouts)) == 1
+        assert len(await coordinator.wait_for(RequestRollouts)) == 1
 
 
 async def test_fetched_sample_is_discarded_if_the_step_needs_none() -> None:
@@ -262,7 +262,7 @@ async def test_fetched_sample_is_discarded_if_the_step_needs_none() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         coordinator.pool = others(1)
         exchange.prefetch(2)
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         exchange.prefetch(0)
         coordinator.pool = others(2)
         assert await asyncio.to_thread(exchange.sample, 2) == others(2)
@@ -274,7 +274,7 @@ async def test_request_is_repeated_within_the_step_if_the_coordinator_is_busy() 
     coordinator.refusals[RequestRollouts] = ErrorCode.RATE_LIMITED
     async with running_exchange(coordinator, sample_wait_s=20) as (_, exchange):
         sampling = asyncio.create_task(asyncio.to_thread(exchange.sample, 1))
-        await coordinator.heard(RequestRollouts, count=2)
+        await coordinator.wait_for(RequestRollouts, count=2)
         coordinator.refusals.clear()
         assert await sampling == others(1)
 
@@ -293,7 +293,7 @@ async def test_node_stops_requesting_once_it_is_refused_as_isolated() -> None:
         for _ in range(3):
             assert await asyncio.to_thread(exchange.sample, 2) == []
             exchange.prefetch(2)
-        assert len(await coordinator.heard(RequestRollouts)) == 1
+        assert len(await coordinator.wait_for(RequestRollouts)) == 1
 
 
 async def test_sample_is_empty_while_the_node_is_offline() -> None:
@@ -316,7 +316,7 @@ async def test_nothing_is_published_or_requested_in_practice() -> None:
         await publish(exchange, rollout("a"))
         await node.client.round()
         assert not any(
-            isinstance(sent, PublishRollouts | RequestRollouts) for sent in coordinator.said
+            isinstance(sent, PublishRollouts | RequestRollouts) for sent in coordinator.received
         )
 
 
@@ -325,7 +325,7 @@ async def test_sample_fetched_before_practice_is_discarded() -> None:
     coordinator.pool = others(1)
     async with running_exchange(coordinator) as (_, exchange):
         exchange.prefetch(2)
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         exchange.follow(None, arm="swarm")
         assert await asyncio.to_thread(exchange.sample, 2) == []
         coordinator.pool = others(2)
@@ -347,7 +347,7 @@ async def test_rollouts_queued_for_another_season_are_dropped() -> None:
         await node.client.round()
         late = msgspec.structs.replace(rollout("late"), task=foreign_task())
         await publish(exchange, late, rollout("new"))
-        [message] = await coordinator.heard(PublishRollouts)
+        [message] = await coordinator.wait_for(PublishRollouts)
         assert [each.id for each in message.rollouts] == ["new"]
 
 
@@ -356,7 +356,7 @@ async def test_repeated_season_does_not_drop_queued_rollouts() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         exchange.outbox.put([rollout("a")])
         exchange.follow(toy_season(), arm="swarm")
-        await coordinator.heard(PublishRollouts)
+        await coordinator.wait_for(PublishRollouts)
 
 
 @pytest.mark.parametrize("supported", [True, False])
@@ -364,7 +364,7 @@ async def test_used_rollouts_are_reported_only_if_the_coordinator_supports_it(
     supported: bool,
 ) -> None:
     coordinator = Coordinator()
-    coordinator.knows_provenance = supported
+    coordinator.supports_provenance = supported
     report = ReportTraining(
         id="t",
         step=1,
@@ -377,7 +377,7 @@ async def test_used_rollouts_are_reported_only_if_the_coordinator_supports_it(
     )
     async with running(coordinator), running_connection(coordinator) as node:
         await node.client.report(report)
-        [received] = await coordinator.heard(ReportTraining)
+        [received] = await coordinator.wait_for(ReportTraining)
     assert (received.used, received.reflection) == (
         (report.used, report.reflection) if supported else ([], {})
     )
@@ -393,6 +393,6 @@ async def test_signatures_are_sent_only_if_supported_and_the_receipt_is_kept(
         coordinator.receipt = SignedReceipt("c0ffee", "now", [], "d7" * 32, "e5" * 64)
     async with running(coordinator), running_connection(coordinator) as node:
         await node.client.submit(1, [AnswerText("q1", "1", "stop", "ab" * 64)], keep=kept.append)
-    [submitted] = await coordinator.heard(SubmitAnswers)
+    [submitted] = await coordinator.wait_for(SubmitAnswers)
     assert submitted.answers[0].signature == ("ab" * 64 if supported else None)
     assert kept == ([coordinator.receipt] if supported else [])

@@ -24,7 +24,7 @@ from tests.node_client.coordinator import TOKEN, Coordinator, now, running, with
 from tests.node_client.shell_fakes import (
     HELLO,
     Notebook,
-    at_once,
+    no_backoff,
     running_connection,
 )
 
@@ -35,7 +35,7 @@ async def run_until_refused(coordinator: Coordinator, *, token: str = TOKEN) -> 
         token=token,
         hello=HELLO,
         listener=Notebook(),
-        backoff=at_once,
+        backoff=no_backoff,
     )
     with pytest.raises(CoordinatorRefusedError) as refusal:
         async with asyncio.timeout(20):
@@ -81,7 +81,7 @@ async def test_fatal_reply_to_the_hello_ends_the_client(code: ErrorCode) -> None
 async def test_later_fatal_error_ends_the_client() -> None:
     async with running(Coordinator()) as coordinator:
         ended = asyncio.create_task(run_until_refused(coordinator))
-        await coordinator.heard(Hello)
+        await coordinator.wait_for(Hello)
         code = ErrorCode.AUTH_SUPERSEDED
         # The hello is received before it is answered, so ring until the node listens.
         while not ended.done():
@@ -105,7 +105,7 @@ async def test_request_is_unanswered_if_the_connection_is_lost() -> None:
     coordinator.silent.add(RequestRound)
     async with running(coordinator), running_connection(coordinator) as node:
         pending = asyncio.create_task(node.client.round())
-        await coordinator.heard(RequestRound)
+        await coordinator.wait_for(RequestRound)
         await coordinator.stop()
         with pytest.raises(UnansweredError, match="lost"):
             await pending
@@ -161,7 +161,7 @@ async def test_stopping_node_closes_the_connection_with_going_away() -> None:
     async with running(Coordinator()) as coordinator:
         async with running_connection(coordinator):
             pass
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await coordinator.close_code() == CloseCode.GOING_AWAY
 
 
 async def test_admission_can_be_checked_without_a_lasting_connection() -> None:
@@ -180,7 +180,7 @@ async def test_renew_replaces_the_connection() -> None:
     ):
         node.connection.renew(after_s=0)
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await coordinator.close_code() == CloseCode.GOING_AWAY
 
 
 async def test_renew_without_a_connection_has_no_effect() -> None:
@@ -197,17 +197,17 @@ async def test_renew_without_a_connection_has_no_effect() -> None:
 
 async def test_hardware_is_omitted_for_a_coordinator_without_that_field() -> None:
     coordinator = Coordinator()
-    coordinator.knows_hardware = False
+    coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, hardware=Hardware("GPU", 1 << 30))
     async with running(coordinator), running_connection(coordinator, hello=hello):
-        hellos = await coordinator.heard(Hello)
+        hellos = await coordinator.wait_for(Hello)
     assert [each.hardware for each in hellos] == [hello.hardware, None]
 
 
 async def test_key_is_omitted_for_a_coordinator_without_that_field() -> None:
     coordinator = Coordinator()
-    coordinator.knows_hardware = False
+    coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, key="ab" * 32)
     async with running(coordinator), running_connection(coordinator, hello=hello):
-        hellos = await coordinator.heard(Hello)
+        hellos = await coordinator.wait_for(Hello)
     assert [each.key for each in hellos] == ["ab" * 32, None]

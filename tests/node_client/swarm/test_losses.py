@@ -19,8 +19,8 @@ from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S, RETURN_WITHIN_S
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.shell_fakes import (
     Connected,
-    at_once,
     lose,
+    no_backoff,
     running_connection,
 )
 
@@ -44,7 +44,7 @@ async def test_node_that_is_sent_away_returns_at_the_requested_time(code: ErrorC
         running_connection(coordinator, backoff=retries) as node,
     ):
         await coordinator.ring(Refused(None, code, "Not now.", "Wait.", retry_after=0.25))
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         waiting = next(link for link in node.notebook.links if link.phase == "waiting")
     assert (waiting.reason, waiting.planned) == ("Not now.", True)
@@ -80,7 +80,7 @@ async def test_temporarily_refused_handshake_is_retried_at_the_requested_time(
     ):
         coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, body)
         coordinator.retry_after = header
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: len(waits(node)) >= 2)
         link = waits(node)[1]
     assert link.planned is (expected is not None)
@@ -113,7 +113,7 @@ async def test_temporarily_refused_hello_is_repeated_on_a_new_connection() -> No
     coordinator = Coordinator()
     async with running(coordinator), running_connection(coordinator) as node:
         coordinator.refusals[Hello] = ErrorCode.SERVER_BUSY
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: "not ready" in node.notebook.links[-1].reason)
         del coordinator.refusals[Hello]
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
@@ -150,7 +150,7 @@ class Retries:
     def __call__(self, attempt: int, longest_s: float) -> float:
         self.attempts.append(attempt)
         self.longest.append(longest_s)
-        return at_once(attempt, longest_s)
+        return no_backoff(attempt, longest_s)
 
 
 async def test_first_retry_after_a_stable_connection_has_the_shortest_pause() -> None:
@@ -194,7 +194,7 @@ async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None
         await lose(coordinator, node)
         coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, "busy")
         clock.now += 1
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: "503" in node.notebook.links[-1].reason)
         clock.now += HURRY_S
         tries = len(retries.longest)
@@ -221,8 +221,8 @@ async def test_long_wait_for_the_welcome_does_not_count_as_a_stable_connection()
         running_connection(coordinator, backoff=retries, clock=clock) as node,
     ):
         coordinator.silent.add(Hello)
-        await coordinator.hang_up()
-        await coordinator.heard(Hello, count=2)
+        await coordinator.close_connections()
+        await coordinator.wait_for(Hello, count=2)
         clock.now += STABLE_S
         coordinator.silent.clear()
         await lose(coordinator, node)

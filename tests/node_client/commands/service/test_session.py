@@ -92,7 +92,7 @@ async def test_service_restarts_after_a_kill_stays_down_if_refused_and_can_be_re
 
         output = await asyncio.to_thread(service, session, "install", site, "--token", TOKEN)
         assert "Installed and started" in output
-        await coordinator.heard(Hello, timeout_s=PATIENCE_S)
+        await coordinator.wait_for(Hello, timeout_s=PATIENCE_S)
         [unit] = (tmp_path / "config" / "systemd" / "user").glob("*.service")
         assert TOKEN not in unit.read_text()
         state = StateDir(tmp_path / STATE / "swarm-node" / site.folder)

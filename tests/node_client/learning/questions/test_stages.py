@@ -91,7 +91,7 @@ def test_next_season_ends_the_first_stage() -> None:
 
 
 def after(curriculum: Stages, season: SeasonInfo, *, switch: StageSwitch = "season") -> Stages:
-    """Return the curriculum of the next season, made like in a node."""
+    """Return the curriculum of the next season, made as in a node."""
     later = stages(switch=switch, season=season)
     later.load(json.loads(json.dumps(curriculum.state())), same_season=False)
     return later

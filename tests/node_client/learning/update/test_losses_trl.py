@@ -260,7 +260,7 @@ def test_loss_and_gradient_equal_those_of_trl(
 
 
 @pytest.mark.parametrize("kind", get_args(SequenceImportance))
-def test_rows_of_another_sampler_are_weighted_like_in_trl(
+def test_rows_of_another_sampler_are_weighted_as_in_trl(
     trl_trainer: Any,
     policies: Policies,
     monkeypatch: pytest.MonkeyPatch,
