@@ -51,7 +51,7 @@ from swarm_protocol.version import PROTOCOL_VERSION
 
 TOKEN = "a-good-token"
 
-Said = TypeVar("Said", bound=NodeMessage)
+Message = TypeVar("Message", bound=NodeMessage)
 
 
 def now(*, later_s: float = 0) -> str:
@@ -65,10 +65,10 @@ def open_round(
 
 
 class Coordinator:
-    """Answers as the real one does, and keeps what nodes said.
+    """Answers like the real one, and records the messages of nodes.
 
-    Put a type of message into `silent` and it is never answered, or into `refusals` to have it
-    refused with a code.
+    Messages of a type in `silent` are not answered. Those of a type in `refusals` are refused with
+    its code.
     """
 
     def __init__(self, *, season: SeasonInfo | None = None) -> None:
@@ -85,14 +85,14 @@ class Coordinator:
         self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
         self.answers: dict[str, str] = {}
-        self.said: list[NodeMessage] = []
+        self.received: list[NodeMessage] = []
         self.headers: list[Headers] = []
         self.silent: set[type[NodeMessage]] = set()
         self.refusals: dict[type[NodeMessage], ErrorCode] = {}
         self.pages: dict[str, tuple[HTTPStatus, str]] = {"/healthz": (HTTPStatus.OK, "ok")}
         self.denial: tuple[HTTPStatus, str] | None = None
         self.retry_after = ""
-        self._heard = asyncio.Condition()
+        self._arrival = asyncio.Condition()
         self._closed: asyncio.Queue[int | None] = asyncio.Queue()
         self._server: Server | None = None
         self._sockets: set[ServerConnection] = set()
@@ -103,7 +103,7 @@ class Coordinator:
         return Site(base=f"http://127.0.0.1:{self._port}")
 
     async def start(self) -> None:
-        """Listen, after a stop on the same port as before."""
+        """Listen; after a stop, on the same port as before."""
         self._server = await serve(
             self._serve,
             "127.0.0.1",
@@ -119,8 +119,8 @@ class Coordinator:
         self._server.close()
         await self._server.wait_closed()
 
-    async def hang_up(self) -> None:
-        """Close every connection, and go on listening."""
+    async def close_connections(self) -> None:
+        """Close every connection, but keep listening."""
         assert self._server is not None
         for socket in tuple(self._server.connections):
             await socket.close()
@@ -132,25 +132,25 @@ class Coordinator:
         for socket in self._sockets:
             await socket.send(frame)
 
-    async def heard(
+    async def wait_for(
         self,
-        kind: type[Said],
+        kind: type[Message],
         *,
         count: int = 1,
-        where: Callable[[Said], bool] = lambda message: True,
+        where: Callable[[Message], bool] = lambda message: True,
         timeout_s: float = 20,
-    ) -> list[Said]:
-        """Wait until nodes said at least `count` such messages, and return them all."""
+    ) -> list[Message]:
+        """Wait until nodes have sent at least `count` such messages, and return them all."""
 
-        def found() -> list[Said]:
-            return [said for said in self.said if isinstance(said, kind) and where(said)]
+        def found() -> list[Message]:
+            return [each for each in self.received if isinstance(each, kind) and where(each)]
 
-        async with asyncio.timeout(timeout_s), self._heard:
-            await self._heard.wait_for(lambda: len(found()) >= count)
+        async with asyncio.timeout(timeout_s), self._arrival:
+            await self._arrival.wait_for(lambda: len(found()) >= count)
         return found()
 
-    async def farewell(self) -> int | None:
-        """Wait until a connection ended and return the code with which the node closed it."""
+    async def close_code(self) -> int | None:
+        """Wait until a connection has ended and return the code with which the node closed it."""
         return await self._closed.get()
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
@@ -173,9 +173,9 @@ class Coordinator:
         try:
             async for frame in socket:
                 message = decode_from_node(frame)
-                async with self._heard:
-                    self.said.append(message)
-                    self._heard.notify_all()
+                async with self._arrival:
+                    self.received.append(message)
+                    self._arrival.notify_all()
                 if type(message) not in self.silent:
                     await socket.send(encode(self._reply(message)))
                 if isinstance(message, Hello):

@@ -1,4 +1,4 @@
-"""A toy model, a small season and a swarm in memory, for the trainer's tests."""
+"""A toy model, a small season and a pool in memory, for the trainer's tests."""
 
 from collections.abc import Sequence
 
@@ -39,10 +39,10 @@ def toy_policy(*, seed: int = 0) -> Policy:
 
 
 def writing_policy(*, seed: int = 0) -> Policy:
-    """Return a toy policy that writes lines of ASCII only, so that all of it may be shared.
+    """Return a toy policy that writes only lines of ASCII, so that all of its text can be shared.
 
-    What it may write begins with the same large number in the table of embeddings, which is the
-    output's table too, and all else with the opposite number.
+    In the embedding table, which is also the output table, the first number of each permitted token
+    is large, and that of every other token is its negative.
     """
     policy = toy_policy(seed=seed)
     table = policy._model.get_input_embeddings().weight
@@ -74,7 +74,7 @@ def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> Se
 def toy_stream(
     verifier: Verifier, *, key: bytes = b"key", counter: int = 0, season: SeasonInfo | None = None
 ) -> TaskStream:
-    """Return a node's stream of one-digit sums, or of whatever the season asks."""
+    """Return a node's stream of one-digit sums, or of the tasks of another season."""
     season = season or toy_season()
     return TaskStream(
         verifier=verifier,
@@ -86,9 +86,9 @@ def toy_stream(
 
 
 class BorrowingVerifier(Verifier):
-    """A verifier that uses the child of one that runs: starting another one takes a second.
+    """A verifier that uses the child of a running one, because starting another takes a second.
 
-    What is left to a subclass is which requests fail.
+    Subclasses decide which requests fail.
     """
 
     def __init__(self, lender: Verifier) -> None:
@@ -120,7 +120,7 @@ class OnceFailingVerifier(BorrowingVerifier):
 
 
 class FailingVerifier(BorrowingVerifier):
-    """Cannot make one of the questions."""
+    """A verifier that cannot make one of the questions."""
 
     def __init__(self, lender: Verifier, failing: TaskSpec) -> None:
         super().__init__(lender)
@@ -139,7 +139,7 @@ class FailingVerifier(BorrowingVerifier):
 
 
 class PoolInMemory:
-    """A RolloutExchange that keeps what is published and offers what it was given."""
+    """A RolloutExchange that records what is published and offers the given rollouts."""
 
     def __init__(self, offered: Sequence[ExternalRollout] = ()) -> None:
         self.offered = list(offered)
@@ -162,7 +162,7 @@ def make_trainer(
     config: TrainConfig | None = None,
     exchange: PoolInMemory | None = None,
 ) -> Trainer:
-    """Return a trainer of a toy policy in a toy season, with whatever is given in its place."""
+    """Return a trainer of a toy policy in a toy season; arguments replace its parts."""
     return Trainer(
         policy=policy or toy_policy(),
         verifier=verifier,
@@ -183,7 +183,7 @@ def external_sum(
     config: Config = SUMS,
     node: str = "elsewhere",
 ) -> ExternalRollout:
-    """Return another node's rollout of a sum; `{sum}` in a text stands for the right answer."""
+    """Return another node's rollout of a sum; `{sum}` in a text is replaced by the right answer."""
     task = verifier.draw(
         key=b"another node's key",
         part=part,

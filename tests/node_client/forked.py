@@ -1,6 +1,6 @@
-"""Processes that are forked from one which has imported what a node needs, 4 s of processor each.
+"""Processes forked from one that has imported what a node needs, which takes 4 s of CPU time.
 
-The one they are forked from starts with the first of them, and ends with the tests.
+That process starts with the first of them, and ends with the tests.
 """
 
 import gc
@@ -23,9 +23,9 @@ SERVER.set_forkserver_preload(["node_client.runtime.run", "tests.node_client.fak
 
 
 def run_forked(module: str, *arguments: str, threads: int = 1) -> CompletedProcess[str]:
-    """Run a module as `python -m` does, and return how it ended and what it printed.
+    """Run a module like `python -m`, and return how it ended and what it printed.
 
-    A process that takes longer than PATIENCE_S is killed with all that it started.
+    A process that takes longer than PATIENCE_S is killed with all its children.
     """
     with TemporaryDirectory() as folder:
         printed = Path(folder, "stdout"), Path(folder, "stderr")
@@ -43,9 +43,9 @@ def run_forked(module: str, *arguments: str, threads: int = 1) -> CompletedProce
 
 @contextmanager
 def running_forked(module: str, *arguments: str, log: Path) -> Iterator[BaseProcess]:
-    """Run a module as `python -m` does until the block ends, which asks it to stop.
+    """Run a module like `python -m` until the block ends, then ask it to stop.
 
-    Its output is added to `log`.
+    Its output is appended to `log`.
     """
     process = SERVER.Process(target=_run, args=(module, arguments, 1, (log, log)))
     process.start()
@@ -61,7 +61,7 @@ def running_forked(module: str, *arguments: str, log: Path) -> Iterator[BaseProc
 def _run(module: str, arguments: Sequence[str], threads: int, printed: Sequence[Path]) -> None:
     import torch
 
-    gc.freeze()  # what is imported: a node that lacks memory collects garbage again and again
+    gc.freeze()  # the imported modules: a node short of memory collects garbage repeatedly
     os.setsid()
     for stream, path in enumerate(printed, start=1):
         os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), stream)

@@ -1,4 +1,4 @@
-"""A disk that is full, as far as this process is concerned."""
+"""A full disk, as seen by this process."""
 
 import resource
 import signal
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def files_of_at_most(most_bytes: int) -> Iterator[None]:
-    """Let every longer write fail, as on a full disk."""
-    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def limit_file_size(most_bytes: int) -> Iterator[None]:
+    """Let every write beyond this size fail, as on a full disk."""
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, heard)
+        signal.signal(signal.SIGXFSZ, handler)

@@ -1,4 +1,4 @@
-"""The Hugging Face Hub as far as an upload needs it, over HTTP on this machine."""
+"""The part of the Hugging Face Hub that an upload needs, over HTTP on this machine."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from tests.node_client.local_http import LocalServer
 
 
 class HubOnThisMachine(LocalServer):
-    """Notes repositories, commits and tokens; `refuse` answers everything with 403."""
+    """Records repositories, commits and tokens; with `refuse`, answers everything with 403."""
 
     def __init__(self) -> None:
         self.made: dict[str, Any] = {}
@@ -19,10 +19,10 @@ class HubOnThisMachine(LocalServer):
         super().__init__(_handler_of(self))
 
     def answer(self, path: str, body: bytes) -> dict[str, Any]:
-        """Return what the hub says to a POST."""
+        """Return the hub's response to a POST request."""
         if path == "/api/repos/create":
-            told = json.loads(body)
-            self.made = {name: told.get(name) for name in ("name", "organization", "visibility")}
+            request = json.loads(body)
+            self.made = {name: request.get(name) for name in ("name", "organization", "visibility")}
             return {"url": f"{self.address}/me/model"}
         if "/preupload/" in path:
             return {

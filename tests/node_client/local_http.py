@@ -1,4 +1,4 @@
-"""An HTTP server on this machine, in a thread of the test's own process."""
+"""An HTTP server on this machine, in a thread of the test process."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class LocalServer:
-    """Serves from the beginning to the end of a `with` block."""
+    """Serves during a `with` block."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

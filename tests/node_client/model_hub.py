@@ -1,4 +1,4 @@
-"""The Hugging Face Hub as far as a download of one model needs it, over HTTP on this machine."""
+"""The part of the Hugging Face Hub that downloads of one model need, over HTTP on this machine."""
 
 import hashlib
 import json
@@ -13,16 +13,16 @@ COMMIT = "c" * 40
 
 
 class ModelHub(LocalServer):
-    """Offers the files of a folder as the model `name`, and knows no other."""
+    """Offers the files of a folder as the model `name`, and no other model."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         super().__init__(_handler_of(self))
 
     def describe(self, path: str) -> Any:
-        """Return what the hub tells of the model, or None for another."""
+        """Return the hub's description of the model, or None for another one."""
         if path.startswith(f"/api/models/{self.name}/tree/"):
             return [
                 {"type": "file", "path": name, "size": len(content), "oid": _hash(content)}
@@ -52,10 +52,10 @@ def _handler_of(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, *, with_body: bool) -> None:
             path = urlsplit(self.path).path
-            hub.asked.append(path)
-            told, content = hub.describe(path), hub.find(path)
-            if told is not None:
-                content = json.dumps(told).encode()
+            hub.requested.append(path)
+            description, content = hub.describe(path), hub.find(path)
+            if description is not None:
+                content = json.dumps(description).encode()
             self.send_response(404 if content is None else 200)
             if content is None:
                 self.send_header("X-Error-Code", "RepoNotFound")

@@ -1,7 +1,8 @@
-"""Two processes of one node in the environment that torchrun gives them, with one import of torch.
+"""Two processes of one node in an environment like torchrun's, with a single import of torch.
 
-python -m tests.node_client.pair MODULE ARGUMENT...: imports what a node needs, which takes seconds,
-then runs MODULE in two forks of itself. As with torchrun, a process that fails ends the other one.
+`python -m tests.node_client.pair MODULE ARGUMENT...` imports what a node needs, which takes
+seconds, then runs MODULE in two forks of itself. As with torchrun, a failing process ends the
+other one.
 """
 
 import os
@@ -18,7 +19,7 @@ PROCESSES = 2
 
 
 def launch(module: str, *arguments: str) -> NoReturn:
-    """Run the module in two processes; exit with 0 if both did."""
+    """Run the module in two processes; exit with 0 if both succeeded."""
     port = free_port()
     children = {fork(rank, port, module, *arguments) for rank in range(PROCESSES)}
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the node.

@@ -1,4 +1,4 @@
-"""A view with every part filled, for looking at the panel."""
+"""A view with every part filled, for tests of the panel."""
 
 from collections import Counter
 
@@ -61,7 +61,7 @@ def full_view() -> NodeView:
             used_by_others=1304,
         )
     )
-    view.published += 10  # since the coordinator told its figures
+    view.published += 10  # since the coordinator reported its figures
     view.answered[7] = 32
     for step in range(120):
         view.show_step(report(reward=step / 150), totals())

@@ -1,7 +1,7 @@
 """Draw the terminal panel of a real run into docs/images/panel.svg: `make picture`.
 
-Starts the demo on this machine, lets one more node join it, and draws that node's panel once the
-judge has scored it in a few rounds. Takes some four minutes.
+Starts the demo on this machine, lets another node join it, and draws that node's panel once the
+judge has scored it in a few rounds. Takes about four minutes.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ WIDTH = 92
 ROUNDS = 4
 PATIENCE_S = 600
 NODE = "kestrel"
-# Between the demo's rate and the client's own, with which all is learned within one round.
+# Between the demo's rate and the client's default, which learns everything within one round.
 FLAGS = {"learning_rate": "1e-5", "eval_tasks": "32", "eval_every": "200", "model": "tiny"}
 
 
 def demo_part(port: int, *, state: Path, log: Path) -> SiteProcess:
-    """Return the demo with two nodes, ready when it has told its address."""
+    """Return the demo with two nodes, ready when it has printed its address."""
     options = ("demo", "--port", str(port), "--nodes", "2", "--state-dir", str(state))
     return SiteProcess(
         name="demo",
@@ -55,14 +55,14 @@ def demo_part(port: int, *, state: Path, log: Path) -> SiteProcess:
 
 
 def register(*, state: Path, token_file: Path) -> None:
-    """Make the node known to the running site."""
+    """Register the node on the running site."""
     manage = (sys.executable, "-m", "swarm_web.local", "manage", "--state-dir", str(state))
     command = ("create_node", "--name", NODE, "--arm", "swarm", "--token-file", str(token_file))
     subprocess.run((*manage, *command), cwd=PROJECT, env=plain_environment(), check=True)
 
 
 async def watch(settings: Settings) -> str:
-    """Run a node until it was judged, and return its panel as SVG."""
+    """Run a node until it has been judged, and return its panel as SVG."""
     policy = Policy.load(settings.model, device="cpu")
     view = NodeView(
         model=policy.name,
@@ -87,7 +87,7 @@ async def watch(settings: Settings) -> str:
 
 
 def is_judged(view: NodeView) -> bool:
-    """Tell whether the panel shows a score of some rounds, while the next one is open."""
+    """Return whether the panel shows a score of some rounds while the next one is open."""
     scored = view.standing is not None and view.standing.rounds >= ROUNDS
     return scored and view.round is not None and view.round.phase == "open"
 

@@ -1,4 +1,4 @@
-"""A listener that can be awaited, and a client that is connected to a test's coordinator."""
+"""A listener that can be awaited, and a client connected to a test's coordinator."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,13 +23,13 @@ HELLO = Hello(
 )
 
 
-def at_once(attempt: int, longest_s: float) -> float:
-    """Wait hardly at all before connecting again."""
+def no_backoff(attempt: int, longest_s: float) -> float:
+    """Wait almost no time before connecting again."""
     return 0.01
 
 
 class Notebook:
-    """A listener that notes everything and lets a test wait for it."""
+    """A listener that records everything and lets a test wait for it."""
 
     def __init__(self) -> None:
         self.links: list[ConnectionState] = []
@@ -50,7 +50,7 @@ class Notebook:
         self._changed.set()
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Return as soon as something holds that a note makes true."""
+        """Return as soon as a recorded event makes `happened()` true."""
         async with asyncio.timeout(20):
             while not happened():
                 self._changed.clear()
@@ -59,7 +59,7 @@ class Notebook:
 
 @dataclass
 class Connected:
-    """What a test of the client works with."""
+    """The parts that a test of the client works with."""
 
     client: SwarmClient
     notebook: Notebook
@@ -72,10 +72,10 @@ async def running_connection(
     *,
     token: str = TOKEN,
     hello: Hello = HELLO,
-    backoff: Callable[[int, float], float] = at_once,
+    backoff: Callable[[int, float], float] = no_backoff,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Connected]:
-    """Keep a client connected to the coordinator while the block runs."""
+    """Connect a client to the coordinator while the block runs."""
     notebook = Notebook()
     connection = CoordinatorConnection(
         url=coordinator.site.socket,
@@ -101,19 +101,19 @@ class Answer:
     finish_reason: FinishReason = "stop"
 
 
-class Parrot:
-    """A model that repeats the question, and counts how often it was asked.
+class EchoModel:
+    """A model that repeats the question, and records what it was asked.
 
-    `when_asked` is called in the model's thread before each batch.
+    `before_batch` is called in the model's thread before each batch.
     """
 
     def __init__(
-        self, text: str | None = None, *, when_asked: Callable[[], object] = lambda: None
+        self, text: str | None = None, *, before_batch: Callable[[], object] = lambda: None
     ) -> None:
-        self.asked: list[str] = []
-        self.told: list[str] = []
+        self.questions: list[str] = []
+        self.system_prompts: list[str] = []
         self._text = text
-        self._when_asked = when_asked
+        self._before_batch = before_batch
 
     def generate(
         self,
@@ -124,9 +124,9 @@ class Parrot:
         temperature: float,
         system_prompt: str,
     ) -> list[list[Answer]]:
-        self._when_asked()
-        self.asked += questions
-        self.told.append(system_prompt)
+        self._before_batch()
+        self.questions += questions
+        self.system_prompts.append(system_prompt)
         return [[Answer(self._text or question)] * completions for question in questions]
 
 
@@ -135,8 +135,8 @@ def empty_view() -> NodeView:
 
 
 async def lose(coordinator: Coordinator, node: Connected) -> None:
-    """Cut the connection and wait for the next welcome."""
+    """Close the connection and wait for the next welcome."""
     welcomes = len(node.notebook.welcomes)
-    await coordinator.hang_up()
+    await coordinator.close_connections()
     await node.notebook.until(lambda: len(node.notebook.welcomes) > welcomes)
     await node.connection.connected.wait()

@@ -43,7 +43,7 @@ def join(*arguments: str, environment: dict[str, str] | None = None) -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_help_needs_no_torch() -> None:
+def test_help_does_not_import_torch() -> None:
     code = (
         "import sys, node_client.cli\n"
         "sys.exit(bool({'torch', 'transformers', 'websockets', 'httpx'} & set(sys.modules)))"
@@ -51,33 +51,33 @@ def test_help_needs_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_help_lists_the_commands_in_the_order_in_which_they_are_needed() -> None:
+def test_help_lists_the_commands_in_the_order_of_use() -> None:
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
     words = [line.split()[1] for line in shown.splitlines() if line.startswith("│ ")]
     assert [word for word in words if word in COMMANDS] == list(COMMANDS)
 
 
-def test_an_encoding_without_check_marks_is_no_reason_to_end(tmp_path: Path) -> None:
+def test_status_works_with_an_encoding_without_check_marks(tmp_path: Path) -> None:
     StateDir(tmp_path).save(NodeRecord(url=URL, token="t", node="hérisson"))
     words = ("-m", "node_client", "status", "--state-dir", str(tmp_path))
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *words], env=environment, capture_output=True, check=True
     )
-    assert b"h?risson" in said.stdout
+    assert b"h?risson" in completed.stdout
 
 
-def test_the_installed_command_starts_the_client() -> None:
+def test_installed_command_starts_the_client() -> None:
     command = Path(sysconfig.get_path("scripts"), "swarm-node")
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-    assert CLIENT_VERSION in said.stdout
+    completed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert CLIENT_VERSION in completed.stdout
 
 
-def test_the_version_is_the_protocols() -> None:
+def test_version_is_that_of_the_protocol() -> None:
     assert CLIENT_VERSION in CliRunner().invoke(app, ["--version"]).output
 
 
-def test_what_the_last_run_was_told_holds_again(
+def test_options_of_the_last_run_are_remembered(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
     StateDir(tmp_path).save(NodeRecord(url=URL, token="remembered", model="m", arm="isolated"))
@@ -86,14 +86,14 @@ def test_what_the_last_run_was_told_holds_again(
     assert (settings.token, settings.model, settings.arm) == ("remembered", "e", "isolated")
 
 
-def test_a_switch_can_be_turned_off_again(tmp_path: Path, settings_of_runs: list[Settings]) -> None:
+def test_switch_can_be_turned_off_again(tmp_path: Path, settings_of_runs: list[Settings]) -> None:
     arguments = [URL, "--token", "t", "--state-dir", str(tmp_path)]
     join(*arguments, environment={"SWARM_PLAIN": "1"})
     join(*arguments, "--no-plain", environment={"SWARM_PLAIN": "1"})
     assert [settings.plain for settings in settings_of_runs] == [True, False]
 
 
-def test_a_setting_that_does_not_exist_is_mentioned_and_changes_nothing(
+def test_unknown_variable_causes_a_warning_and_no_change(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
     arguments = ["join", URL, "--token", "t", "--state-dir", str(tmp_path)]
@@ -102,7 +102,7 @@ def test_a_setting_that_does_not_exist_is_mentioned_and_changes_nothing(
     assert settings_of_runs[0].model == "tiny"
 
 
-def test_nobody_trains_offline_whose_environment_says_base(tmp_path: Path) -> None:
+def test_offline_training_is_refused_if_the_environment_sets_arm_base(tmp_path: Path) -> None:
     arguments = ["train", "--offline", "--state-dir", str(tmp_path)]
     result = CliRunner().invoke(app, arguments, env={"SWARM_ARM": "base"})
     assert result.exit_code == FAILED
@@ -118,14 +118,14 @@ def test_training_options_reach_the_trainer(
     assert settings_of_runs[0].training == TrainConfig(learning_rate=0.5, local=0)
 
 
-def test_the_settings_do_not_show_the_token(
+def test_repr_of_the_settings_does_not_contain_the_token(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
     join(URL, "--token", "secret-token", "--state-dir", str(tmp_path))
     assert "secret-token" not in repr(settings_of_runs[0])
 
 
-def test_a_model_folder_is_remembered_by_its_full_path(
+def test_model_folder_is_remembered_by_its_full_path(
     tmp_path: Path, settings_of_runs: list[Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model").mkdir()
@@ -135,7 +135,7 @@ def test_a_model_folder_is_remembered_by_its_full_path(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "entries"),
     [
         (["logout", URL], "There is no token"),
         (["claim", URL], "--token-file"),
@@ -149,13 +149,15 @@ def test_a_model_folder_is_remembered_by_its_full_path(
         (["train", "--offline", "--arm", "base"], "never trains"),
     ],
 )
-def test_a_mistake_is_told_with_its_remedy(tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_mistake_is_reported_with_its_remedy(
+    tmp_path: Path, arguments: list[str], entries: str
+) -> None:
     result = CliRunner().invoke(app, [*arguments, "--state-dir", str(tmp_path)])
     assert result.exit_code == FAILED
-    assert told in result.output
+    assert entries in result.output
 
 
-async def test_a_wrong_token_ends_the_client_before_a_model_is_loaded(tmp_path: Path) -> None:
+async def test_wrong_token_ends_the_client_before_a_model_is_loaded(tmp_path: Path) -> None:
     async with running(Coordinator()) as coordinator:
         arguments = ["join", coordinator.site.base, "--token", "wrong", "--model", "missing"]
         result = await asyncio.to_thread(
@@ -167,7 +169,7 @@ async def test_a_wrong_token_ends_the_client_before_a_model_is_loaded(tmp_path: 
     assert "wrong" not in result.output
 
 
-async def test_status_shows_what_both_sides_know(tmp_path: Path) -> None:
+async def test_status_shows_local_data_and_those_of_the_coordinator(tmp_path: Path) -> None:
     coordinator = Coordinator()
     body = json.dumps({"node": "heron", "score": 0.25})
     coordinator.pages["/api/v1/nodes/heron"] = (coordinator.pages["/healthz"][0], body)
@@ -186,7 +188,7 @@ def user_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def joined(node: str, *, url: str = URL, state: StateDir | None = None) -> None:
-    """Remember a node as `join` does."""
+    """Save a node's record like `join`."""
     state = state or StateDir.for_site(parse_site(url))
     state.path.mkdir(parents=True, exist_ok=True)
     state.save(NodeRecord(url=url, token="secret-token", model="tiny", arm="swarm", node=node))
@@ -199,7 +201,7 @@ def status(*arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("user_state")
-def test_status_without_an_address_shows_the_node_that_has_joined() -> None:
+def test_status_without_an_address_shows_the_joined_node() -> None:
     joined("heron")
     shown = status()
     assert "heron" in shown
@@ -211,8 +213,8 @@ def test_status_without_an_address_shows_the_node_that_has_joined() -> None:
 def test_status_without_an_address_shows_the_nodes_of_all_sites() -> None:
     joined("heron")
     joined("kestrel", url="https://other.example.org")
-    told = [json.loads(line)["here"] for line in status("--json").splitlines()]
-    assert [(here["site"], here["node"]) for here in told] == [
+    entries = [json.loads(line)["here"] for line in status("--json").splitlines()]
+    assert [(here["site"], here["node"]) for here in entries] == [
         ("https://other.example.org", "kestrel"),
         (URL, "heron"),
     ]
@@ -222,7 +224,7 @@ def test_status_without_an_address_shows_the_nodes_of_all_sites() -> None:
 
 
 @pytest.mark.usefixtures("user_state")
-def test_status_of_a_state_folder_shows_the_node_that_has_joined_with_it(tmp_path: Path) -> None:
+def test_status_of_a_state_folder_shows_the_node_in_it(tmp_path: Path) -> None:
     joined("heron")
     joined("kestrel", state=StateDir(tmp_path / "chosen"))
     shown = status("--state-dir", str(tmp_path / "chosen"))
@@ -231,12 +233,12 @@ def test_status_of_a_state_folder_shows_the_node_that_has_joined_with_it(tmp_pat
 
 
 @pytest.mark.usefixtures("user_state")
-def test_status_before_a_node_has_joined_says_so() -> None:
+def test_status_before_the_first_join_reports_no_node() -> None:
     assert "not joined yet" in status()
 
 
 @pytest.mark.usefixtures("user_state")
-def test_status_without_an_address_shows_training_without_a_coordinator_too() -> None:
+def test_status_without_an_address_also_shows_offline_training() -> None:
     joined("heron")
     alone = StateDir.for_offline()
     alone.path.mkdir(parents=True)
@@ -247,7 +249,7 @@ def test_status_without_an_address_shows_training_without_a_coordinator_too() ->
 
 
 @pytest.mark.usefixtures("user_state")
-def test_status_fails_and_names_the_file_where_a_state_folder_cannot_be_read() -> None:
+def test_status_fails_and_names_an_unreadable_state_file() -> None:
     joined("heron")
     damaged = StateDir.for_site(parse_site(URL)).path / "node.json"
     damaged.write_text("{")
@@ -257,7 +259,7 @@ def test_status_fails_and_names_the_file_where_a_state_folder_cannot_be_read() -
 
 
 @pytest.mark.slow
-async def test_ctrl_c_finishes_the_step_saves_and_says_goodbye(tmp_path: Path) -> None:
+async def test_ctrl_c_finishes_the_step_saves_and_exits_with_zero(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     coordinator = Coordinator(season=toy_season())
     async with running(coordinator):
@@ -268,7 +270,7 @@ async def test_ctrl_c_finishes_the_step_saves_and_says_goodbye(tmp_path: Path) -
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        reports = await coordinator.heard(ReportTraining, timeout_s=60)
+        reports = await coordinator.wait_for(ReportTraining, timeout_s=60)
         process.send_signal(signal.SIGINT)
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()

@@ -1,4 +1,4 @@
-"""The notebook that joins from a hosted GPU is a notebook, and its commands are the client's."""
+"""The notebook for joining from a hosted GPU is valid, and the client accepts its commands."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ CODE = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type
 COMMANDS = [text for text in CODE if text.startswith("!swarm-node ")]
 
 
-def test_it_has_the_form_of_nbformat_4() -> None:
+def test_notebook_conforms_to_nbformat_4() -> None:
     assert (NOTEBOOK["nbformat"], NOTEBOOK["nbformat_minor"]) == (4, 5)
     ids = [cell["id"] for cell in NOTEBOOK["cells"]]
     assert len(set(ids)) == len(ids)
@@ -27,16 +27,16 @@ def test_it_has_the_form_of_nbformat_4() -> None:
         assert is_code == ({"execution_count", "outputs"} <= set(cell))
 
 
-def test_it_was_saved_without_what_somebody_ran() -> None:
+def test_notebook_is_saved_without_outputs() -> None:
     cells = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
 
 
-def test_it_tests_joins_and_shows() -> None:
+def test_notebook_runs_doctor_join_and_status() -> None:
     assert [text.split()[1] for text in COMMANDS] == ["doctor", "join", "status"]
 
 
-def test_the_other_cells_run_and_name_a_coordinator() -> None:
+def test_other_cells_run_and_name_a_coordinator() -> None:
     values: dict[str, str] = {}
     [settings] = [text for text in CODE if "=" in text and not text.startswith(("%", "!"))]
     exec(settings, values)
@@ -47,7 +47,7 @@ def test_the_other_cells_run_and_name_a_coordinator() -> None:
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_each_command_is_one_that_the_client_takes(text: str) -> None:
+def test_each_command_is_accepted_by_the_client(text: str) -> None:
     filled = text.format(SITE="https://swarm.example.org", MODEL="tiny", STATE="state")
     _, *words = shlex.split(filled)
     group = typer.main.get_command(app)

@@ -1,4 +1,4 @@
-"""Outside the verifier, the client calls nothing that only Unix has."""
+"""Outside the verifier, the client uses nothing that only Unix has."""
 
 import ast
 import subprocess
@@ -15,7 +15,7 @@ from node_client.errors import NodeError
 from node_client.runtime.startup import check_system
 from swarm_tasks import process
 
-# What needs a system that can shut a process in, and says so where there is none.
+# These need a system that can sandbox a process, and report where there is none.
 VERIFIER = ("process.py", "board.py", "child", "gate")
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "crypt"}
 ATTRIBUTES = {
@@ -50,7 +50,7 @@ def client_sources() -> list[Path]:
 
 
 def find_unix_only(source: str) -> list[str]:
-    """Return what only Unix has, of all that a module's source names."""
+    """Return the names in a module's source that only Unix has."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -69,7 +69,7 @@ def find_unix_only(source: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_client_names_nothing_that_only_unix_has() -> None:
+def test_client_uses_no_unix_only_names() -> None:
     sources = client_sources()
     assert len(sources) > 80
     found = {str(path): find_unix_only(path.read_text()) for path in sources}
@@ -87,12 +87,12 @@ def test_the_client_names_nothing_that_only_unix_has() -> None:
         "Popen([], pass_fds=[3])",
     ],
 )
-def test_what_only_unix_has_is_found(source: str) -> None:
+def test_unix_only_name_is_found(source: str) -> None:
     assert find_unix_only(source)
 
 
 @pytest.mark.slow
-def test_every_module_can_be_imported_without_what_only_unix_has() -> None:
+def test_every_module_can_be_imported_without_unix_only_names() -> None:
     script = """
 import asyncio, importlib, multiprocessing, os, pkgutil, signal, select, subprocess, sys, tempfile
 import filelock, httpx, psutil, rich.live, rich.logging, torch, transformers, typer, websockets
@@ -113,13 +113,13 @@ for package in ("node_client", "swarm_protocol"):
             importlib.import_module(module.name)
             print(module.name)
 """
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    assert "node_client.runtime.run" in told.stdout
-    assert "node_client.storage.checkpoint" in told.stdout
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "node_client.runtime.run" in ran.stdout
+    assert "node_client.storage.checkpoint" in ran.stdout
 
 
-def test_where_the_verifier_cannot_run_training_and_doctor_say_where_it_can(
+def test_unsupported_verifier_is_reported_by_training_and_doctor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(process, "SUPPORTED", False)

@@ -15,7 +15,7 @@ from node_client.site import Site, parse_site
         ("http://[::1]:8000", "http://[::1]:8000", "ws://[::1]:8000/ws/node/"),
     ],
 )
-def test_every_form_of_an_address_is_understood(text: str, base: str, socket: str) -> None:
+def test_every_form_of_an_address_is_accepted(text: str, base: str, socket: str) -> None:
     site = parse_site(text)
     assert (site.base, site.socket) == (base, socket)
 
@@ -23,18 +23,18 @@ def test_every_form_of_an_address_is_understood(text: str, base: str, socket: st
 @pytest.mark.parametrize(
     "text", ["swarm.org", "ftp://swarm.org", "https://", "http://h:x", "https://a..b", ""]
 )
-def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+def test_invalid_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         parse_site(text)
     assert "https://" in refusal.value.fix
 
 
-def test_an_address_with_a_password_is_refused() -> None:
+def test_address_with_a_password_is_refused() -> None:
     with pytest.raises(SettingsError, match="password"):
         parse_site("https://me:secret@swarm.org")
 
 
-def test_a_node_name_cannot_leave_its_page() -> None:
+def test_node_name_cannot_escape_its_page() -> None:
     assert Site("https://swarm.org").page("../admin") == "https://swarm.org/nodes/..%2Fadmin/"
 
 

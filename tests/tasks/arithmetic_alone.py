@@ -1,6 +1,6 @@
-"""Import this before reasoning-gym to get its arithmetic datasets alone, in a fifth of the time.
+"""Import this before reasoning-gym to load only its arithmetic datasets, in a fifth of the time.
 
-For children that tests start only to lose them: most of their start is the import of sympy.
+For children that tests start only to lose them: most of their start-up is the import of sympy.
 """
 
 import sys
@@ -16,7 +16,7 @@ for _folder in Path(_gym.origin).parent.iterdir():
         _name = f"reasoning_gym.{_folder.name}"
         sys.modules.setdefault(_name, types.ModuleType(_name))
 
-# Verifiers of our own are those of datasets that are not here.
+# The project's own verifiers belong to datasets that are not loaded here.
 _own = types.ModuleType("swarm_tasks.child.own")
 _own.__dict__["OWN_DATASETS"] = {}
 sys.modules.setdefault(_own.__name__, _own)

@@ -1,4 +1,4 @@
-"""Put a faulty child in the place of the real one; it starts in a fifth of the time."""
+"""Replace the real verifier child by a faulty one, which starts in a fifth of the time."""
 
 import os
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ REPOSITORY = Path(__file__).parents[2]
 
 @contextmanager
 def faulty_children(module: str = "tests.tasks.faulty_child") -> Iterator[None]:
-    """Run this module instead of the real child."""
+    """Run `module` instead of the real child."""
 
     def start(_: str, *arguments: str) -> ChildProcess:
         return ChildProcess(module, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        # Both, so that the child runs this checkout even where another one is installed.
+        # Both paths, so that the child runs this checkout even if another one is installed.
         patch.setenv("PYTHONPATH", f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'node_client' / 'src'}")
         patch.setattr(keeper_module, "ChildProcess", start)
         yield
@@ -30,7 +30,7 @@ def faulty_children(module: str = "tests.tasks.faulty_child") -> Iterator[None]:
 
 @contextmanager
 def faulty_verifier(*, deadline_s: float = 5.0) -> Iterator[Verifier]:
-    """Give a verifier whose child does what a text asks for: hang, die, wait or evaluate it."""
+    """Yield a verifier whose child obeys a text: it hangs, dies, waits or evaluates the answer."""
     with faulty_children(), Verifier(deadline_s=deadline_s) as verifier:
         yield verifier
 

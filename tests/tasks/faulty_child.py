@@ -1,4 +1,4 @@
-"""The verifier's child with a verifier that answers can break: run in its place by tests."""
+"""The verifier's child with a verifier that answers can break; tests run it instead."""
 
 import os
 import time
@@ -10,8 +10,8 @@ from swarm_tasks.child import __main__ as child
 from swarm_tasks.child import generators
 from tests.tasks.specs import DIES, HANGS, WAIT_S
 
-score_as_it_is = generators.Task.score_text
-open_as_it_is = generators.open_task
+real_score_text = generators.Task.score_text
+real_open_task = generators.open_task
 
 
 def hang() -> None:
@@ -21,16 +21,16 @@ def hang() -> None:
 
 
 def open_task(dataset: str, config: Config, *, seed: int, index: int) -> generators.Task:
-    """Hang or die as the index says, else make the task."""
+    """Hang or die at the two special indices, else open the task."""
     if index == HANGS:
         hang()
     if index == DIES:
         os._exit(9)
-    return open_as_it_is(dataset, config, seed=seed, index=index)
+    return real_open_task(dataset, config, seed=seed, index=index)
 
 
 def score_text(self: generators.Task, text: str, *, rules: AnswerRules) -> float:
-    """Hang, die, wait or evaluate as the text says; score it as the real one does if it can."""
+    """Hang, die, wait or evaluate if the text requests it, then score it like the real method."""
     if "please hang" in text:
         hang()
     if "please die" in text:
@@ -39,7 +39,7 @@ def score_text(self: generators.Task, text: str, *, rules: AnswerRules) -> float
         time.sleep(WAIT_S)
     if "please evaluate" in text:
         eval(text.split("<answer>")[1].split("</answer>")[0])
-    return score_as_it_is(self, text, rules=rules)
+    return real_score_text(self, text, rules=rules)
 
 
 if __name__ == "__main__":

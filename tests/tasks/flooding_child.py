@@ -1,4 +1,4 @@
-"""A child that announces a reply which no memory holds, and begins to send it."""
+"""A child that announces a reply too large for any memory and starts to send it."""
 
 import struct
 import sys

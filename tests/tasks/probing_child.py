@@ -1,7 +1,7 @@
-"""Locks itself in as a verifier's child does, then tries what it must not: run by tests.
+"""Applies the sandbox of a verifier child, then tries what it forbids; run by tests.
 
-`python -m tests.tasks.probing_child FILE` prints as JSON the measures that took hold and, for each
-attempt, what was raised; null where it worked. FILE is another's, outside what a child may read.
+`python -m tests.tasks.probing_child FILE` prints as JSON the measures that took effect and, for
+each attempt, its error; null if it succeeded. FILE lies outside what a child may read.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from swarm_tasks.child.sandbox import apply_sandbox
 
-# Calls that Python has no function for, on x86-64 and on arm64.
+# Numbers of system calls without a Python function, on x86-64 and on arm64.
 _NUMBERS = {
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
@@ -56,7 +56,7 @@ def share_much_memory() -> None:
 
 
 def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
-    """Return what is tried; `library` is a file that may be read, and is left as it is."""
+    """Return the attempts; `library` is a readable file, which they do not change."""
     read = os.stat(library)
     name = ctypes.create_string_buffer(b"probe")
     path = ctypes.create_string_buffer(secret.encode())
@@ -107,7 +107,7 @@ def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
 
 
 def try_it(action: Callable[[], object]) -> str | None:
-    """Return what the attempt raised; an error of the system by its name."""
+    """Return the name of the exception that the attempt raised; of an OSError, its errno."""
     try:
         action()
     except OSError as problem:
@@ -118,7 +118,7 @@ def try_it(action: Callable[[], object]) -> str | None:
 
 
 def main() -> None:
-    """Lock this process in and try everything."""
+    """Apply the sandbox to this process and try everything."""
     secret = sys.argv[1]
     took_hold = apply_sandbox(memory_bytes=1 << 30)
     refused = {

@@ -1,4 +1,4 @@
-"""Rules of quizzes for tests, and quizzes drawn by them."""
+"""Quiz rules for tests, and quizzes drawn from them."""
 
 from collections.abc import Container, Sequence
 

@@ -1,12 +1,12 @@
-"""Make specs and answers for tests."""
+"""Task specs and answers for tests."""
 
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 
 SEED = 20_250_911
-# How long a faulty child waits when asked to, in seconds.
+# How long a faulty child waits when a text requests it, in seconds.
 WAIT_S = 0.3
-# Indices at which a faulty child hangs or dies when it makes the task.
+# Indices at which a faulty child hangs or dies when it opens the task.
 HANGS, DIES = 666, 667
 ONE_DIGIT: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
 

@@ -1,4 +1,4 @@
-"""What of a completion counts as its answer, and how long finding it may take."""
+"""Finding the answer in a completion, and the time that it may take."""
 
 from itertools import pairwise
 from time import process_time
@@ -25,12 +25,12 @@ PARTS = ("<answer>", "</answer>", "<ANSWER>", "<", ">", "/", " ", "\n", "\u00a0"
 @given(text=st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
 @example(text="<answer>\n\n 4 </answer>")
 @example(text="<answer><answer>4</answer></answer>")
-def test_the_answer_is_what_reasoning_gym_extracts(text: str) -> None:
+def test_find_answer_agrees_with_reasoning_gym(text: str) -> None:
     assert find_answer(text) == extract_answer(text)
 
 
-def test_tags_that_are_never_closed_cost_next_to_nothing() -> None:
-    """The library's regular expression takes half a second for this text."""
+def test_unclosed_tags_do_not_slow_down_the_search() -> None:
+    """The regular expression of reasoning-gym takes half a second for this text."""
     text = ("<answer> " * MAX_COMPLETION_CHARS)[:MAX_COMPLETION_CHARS]
     begin = process_time()
     assert find_answer(text) is None
@@ -45,21 +45,21 @@ def unwrapped(answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-def test_what_a_wrapping_holds_is_an_answer_too(wrapping: str) -> None:
+def test_content_of_a_wrapping_is_listed_as_an_answer(wrapping: str) -> None:
     assert unwrapped(wrapping.format("42"))[-1] == "42"
 
 
 @given(text=st.lists(st.sampled_from([*PARTS, "$", "**", '"', ".", "Answer: "])).map("".join))
-def test_the_answer_as_it_stands_comes_first(text: str) -> None:
-    """So nothing that was right becomes wrong."""
+def test_unmodified_answer_is_listed_first(text: str) -> None:
+    """So answers that are right under the exact rules stay right."""
     exact = list_answers(text, rules=AnswerRules.EXACT)
     if exact:
         assert list_answers(text, rules=AnswerRules.UNWRAPPED)[0] == exact[0]
 
 
 @given(text=st.lists(st.sampled_from([*PARTS, "$", "**", '"', ".", "Answer: "])).map("".join))
-def test_every_other_answer_is_a_part_of_the_one_before(text: str) -> None:
-    """So nobody names two answers and has both looked at."""
+def test_each_further_answer_is_a_part_of_the_previous_one(text: str) -> None:
+    """So a completion cannot give two different answers and have both scored."""
     answers = list_answers(text, rules=AnswerRules.UNWRAPPED)
     assert len(answers) <= 1 + MAX_WRAPPINGS
     for outer, inner in pairwise(answers):
@@ -67,11 +67,11 @@ def test_every_other_answer_is_a_part_of_the_one_before(text: str) -> None:
         assert len(inner) < len(outer)
 
 
-def test_to_the_letter_nothing_is_unwrapped() -> None:
+def test_exact_rules_unwrap_nothing() -> None:
     assert list_answers("<answer>$42$.</answer>", rules=AnswerRules.EXACT) == ["$42$."]
 
 
-def test_tags_in_capital_letters_count_where_there_are_no_others() -> None:
+def test_upper_case_tags_count_only_without_lower_case_tags() -> None:
     capital, small = "<ANSWER>1</Answer>", "<answer>2</answer>"
     assert list_answers(capital, rules=AnswerRules.UNWRAPPED) == ["1"]
     assert list_answers(small + capital, rules=AnswerRules.UNWRAPPED) == ["2"]
@@ -79,17 +79,17 @@ def test_tags_in_capital_letters_count_where_there_are_no_others() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "$", "**", "``", "```", '"', ".", "\\boxed{}", "Answer:"])
-def test_an_empty_wrapping_holds_no_answer(answer: str) -> None:
+def test_empty_wrapping_contains_no_answer(answer: str) -> None:
     assert unwrapped(answer) == [answer]
 
 
-def test_code_that_could_be_a_language_is_an_answer() -> None:
+def test_info_string_is_the_answer_only_if_the_code_block_is_empty() -> None:
     assert unwrapped("```42\n```")[-1] == "42"
     assert unwrapped("```python\n42\n```")[-1] == "42"
 
 
 @pytest.mark.parametrize("part", ["<answer> ", "<Answer>", "*", "$ ", "answer:", ".", "`", "_ "])
-def test_no_text_takes_long_to_read(part: str) -> None:
+def test_repeated_markup_is_parsed_in_little_time(part: str) -> None:
     text = (part * MAX_COMPLETION_CHARS)[: MAX_COMPLETION_CHARS - 17]
     begin = process_time()
     for whole in (text, f"<answer>{text}</answer>"):
@@ -97,6 +97,6 @@ def test_no_text_takes_long_to_read(part: str) -> None:
     assert process_time() - begin < 0.05
 
 
-def test_rules_of_a_later_version_are_read_as_the_newest_known() -> None:
+def test_later_version_of_the_rules_is_read_as_the_newest_known() -> None:
     assert find_rules("answers-1") is AnswerRules.EXACT
     assert find_rules("answers-99") is NEWEST_RULES

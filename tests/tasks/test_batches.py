@@ -1,4 +1,4 @@
-"""Batches are cut into requests and loads, and every text gets its own worth back."""
+"""Batches are split into requests and loads, and every text gets its own score."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ group_sizes = st.lists(st.integers(0, 2 * MAX_STEPS + 2), max_size=5)
 
 
 def batch_of(sizes: list[int]) -> Batch:
-    """Return groups of texts; each text says in digits what it will be worth."""
+    """Return groups of texts; each text is a number, which will be its score."""
     groups = []
     worth = 0
     for place, size in enumerate(sizes):
@@ -24,7 +24,7 @@ def batch_of(sizes: list[int]) -> Batch:
 
 
 def serve(progress: BatchProgress, *, lost_after: list[int]) -> None:
-    """Answer requests as a child does that is lost after so many steps of each request."""
+    """Answer requests like a child that is lost after the given number of steps of each."""
     losses = iter(lost_after)
     while jobs := progress.next_jobs():
         steps = [(worth, 0.5) for job in jobs for worth in (GENERATED, *map(float, job.texts))]
@@ -34,7 +34,7 @@ def serve(progress: BatchProgress, *, lost_after: list[int]) -> None:
 
 
 @given(sizes=group_sizes, lost_after=st.lists(st.integers(2, MAX_STEPS), max_size=10))
-def test_every_text_gets_its_own_worth_however_often_the_child_is_lost(
+def test_every_text_gets_its_own_score_however_often_the_child_is_lost(
     sizes: list[int], lost_after: list[int]
 ) -> None:
     batch = batch_of(sizes)
@@ -48,7 +48,7 @@ def test_small_groups_share_a_request() -> None:
     assert len(progress.next_jobs()) == 16
 
 
-def test_a_fault_takes_the_place_of_its_text() -> None:
+def test_timeout_is_recorded_for_its_text_and_the_rest_is_requested_again() -> None:
     progress = BatchProgress(batch_of([3]))
     progress.next_jobs()
     progress.record([(GENERATED, 0.0), (0.0, 0.1), (TIMEOUT, 5.0)])
@@ -58,14 +58,14 @@ def test_a_fault_takes_the_place_of_its_text() -> None:
     assert progress.results() == [[(0.0, 0.1), (TIMEOUT, 5.0), (1.0, 0.2)]]
 
 
-def test_texts_that_were_not_reached_are_unscored() -> None:
+def test_unreached_texts_are_unscored() -> None:
     progress = BatchProgress([(make_spec(), ["0", LONG, "1"])])
     progress.next_jobs()
     progress.record([(GENERATED, 0.0), (0.0, 0.1)])
     assert progress.results() == [[(0.0, 0.1), (0.0, 0.0), (NOT_SCORED, 0.0)]]
 
 
-def test_texts_over_the_cap_are_wrong_and_never_sent() -> None:
+def test_texts_over_the_length_limit_score_zero_and_are_not_sent() -> None:
     progress = BatchProgress([(make_spec(), [LONG, "0.5", LONG]), (make_spec(), [LONG])])
     (job,) = progress.next_jobs()
     assert job.texts == ["0.5"]
@@ -73,7 +73,7 @@ def test_texts_over_the_cap_are_wrong_and_never_sent() -> None:
     assert [[worth for worth, _ in group] for group in progress.results()] == [[0, 0.5, 0], [0]]
 
 
-def test_every_job_begins_with_making_its_task() -> None:
+def test_first_step_of_every_job_makes_its_task() -> None:
     progress = BatchProgress(batch_of([1, 2]))
     steps = pending_steps(progress.next_jobs())
     assert [step == NOT_GENERATED for step in steps] == [True, False, True, False, False]
@@ -81,7 +81,9 @@ def test_every_job_begins_with_making_its_task() -> None:
 
 @pytest.mark.slow
 @given(sizes=group_sizes, max_texts=st.integers(1, 2000))
-def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], max_texts: int) -> None:
+def test_loads_are_the_batch_in_order_and_within_the_size_limit(
+    sizes: list[int], max_texts: int
+) -> None:
     batch = batch_of(sizes)
     again: list[list[str]] = [[] for _ in batch]
     for chunk in split_batch(batch, max_texts=max_texts):
@@ -94,7 +96,7 @@ def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], max_texts
 
 
 @given(sizes=group_sizes, max_texts=st.integers(1, 2000))
-def test_a_group_that_fits_into_a_load_is_not_split(sizes: list[int], max_texts: int) -> None:
+def test_group_that_fits_into_a_load_is_not_split(sizes: list[int], max_texts: int) -> None:
     places = [
         place for chunk in split_batch(batch_of(sizes), max_texts=max_texts) for place, _ in chunk
     ]

@@ -1,4 +1,4 @@
-"""A public beacon's values: what is one, when it comes, and the key that it gives."""
+"""Values of a public beacon: validity, emission times, and the key derived from a value."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from swarm_tasks.beacon import (
     read_value,
 )
 
-# What https://api.drand.sh/52db…e971/public/123 answers.
+# The response of https://api.drand.sh/52db…e971/public/123.
 VALUE = BeaconValue(
     123,
     "fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc",
@@ -28,13 +28,13 @@ BEACON = Beacon(QUICKNET, 123)
 SECRET = bytes(range(32))
 
 
-def test_a_value_of_drand_is_read() -> None:
+def test_value_of_drand_is_read() -> None:
     raw = msgspec.json.encode(VALUE)
     assert read_value(raw, beacon=BEACON) == VALUE
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"round": 124}, "round 124 of the beacon instead of 123"),
         ({"randomness": "00" * 32}, "not the SHA-256"),
@@ -43,34 +43,34 @@ def test_a_value_of_drand_is_read() -> None:
         ({"randomness": "FB" * 32}, "no value of a beacon"),
     ],
 )
-def test_what_is_not_the_value_is_refused(change: dict[str, object], told: str) -> None:
+def test_invalid_beacon_value_is_refused(change: dict[str, object], message: str) -> None:
     raw = msgspec.json.encode({**msgspec.to_builtins(VALUE), **change})
-    with pytest.raises(BeaconError, match=told):
+    with pytest.raises(BeaconError, match=message):
         read_value(raw, beacon=BEACON)
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b"[]", b"\xff", b"[" * 10_000])
-def test_what_is_no_answer_of_drand_is_refused(raw: bytes) -> None:
+def test_malformed_beacon_response_is_refused(raw: bytes) -> None:
     with pytest.raises(BeaconError, match="no value of a beacon"):
         read_value(raw, beacon=BEACON)
 
 
-def test_the_timetable_is_that_of_quicknet() -> None:
+def test_emission_times_are_those_of_quicknet() -> None:
     assert Beacon(QUICKNET, 1).emitted_at == datetime(2023, 8, 23, 15, 9, 27, tzinfo=UTC)
     assert Beacon(QUICKNET, 21).emitted_at == datetime(2023, 8, 23, 15, 10, 27, tzinfo=UTC)
 
 
 @given(st.datetimes(datetime(2023, 9, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
-def test_the_next_value_comes_within_one_period_and_not_before(after: datetime) -> None:
+def test_next_value_is_emitted_within_one_period_and_not_earlier(after: datetime) -> None:
     emitted_at = next_beacon(QUICKNET, after=after).emitted_at
     assert timedelta(0) <= emitted_at - after < timedelta(seconds=3)
 
 
-def test_before_the_chain_began_its_first_value_is_the_next() -> None:
+def test_first_value_is_the_next_one_before_the_chain_starts() -> None:
     assert next_beacon(QUICKNET, after=datetime(2020, 1, 1, tzinfo=UTC)).round == 1
 
 
-def test_the_key_follows_from_the_secret_and_from_the_value() -> None:
+def test_key_depends_on_the_secret_and_on_the_value() -> None:
     key = mix_key(SECRET, VALUE)
     other = msgspec.structs.replace(VALUE, randomness="00" * 32)
     assert len(key) == 32

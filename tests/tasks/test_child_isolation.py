@@ -1,4 +1,4 @@
-"""What the child refuses, what it knows of its parent and what it can still do."""
+"""What the child refuses, what it sees of its parent and what the sandbox leaves usable."""
 
 import json
 import platform
@@ -30,7 +30,7 @@ from tests.tasks.faulty import REPOSITORY, child_pid
 
 pytestmark = pytest.mark.slow
 
-# A system that refuses a limit on memory, as macOS is said to do.
+# A system that refuses a limit on memory, as macOS reportedly does.
 WITHOUT_A_LIMIT = """
 import json, resource
 from swarm_tasks.child.sandbox import apply_sandbox
@@ -39,7 +39,7 @@ def refuse_memory(limit, values):
     if limit == resource.RLIMIT_AS:
         raise ValueError("current limit exceeds maximum limit")
     set_limit(limit, values)
-    kept.append(limit)  # noted here, because afterwards the child may not even ask
+    kept.append(limit)  # recorded here, because the sandbox forbids the query
 resource.setrlimit = refuse_memory
 took_hold = apply_sandbox(memory_bytes=1 << 30)
 limits = {getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "FSIZE", "NOFILE", "NPROC")}
@@ -47,7 +47,7 @@ print(json.dumps([sorted(took_hold), limits == set(kept)]))
 """
 
 
-# How each measure says no: seccomp as if it were a matter of rights, Landlock by access.
+# Errors by which each measure refuses: seccomp as a missing right, Landlock as denied access.
 _BY_FILTER = {"EPERM"}
 _REFUSALS = {
     Measure.NETWORK: _BY_FILTER,
@@ -62,7 +62,7 @@ _REFUSALS = {
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[ChildProcess]:
-    """A child without a parent that checks what it is asked."""
+    """Yield a child without a parent that checks the requests first."""
     child = ChildProcess("swarm_tasks.child", "5", str(1 << 30))
     try:
         decode_reply(child.receive(deadline_s=60), Ready)
@@ -94,7 +94,7 @@ def locked_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, s
         ("chain_sum", {}, INDEX_END, ErrorCode.TASK_INDEX),
     ],
 )
-def test_the_child_refuses_by_itself_what_is_not_allowed(
+def test_child_itself_refuses_what_is_not_allowed(
     child: ChildProcess, dataset: str, config: Config, index: int, code: ErrorCode
 ) -> None:
     for request in (
@@ -107,7 +107,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
         assert caught.value.code is code
 
 
-def test_the_child_sees_no_secret_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_of_the_child_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "do-not-tell")
     with Verifier() as verifier:
         environment = Path(f"/proc/{child_pid(verifier)}/environ").read_bytes()
@@ -119,7 +119,7 @@ def test_the_child_sees_no_secret_of_its_parent(monkeypatch: pytest.MonkeyPatch)
     assert b"PYTHONHASHSEED=0" in environment
 
 
-def test_every_measure_that_this_system_has_takes_hold(verifier: Verifier) -> None:
+def test_every_measure_that_the_system_supports_takes_effect(verifier: Verifier) -> None:
     expected = {Measure.RLIMITS}
     if sys.platform == "linux":
         expected.add(Measure.NO_NEW_PRIVS)
@@ -159,24 +159,24 @@ def test_every_measure_that_this_system_has_takes_hold(verifier: Verifier) -> No
         ),
     ],
 )
-def test_what_a_measure_names_is_refused(
+def test_actions_forbidden_by_a_measure_are_refused(
     locked_in: dict[str, dict[str, str | None]], measure: Measure, actions: list[str]
 ) -> None:
     if measure not in locked_in["took_hold"]:
         pytest.skip(f"this system has no {measure}")
     found = {action: locked_in["refused"][action] for action in actions}
-    # "ENOSYS" would be a kernel without the call, which proves nothing.
+    # "ENOSYS" would mean a kernel without the call, which proves nothing.
     assert set(found.values()) <= _REFUSALS[measure], found
 
 
-def test_a_limit_that_is_refused_costs_no_other_one() -> None:
+def test_refused_memory_limit_does_not_prevent_other_limits() -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT_A_LIMIT], capture_output=True, check=True)
     took_hold, all_others_are_set = json.loads(ran.stdout)
     assert Measure.RLIMITS not in took_hold
     assert all_others_are_set
 
 
-def test_python_itself_can_still_be_read(
+def test_standard_library_stays_readable(
     locked_in: dict[str, dict[str, str | None]],
 ) -> None:
     assert locked_in["refused"]["standard library"] is None

@@ -50,7 +50,7 @@ def ended(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("fault", "reason"), [("please hang", "timeout"), ("please die", "verifier_error")]
 )
-def test_a_text_that_loses_the_child_costs_only_itself(fault: str, reason: str) -> None:
+def test_text_that_loses_the_child_affects_only_its_own_verdict(fault: str, reason: str) -> None:
     spec = make_spec(config=ONE_DIGIT)
     with faulty_verifier(deadline_s=0.5) as verifier:
         right = answered(solve_sum(verifier.question(spec)))
@@ -60,7 +60,7 @@ def test_a_text_that_loses_the_child_costs_only_itself(fault: str, reason: str) 
         ]
 
 
-def test_a_fault_among_many_tasks_costs_only_itself() -> None:
+def test_faults_in_a_batch_affect_only_their_own_texts() -> None:
     specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(5)]
     with faulty_verifier(deadline_s=0.5) as verifier:
         rights = [answered(solve_sum(verifier.question(spec))) for spec in specs]
@@ -77,7 +77,7 @@ def test_a_fault_among_many_tasks_costs_only_itself() -> None:
     ]
 
 
-def test_the_deadline_is_each_text_s_own() -> None:
+def test_deadline_applies_to_each_text_separately() -> None:
     spec = make_spec(config=ONE_DIGIT)
     slow = answered("please wait")
     with faulty_verifier(deadline_s=2 * WAIT_S) as verifier:
@@ -85,10 +85,10 @@ def test_the_deadline_is_each_text_s_own() -> None:
     assert [verdict.reason for verdict in verdicts] == ["wrong"] * 6
 
 
-# ---- in limited time
+# ---- with a time limit
 
 
-def test_a_text_that_takes_too_long_is_put_off_and_says_what_it_cost() -> None:
+def test_text_over_the_time_limit_is_postponed_with_its_duration() -> None:
     spec = make_spec(config=ONE_DIGIT)
     with faulty_verifier() as verifier:
         right = answered(solve_sum(verifier.question(spec)))
@@ -103,7 +103,7 @@ def test_a_text_that_takes_too_long_is_put_off_and_says_what_it_cost() -> None:
     assert first.seconds < 0.1
 
 
-def test_a_text_that_takes_the_whole_deadline_is_not_put_off_again() -> None:
+def test_text_that_takes_the_whole_deadline_is_not_postponed_again() -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         texts = [answered("please hang")]
         ((hung,),) = verifier.score_until([(make_spec(), texts)], until=math.inf)
@@ -111,7 +111,7 @@ def test_a_text_that_takes_the_whole_deadline_is_not_put_off_again() -> None:
     assert hung.verdict.reason == "timeout"
 
 
-def test_no_text_is_begun_when_the_time_is_over() -> None:
+def test_no_text_is_started_after_the_end_time() -> None:
     with faulty_verifier() as verifier:
         verifier.question(make_spec())
         before = child_pid(verifier)
@@ -124,7 +124,7 @@ def test_no_text_is_begun_when_the_time_is_over() -> None:
         assert child_pid(verifier) == before
 
 
-def test_a_lost_child_is_gone_and_another_one_answers() -> None:
+def test_lost_child_has_ended_and_is_replaced() -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         before = child_pid(verifier)
         verifier.score(make_spec(), [answered("please hang")])
@@ -132,7 +132,7 @@ def test_a_lost_child_is_gone_and_another_one_answers() -> None:
         assert child_pid(verifier) != before
 
 
-def test_a_child_killed_between_requests_costs_nothing() -> None:
+def test_child_killed_between_requests_is_replaced_without_loss() -> None:
     spec = make_spec(config=ONE_DIGIT)
     with faulty_verifier() as verifier:
         right = answered(solve_sum(verifier.question(spec)))
@@ -141,7 +141,7 @@ def test_a_child_killed_between_requests_costs_nothing() -> None:
         assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
 
 
-def test_a_task_that_is_not_made_in_time_is_refused() -> None:
+def test_task_that_is_not_made_within_the_deadline_is_refused() -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         os.kill(child_pid(verifier), signal.SIGSTOP)
         with pytest.raises(RefusedError, match=r"within 0\.5 s") as caught:
@@ -151,7 +151,7 @@ def test_a_task_that_is_not_made_in_time_is_refused() -> None:
 
 
 @pytest.mark.parametrize("fault", [HANGS, DIES])
-def test_a_task_among_many_that_loses_the_child_is_named_and_costs_one_deadline(
+def test_questions_reports_the_place_of_the_task_that_loses_the_child(
     fault: int,
 ) -> None:
     specs = [make_spec(index=index) for index in (7, 8, fault, 9)]
@@ -165,7 +165,7 @@ def test_a_task_among_many_that_loses_the_child_is_named_and_costs_one_deadline(
         assert len(verifier.questions([*specs[:2], specs[3]])) == 3
 
 
-def test_a_child_that_reads_no_more_is_replaced() -> None:
+def test_child_that_stops_reading_is_replaced() -> None:
     spec = make_spec(config=ONE_DIGIT)
     with faulty_verifier(deadline_s=0.5) as verifier:
         right = answered(solve_sum(verifier.question(spec)))
@@ -177,7 +177,7 @@ def test_a_child_that_reads_no_more_is_replaced() -> None:
         assert ended(before)
 
 
-def test_a_child_that_floods_its_parent_is_ended() -> None:
+def test_child_that_announces_an_oversized_reply_is_refused() -> None:
     with (
         faulty_children("tests.tasks.flooding_child"),
         Verifier() as verifier,
@@ -187,7 +187,7 @@ def test_a_child_that_floods_its_parent_is_ended() -> None:
     assert caught.value.code is ErrorCode.VERIFIER_FAILED
 
 
-def test_a_child_that_the_system_has_no_room_for_is_refused_and_started_later(
+def test_failed_start_of_a_child_is_refused_and_retried_by_the_next_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*command: object, **options: object) -> None:
@@ -210,7 +210,7 @@ def test_close_ends_the_child() -> None:
 
 
 @pytest.mark.parametrize("state", ["idle", "busy"])
-def test_a_killed_parent_takes_its_child_along(state: str) -> None:
+def test_child_ends_when_its_parent_is_killed(state: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, state],
         stdin=subprocess.PIPE,
@@ -223,7 +223,7 @@ def test_a_killed_parent_takes_its_child_along(state: str) -> None:
     assert ended(child)
 
 
-def test_a_forked_process_gets_a_child_of_its_own() -> None:
+def test_forked_process_starts_a_child_of_its_own() -> None:
     with faulty_verifier() as verifier:
         mine = child_pid(verifier)
         forked = os.fork()

@@ -1,4 +1,4 @@
-"""What of a completion counts as its answer: the library's own rule, on both sides of the wire."""
+"""The answer of a completion is what reasoning-gym extracts, in the child as well."""
 
 import pytest
 from reasoning_gym.utils import extract_answer
@@ -6,7 +6,7 @@ from reasoning_gym.utils import extract_answer
 from swarm_tasks.verifier import Verifier
 from tests.tasks.specs import ONE_DIGIT, make_spec, solve_sum
 
-# {} stands for the right answer.
+# {} is replaced by the right answer.
 TEXTS = [
     "<answer>{}</answer>",
     "<answer> {} </answer>",
@@ -35,7 +35,9 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_answer_is_what_reasoning_gym_extracts(verifier: Verifier, text: str) -> None:
+def test_verdict_agrees_with_the_answer_that_reasoning_gym_extracts(
+    verifier: Verifier, text: str
+) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = solve_sum(verifier.question(spec))
     text = text.format(right)

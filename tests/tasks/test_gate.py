@@ -1,4 +1,4 @@
-"""The shipped allow-list is what the gate measures."""
+"""The shipped allow-list agrees with what the gate measures."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from swarm_tasks.gate_records import GateResult, Measured, read_gate_result
 
 pytestmark = pytest.mark.slow
 
-# One allowed by index, one refused for executing its entry, one allowed by seed.
+# One allowed by index, one refused because it executes its entry, one allowed by seed.
 QUICK = ("gcd", "number_sorting", "acre")
 
 
@@ -33,21 +33,21 @@ def without_timings(line: Measured) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("dataset", QUICK)
-def test_the_shipped_line_is_what_the_gate_measures(fresh: GateResult, dataset: str) -> None:
+def test_shipped_entry_agrees_with_a_new_measurement(fresh: GateResult, dataset: str) -> None:
     shipped = gate_result().datasets[dataset]
     assert without_timings(fresh.datasets[dataset]) == without_timings(shipped)
 
 
-def test_the_gate_names_the_library_version(fresh: GateResult) -> None:
+def test_gate_records_the_library_version(fresh: GateResult) -> None:
     assert fresh.generator == gate_result().generator
 
 
-def test_every_refused_dataset_has_a_reason() -> None:
+def test_dataset_has_reasons_exactly_if_it_is_refused() -> None:
     for name, line in gate_result().datasets.items():
         assert line.allowed is not bool(line.reasons), name
 
 
-def test_the_gate_writes_no_partial_list_over_the_package(tmp_path: Path) -> None:
+def test_gate_refuses_to_overwrite_the_shipped_list_with_a_partial_one(tmp_path: Path) -> None:
     refused = subprocess.run(
         [sys.executable, "-m", "swarm_tasks.gate", "--datasets", "gcd"],
         capture_output=True,
@@ -57,7 +57,7 @@ def test_the_gate_writes_no_partial_list_over_the_package(tmp_path: Path) -> Non
     assert b"--out" in refused.stderr
 
 
-def test_an_update_replaces_the_lines_that_were_measured_and_no_others() -> None:
+def test_update_replaces_only_the_measured_datasets() -> None:
     shipped = gate_result()
     line = Measured(False, "arithmetic", {"slow_entries": "an entry took 4 s to make"}, {})
     updated = merge_into(shipped, GateResult(shipped.generator, {"gcd": line}))
@@ -71,15 +71,15 @@ def spin() -> None:
         pass
 
 
-def test_an_isolated_hang_is_reported() -> None:
+def test_isolated_hang_is_reported() -> None:
     with pytest.raises(HungError, match=r"0\.2 s"):
         run_isolated(0.2, spin)
 
 
-def test_an_isolated_exception_is_reported() -> None:
+def test_isolated_exception_is_reported() -> None:
     with pytest.raises(IsolatedError, match="ValueError: invalid literal"):
         run_isolated(5.0, int, "x")
 
 
-def test_an_isolated_result_is_returned() -> None:
+def test_isolated_result_is_returned() -> None:
     assert run_isolated(5.0, sum, [1, 2]) == 3

@@ -10,7 +10,7 @@ from tests.tasks.specs import answered, make_spec
 
 pytestmark = pytest.mark.slow
 
-# Ends the process that evaluates it: the canary is the child's process id.
+# Ends the process that evaluates it, so the child's process id shows whether it was executed.
 PAYLOAD = "__import__('os')._exit(3)"
 EXECUTING = (
     *(PAYLOAD, f"[{PAYLOAD}]", f"[[{PAYLOAD}]]", f"({PAYLOAD},)", f"0+{PAYLOAD}"),
@@ -19,7 +19,7 @@ EXECUTING = (
 
 
 @pytest.mark.parametrize("dataset", allowed_datasets())
-def test_no_hostile_answer_is_right_executed_or_fatal(verifier: Verifier, dataset: str) -> None:
+def test_hostile_answers_are_wrong_and_not_executed(verifier: Verifier, dataset: str) -> None:
     before = child_pid(verifier)
     texts = [answered(text) for text in (*EXECUTING, *HANGING, *JUNK)]
     verdicts = verifier.score(make_spec(dataset, index=11), texts)
@@ -27,7 +27,7 @@ def test_no_hostile_answer_is_right_executed_or_fatal(verifier: Verifier, datase
     assert child_pid(verifier) == before
 
 
-def test_the_canary_sings_when_an_answer_is_executed() -> None:
+def test_executed_answer_replaces_the_child() -> None:
     with faulty_verifier() as evaluating:
         before = child_pid(evaluating)
         text = answered(f"({PAYLOAD}) # please evaluate")

@@ -1,4 +1,4 @@
-"""Parts of the index range and classes of the question's hash never meet."""
+"""Parts of the index range and classes of question hashes are disjoint."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ counters = st.integers(min_value=0, max_value=2**60)
 
 
 @given(key=keys, part=st.sampled_from(Part), dataset=names, counter=counters)
-def test_a_keyed_index_lies_in_its_own_part_only(
+def test_keyed_index_lies_only_in_its_own_part(
     key: bytes, part: Part, dataset: str, counter: int
 ) -> None:
     index = keyed_index(key=key, part=part, dataset=dataset, counter=counter)
@@ -23,7 +23,7 @@ def test_a_keyed_index_lies_in_its_own_part_only(
 
 
 @given(one=keys, other=keys, dataset=names, counters=st.tuples(counters, counters))
-def test_indices_of_two_parts_differ_whatever_the_keys(
+def test_indices_of_two_parts_differ_for_all_keys(
     one: bytes, other: bytes, dataset: str, counters: tuple[int, int]
 ) -> None:
     indices = {
@@ -38,14 +38,14 @@ def test_every_question_belongs_to_exactly_one_part(question: str) -> None:
     assert question_part(question) in Part
 
 
-def test_the_parts_fill_the_index_range_without_overlap() -> None:
+def test_parts_cover_the_index_range_without_overlap() -> None:
     spans = sorted(RANGES.values(), key=lambda span: span.start)
     assert [span.start for span in spans] == [0, *(span.stop for span in spans[:-1])]
     assert spans[-1].stop == INDEX_END
 
 
 @pytest.mark.parametrize("index", [-1, INDEX_END])
-def test_an_index_outside_the_range_belongs_to_no_part(index: int) -> None:
+def test_index_outside_the_range_belongs_to_no_part(index: int) -> None:
     with pytest.raises(ValueError, match="outside"):
         index_part(index)
 
@@ -58,12 +58,12 @@ def test_streams_of_two_keys_differ() -> None:
     assert not set(streams[0]) & set(streams[1])
 
 
-def test_an_empty_key_is_refused() -> None:
+def test_empty_key_is_refused() -> None:
     with pytest.raises(ValueError, match="key"):
         keyed_index(key=b"", part=Part.JUDGE, dataset="gcd", counter=0)
 
 
-def test_drawn_questions_of_the_parts_never_meet_in_a_small_question_space(
+def test_questions_of_the_parts_are_disjoint_in_a_small_question_space(
     verifier: Verifier,
 ) -> None:
     drawn = {

@@ -1,4 +1,4 @@
-"""What counts as right in the datasets with a verifier of our own; no answer is executed."""
+"""Scoring in the datasets with a verifier of this project; no answer is executed."""
 
 import os
 from itertools import combinations
@@ -34,7 +34,7 @@ LONG = (
 
 
 @pytest.mark.parametrize("dataset", OWN_DATASETS)
-def test_the_key_is_right_in_the_child(verifier: Verifier, dataset: str) -> None:
+def test_reference_answer_is_right_in_the_child(verifier: Verifier, dataset: str) -> None:
     entry = open_dataset(dataset, {}, seed=SEED)[7]
     spec = make_spec(dataset, index=7)
     assert verifier.question(spec) == entry["question"]
@@ -65,7 +65,7 @@ def matrix_score(answer: str) -> float:
 @pytest.mark.parametrize(
     "answer", ["0 1 2\n1 0 1\n0 0 1", "0  1 2 \n\t1 0 1\n0 0 1\n", "0 1 2\r\n\r\n1 0 1\r\n0 0 1"]
 )
-def test_a_matrix_is_right_however_it_is_spaced(answer: str) -> None:
+def test_matrix_is_right_with_any_spacing(answer: str) -> None:
     assert matrix_score(answer) == 1.0
 
 
@@ -83,7 +83,7 @@ def test_a_matrix_is_right_however_it_is_spaced(answer: str) -> None:
         "The matrix is\n0 1 2\n1 0 1\n0 0 1",
     ],
 )
-def test_other_numbers_another_shape_or_more_text_are_wrong(answer: str) -> None:
+def test_matrix_with_other_numbers_shape_or_more_text_is_wrong(answer: str) -> None:
     assert matrix_score(answer) == 0.0
 
 
@@ -101,7 +101,7 @@ def test_other_numbers_another_shape_or_more_text_are_wrong(answer: str) -> None
         (["(P ∨ Q)", "(P → R)", "(Q → R)"], ["R", "P ∨ R", "Q ∨ R"]),
     ],
 )
-def test_a_conclusion_takes_two_premises(premises: list[str], conclusions: list[str]) -> None:
+def test_conclusion_needs_two_premises(premises: list[str], conclusions: list[str]) -> None:
     variables = sorted({*"".join(premises)} & {*"PQR"})
     assert list_conclusions(premises, variables) == conclusions
 
@@ -110,11 +110,11 @@ def test_a_conclusion_takes_two_premises(premises: list[str], conclusions: list[
     "premises",
     [["P", "Q"], ["(P ∧ Q)", "P"], ["P", "(P ∨ Q)"], ["(P → Q)"], ["P", "¬P"], ["(P ∧ ¬P)", "Q"]],
 )
-def test_what_one_premise_says_or_a_contradiction_gives_no_conclusion(premises: list[str]) -> None:
+def test_single_premise_or_contradiction_gives_no_conclusion(premises: list[str]) -> None:
     assert list_conclusions(premises, ["P", "Q"]) == []
 
 
-def test_conclusions_hold_by_the_librarys_own_truth_tables() -> None:
+def test_conclusions_are_valid_by_the_truth_tables_of_the_library() -> None:
     for entry in LOGIC_ENTRIES[:40]:
         premises = [Expression.from_string(text) for text in entry["metadata"]["premises"]]
         for text in entry["metadata"]["conclusions"]:
@@ -133,7 +133,7 @@ def logic_score(answer: str) -> float:
     "answer",
     ["R", "(R)", "R ∨ R", "¬R → R", "¬P ∨ Q", "¬P∨Q", "(¬P ∨ Q)", "Q ∨ ¬P", "P → Q", "¬Q → ¬P"],
 )
-def test_a_conclusion_is_right_in_each_of_its_writings(answer: str) -> None:
+def test_conclusion_is_right_in_every_accepted_form(answer: str) -> None:
     assert logic_score(answer) == 1.0
 
 
@@ -144,28 +144,28 @@ def test_a_conclusion_is_right_in_each_of_its_writings(answer: str) -> None:
         *("R ∧ R", "P ↔ Q", "P -> Q", "¬P v Q", "not P ∨ Q", "¬P ∨ Q ∨ Q", "R, ¬P ∨ Q", "Ｒ"),
     ],
 )
-def test_another_statement_or_another_form_is_wrong(answer: str) -> None:
+def test_other_statement_or_other_form_is_wrong(answer: str) -> None:
     assert logic_score(answer) == 0.0
 
 
-def test_every_key_is_right() -> None:
+def test_every_reference_answer_is_right() -> None:
     assert {LOGIC.score_answer(entry["answer"], entry) for entry in LOGIC_ENTRIES} == {1.0}
 
 
 def lazy_answers(entry: dict[str, Any]) -> list[str]:
-    """Return what takes no inference: premises, alone and joined, and what always holds."""
+    """Return answers that need no inference: premises, alone and joined, and constant formulas."""
     premises = entry["metadata"]["premises"]
     joined = [f" {sign} ".join(premises) for sign in "∧∨→"]
     pairs = [f"{a} {sign} {b}" for a, b in combinations(premises, 2) for sign in "∧∨→"]
     return [*premises, *joined, *pairs, "P ∨ ¬P", "P → P", "P ∧ ¬P"]
 
 
-def test_no_copy_of_premises_and_no_tautology_is_right() -> None:
+def test_copied_premises_and_tautologies_are_wrong() -> None:
     for entry in LOGIC_ENTRIES:
         assert {LOGIC.score_answer(text, entry) for text in lazy_answers(entry)} == {0.0}
 
 
-def test_no_constant_answer_is_right_more_often_than_three_times_in_ten() -> None:
+def test_no_constant_answer_is_right_in_more_than_30_percent_of_entries() -> None:
     literals = [*"PQRS", *(f"¬{variable}" for variable in "PQRS")]
     constants = [*literals, *(f"{a} ∨ {b}" for a, b in combinations(literals, 2))]
     means = [
@@ -174,14 +174,14 @@ def test_no_constant_answer_is_right_more_often_than_three_times_in_ten() -> Non
     assert 0.1 < max(means) < 0.3
 
 
-def test_the_question_is_the_librarys_with_the_rule_at_its_end() -> None:
+def test_question_is_that_of_the_library_followed_by_the_rule() -> None:
     library = PropositionalLogicDataset(PropositionalLogicConfig(seed=SEED))
     for entry in LOGIC_ENTRIES[:20]:
         source = library[entry["metadata"]["source_index"]]
         assert entry["question"] == source["question"] + RULE
 
 
-def test_an_index_without_a_conclusion_takes_the_entry_2_to_the_31_further_on() -> None:
+def test_index_without_a_conclusion_uses_the_entry_2_to_the_31_further_on() -> None:
     indices = sample_indices(150)
     sources = [entry["metadata"]["source_index"] for entry in LOGIC_ENTRIES]
     assert [source % INDEX_END for source in sources] == indices

@@ -33,13 +33,13 @@ def reasons(groups: list[list[Verdict]]) -> list[list[str]]:
     return [[verdict.reason for verdict in group] for group in groups]
 
 
-def test_verdicts_come_in_the_order_of_tasks_and_texts(pool: VerifierPool) -> None:
+def test_verdicts_are_in_the_order_of_tasks_and_texts(pool: VerifierPool) -> None:
     specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(40)]
     batch = [(spec, [solved(pool, spec), "", answered("no")] * 20) for spec in specs]
     assert reasons(pool.score_many(batch)) == [["right", "no_answer", "wrong"] * 20] * 40
 
 
-def test_a_large_group_is_divided_and_put_together_again(pool: VerifierPool) -> None:
+def test_large_group_is_split_and_reassembled(pool: VerifierPool) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = solved(pool, spec)
     verdicts = pool.score(spec, [right] * 700 + [""] * 700)
@@ -50,7 +50,7 @@ def test_no_tasks_give_no_verdicts(pool: VerifierPool) -> None:
     assert pool.score_many([]) == []
 
 
-def test_loads_are_scored_at_once(pool: VerifierPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loads_are_scored_in_parallel(pool: VerifierPool, monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2, timeout=30)
 
     def score_many(_: Verifier, batch: Batch, *, rules: AnswerRules) -> list[list[Verdict]]:
@@ -62,7 +62,7 @@ def test_loads_are_scored_at_once(pool: VerifierPool, monkeypatch: pytest.Monkey
     assert reasons(pool.score_many(batch)) == [["wrong"] * 16] * 2
 
 
-def test_texts_that_lose_a_child_cost_only_themselves() -> None:
+def test_texts_that_lose_a_child_affect_only_their_own_verdicts() -> None:
     specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(8)]
     with faulty_children(), VerifierPool(2, deadline_s=0.5) as pool:
         batch = [(spec, [solved(pool, spec)] * 16) for spec in specs]
@@ -75,12 +75,14 @@ def test_texts_that_lose_a_child_cost_only_themselves() -> None:
     assert verdicts == expected
 
 
-def test_a_busy_verifier_does_not_keep_the_others_from_work(pool: VerifierPool) -> None:
+def test_busy_verifier_does_not_block_the_others(pool: VerifierPool) -> None:
     with pool._borrow() as busy, busy._lock:
         assert pool.question(make_spec())
 
 
-def test_draws_are_those_of_a_single_verifier(pool: VerifierPool, verifier: Verifier) -> None:
+def test_pool_draws_the_same_task_as_a_single_verifier(
+    pool: VerifierPool, verifier: Verifier
+) -> None:
     drawn = [
         either.draw(key=b"key", part=Part.JUDGE, dataset="gcd", config={}, seed=SEED, counter=3)
         for either in (pool, verifier)
@@ -88,7 +90,7 @@ def test_draws_are_those_of_a_single_verifier(pool: VerifierPool, verifier: Veri
     assert drawn[0] == drawn[1]
 
 
-def test_a_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
+def test_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
     batch = [(make_spec(index=index), [""] * 16) for index in (1, INDEX_END, 2)]
     with pytest.raises(RefusedError) as caught:
         pool.score_many(batch)
@@ -96,12 +98,12 @@ def test_a_task_that_cannot_be_made_is_refused(pool: VerifierPool) -> None:
     assert len(pool.score_many(batch[:1])) == 1
 
 
-def test_a_spec_without_texts_is_still_checked(pool: VerifierPool) -> None:
+def test_spec_without_texts_is_still_checked(pool: VerifierPool) -> None:
     with pytest.raises(RefusedError):
         pool.score_many([(make_spec("puzzle24"), [])])
 
 
-def test_a_forked_process_gets_children_of_its_own() -> None:
+def test_forked_process_starts_children_of_its_own() -> None:
     batch = [(make_spec(index=index), [""] * 16) for index in range(4)]
     with faulty_children(), VerifierPool(2) as pool:
         before = pool.score_many(batch)
@@ -122,6 +124,6 @@ def test_a_forked_process_gets_children_of_its_own() -> None:
         assert [child_pid(verifier) for verifier in pool._verifiers] == children
 
 
-def test_a_pool_without_verifiers_is_refused() -> None:
+def test_pool_without_verifiers_is_refused() -> None:
     with pytest.raises(ValueError, match="pool of 0"):
         VerifierPool(0)

@@ -1,4 +1,4 @@
-"""The stand-in for pycosat finds the models that pycosat finds."""
+"""The replacement for pycosat finds the models that pycosat finds."""
 
 import json
 import os
@@ -37,23 +37,23 @@ def models_by_trial(clauses: list[list[int]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.slow
 @given(formulas)
-def test_it_finds_every_model_once(clauses: list[list[int]]) -> None:
+def test_every_model_is_found_once(clauses: list[list[int]]) -> None:
     found = [tuple(model) for model in pycosat.itersolve(clauses)]
     assert len(found) == len(set(found))
     assert set(found) == models_by_trial(clauses)
 
 
-def test_it_reports_a_contradiction() -> None:
+def test_contradiction_is_unsatisfiable() -> None:
     assert pycosat.solve([[1], [-1]]) == "UNSAT"
 
 
-def test_zero_is_no_literal() -> None:
+def test_zero_is_refused_as_a_literal() -> None:
     with pytest.raises(ValueError, match="0 is not a literal"):
         pycosat.solve([[1, 0]])
 
 
 def draw_puzzles(folder: Path) -> tuple[str, list[object]]:
-    """Return the version of the pycosat that is first in `folder`, and the puzzles it leads to."""
+    """Return the version of the pycosat that is found first, and the puzzles drawn with it."""
     search_path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     drawn = subprocess.run(
         [sys.executable, "-c", DRAW_PUZZLES],

@@ -1,4 +1,4 @@
-"""A round's questions follow from rules and a secret: shares, order, and no repeats."""
+"""Drawing a round's questions from rules and a secret: shares, order and no repetition."""
 
 from collections import Counter
 from fractions import Fraction
@@ -32,7 +32,7 @@ weights = st.lists(st.floats(min_value=0.01, max_value=1000), min_size=1, max_si
 
 
 @given(weights, st.integers(min_value=20, max_value=256))
-def test_every_question_goes_to_a_task_and_every_task_gets_one(
+def test_all_questions_are_shared_out_and_every_task_gets_one(
     weights: list[float], total: int
 ) -> None:
     counts = share_questions(tasks_of(weights), total)
@@ -52,7 +52,7 @@ def test_no_task_gets_more_than_a_heavier_one(weights: list[float], total: int) 
     st.lists(st.floats(min_value=1, max_value=4), min_size=1, max_size=20),
     st.integers(min_value=80, max_value=256),
 )
-def test_where_every_share_is_one_or_more_none_is_missed_by_a_whole_question(
+def test_share_is_less_than_one_question_off_if_every_share_is_at_least_one(
     weights: list[float], total: int
 ) -> None:
     counts = share_questions(tasks_of(weights), total)
@@ -60,15 +60,15 @@ def test_where_every_share_is_one_or_more_none_is_missed_by_a_whole_question(
         assert abs(count - total * Fraction(weight) / sum(map(Fraction, weights))) < 1
 
 
-def test_equal_weights_give_equal_strata() -> None:
+def test_equal_weights_give_equal_shares() -> None:
     assert share_questions(tasks_of([1, 1, 1, 1]), 16) == [4, 4, 4, 4]
 
 
-def test_what_does_not_divide_goes_to_the_first_of_equal_tasks() -> None:
+def test_remainder_goes_to_the_first_of_equal_tasks() -> None:
     assert share_questions(tasks_of([1, 1, 1]), 5) == [2, 2, 1]
 
 
-def test_a_task_of_little_weight_takes_its_question_from_all_others_alike() -> None:
+def test_question_of_a_light_task_is_taken_evenly_from_all_others() -> None:
     assert share_questions(tasks_of([0.001, 1, 1]), 9) == [1, 4, 4]
 
 
@@ -81,7 +81,7 @@ def test_fewer_questions_than_tasks_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_rules_and_secret_give_the_same_questions_to_everybody(
+def test_rules_and_secret_determine_the_questions(
     verifier: Verifier,
 ) -> None:
     drawn = draw_quiz(rules_of(), secret=SECRET, verifier=verifier)
@@ -89,7 +89,7 @@ def test_the_same_rules_and_secret_give_the_same_questions_to_everybody(
         assert draw_quiz(rules_of(), secret=SECRET, verifier=another) == drawn
 
 
-def test_another_secret_gives_other_questions(verifier: Verifier) -> None:
+def test_different_secrets_give_different_questions(verifier: Verifier) -> None:
     quizzes = [
         {task.question for task in draw_quiz(rules_of(), secret=secret, verifier=verifier)}
         for secret in (SECRET, SECRET[::-1])
@@ -97,7 +97,7 @@ def test_another_secret_gives_other_questions(verifier: Verifier) -> None:
     assert len(quizzes[0] & quizzes[1]) <= 2
 
 
-def test_questions_stand_by_dataset_in_the_order_and_numbers_of_the_mix(
+def test_questions_follow_the_order_and_shares_of_the_mix(
     verifier: Verifier,
 ) -> None:
     tasks = (TaskChoice("products", ONE_DIGIT, 1.0), TaskChoice("chain_sum", ONE_DIGIT, 3.0))
@@ -106,7 +106,7 @@ def test_questions_stand_by_dataset_in_the_order_and_numbers_of_the_mix(
     assert datasets == ["products"] * 2 + ["chain_sum"] * 6
 
 
-def test_every_question_is_the_judge_s_and_different(verifier: Verifier) -> None:
+def test_all_questions_are_distinct_and_in_the_judge_part(verifier: Verifier) -> None:
     drawn = draw_quiz(rules_of(questions=24), secret=SECRET, verifier=verifier)
     assert {index_part(task.spec.index) for task in drawn} == {Part.JUDGE}
     assert {question_part(task.question) for task in drawn} == {Part.JUDGE}
@@ -116,10 +116,10 @@ def test_every_question_is_the_judge_s_and_different(verifier: Verifier) -> None
 FEW = TaskChoice("count_bits", {"min_n": 1, "max_n": 200}, 1.0)
 
 
-def test_no_question_is_asked_twice_until_the_dataset_says_that_none_is_left(
+def test_no_question_repeats_until_the_dataset_is_exhausted(
     verifier: Verifier,
 ) -> None:
-    """Two hundred questions, of which about fifty are the judge's, four a round."""
+    """Of two hundred questions, about fifty are in the judge part; a round asks four."""
     asked: list[int] = []
 
     def ask(round: int) -> None:
@@ -141,7 +141,7 @@ def _count_bits(n: int) -> str:
     return f"How many 1 bits are there in the binary representation of the number {n:,}?"
 
 
-def test_what_was_asked_is_passed_over_and_all_else_stays_in_order(verifier: Verifier) -> None:
+def test_earlier_questions_are_skipped_without_reordering_the_rest(verifier: Verifier) -> None:
     rules = rules_of(TaskChoice("chain_sum", {}, 1.0), questions=8)
     before = draw_quiz(rules, secret=SECRET, verifier=verifier)
     asked = {digest_question(task.question) for task in (before[2], before[5])}
@@ -149,7 +149,7 @@ def test_what_was_asked_is_passed_over_and_all_else_stays_in_order(verifier: Ver
     assert after[:6] == [*before[:2], *before[3:5], *before[6:]]
 
 
-def test_the_same_question_under_another_index_is_a_repeat(verifier: Verifier) -> None:
+def test_same_question_at_another_index_is_a_repeat(verifier: Verifier) -> None:
     one = draw_quiz(rules_of(FEW, questions=8), secret=SECRET, verifier=verifier)
     asked = {digest_question(task.question) for task in one}
     other = draw_quiz(
@@ -160,7 +160,7 @@ def test_the_same_question_under_another_index_is_a_repeat(verifier: Verifier) -
 
 
 @pytest.mark.parametrize("answers", AnswerRules)
-def test_in_earlier_formats_a_small_question_space_repeats_only_when_it_is_used_up(
+def test_earlier_formats_repeat_questions_only_after_exhausting_a_small_space(
     verifier: Verifier, answers: AnswerRules
 ) -> None:
     few = TaskChoice("count_bits", {"min_n": 1, "max_n": 40}, 1.0)
@@ -172,7 +172,7 @@ def test_in_earlier_formats_a_small_question_space_repeats_only_when_it_is_used_
     assert list(asked) == [task.question for task in drawn[: len(asked)]]
 
 
-def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
+def test_names_of_round_and_season_do_not_affect_the_questions(verifier: Verifier) -> None:
     one, other = rules_of(round=1, season="One"), rules_of(round=2, season="Another")
     assert draw_quiz(one, secret=SECRET, verifier=verifier) == draw_quiz(
         other, secret=SECRET, verifier=verifier
@@ -191,7 +191,7 @@ def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
         {"format": QUIZ_FORMAT_1, "answers": "answers-2"},
     ],
 )
-def test_rules_that_this_version_does_not_follow_are_refused(
+def test_rules_unknown_to_this_version_are_refused(
     verifier: Verifier, change: dict[str, object]
 ) -> None:
     rules = msgspec.structs.replace(rules_of(), **change)

@@ -1,4 +1,4 @@
-"""A commitment fixes all that a quiz is drawn from, and the documented examples show it."""
+"""A commitment fixes everything that a quiz is drawn from; the documented examples are right."""
 
 import re
 import shutil
@@ -48,12 +48,12 @@ EXAMPLE = (REPOSITORY / "docs" / "tasks.md").read_text().split("```sh\nsecret=")
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_every_rule_is_committed_to(change: dict[str, object]) -> None:
+def test_commitment_depends_on_every_rule(change: dict[str, object]) -> None:
     changed = msgspec.structs.replace(rules_of(), **change)
     assert commit_quiz(changed, secret=SECRET) != commit_quiz(rules_of(), secret=SECRET)
 
 
-def test_the_way_to_read_answers_changes_no_question(verifier: Verifier) -> None:
+def test_answer_rules_do_not_affect_the_questions(verifier: Verifier) -> None:
     rules = rules_of()
     newer = with_answers(rules, AnswerRules.UNWRAPPED)
     assert newer.answer_rules is AnswerRules.UNWRAPPED
@@ -62,7 +62,7 @@ def test_the_way_to_read_answers_changes_no_question(verifier: Verifier) -> None
     )
 
 
-def test_rules_of_the_first_format_that_read_answers_to_the_letter_stay_as_they_are() -> None:
+def test_exact_answer_rules_leave_rules_of_the_first_format_unchanged() -> None:
     """So rounds of earlier seasons keep their commitments, and older clients can check them."""
     rules = with_answers(first_format(rules_of()), AnswerRules.EXACT)
     assert rules == first_format(rules_of())
@@ -70,12 +70,12 @@ def test_rules_of_the_first_format_that_read_answers_to_the_letter_stay_as_they_
     assert b"answers" not in encode_rules(rules)
 
 
-def test_the_secret_is_committed_to() -> None:
+def test_commitment_depends_on_the_secret() -> None:
     assert commit_quiz(rules_of(), secret=SECRET[::-1]) != commit_quiz(rules_of(), secret=SECRET)
 
 
 @pytest.mark.parametrize("answers", AnswerRules)
-def test_rules_that_travelled_as_json_have_the_same_commitment(answers: AnswerRules) -> None:
+def test_commitment_is_unchanged_by_json_encoding_and_key_order(answers: AnswerRules) -> None:
     rules = with_answers(
         rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0)), answers
     )
@@ -87,7 +87,7 @@ def test_rules_that_travelled_as_json_have_the_same_commitment(answers: AnswerRu
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET[:31], SECRET + b"{"])
-def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
+def test_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32"):
         commit_quiz(rules_of(), secret=secret)
 
@@ -107,10 +107,10 @@ def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
         ),
     ],
 )
-def test_rules_of_earlier_formats_have_the_commitments_that_they_always_had(
+def test_commitments_of_earlier_formats_are_unchanged(
     answers: AnswerRules, format: str, published: str
 ) -> None:
-    """Computed when rules knew nothing of earlier rounds."""
+    """Computed before rules included the questions of earlier rounds."""
     rules = QuizRules(
         round=7,
         season="Sums and letters",
@@ -135,7 +135,7 @@ def example_rules() -> bytes:
     return EXAMPLE.split("rules='")[1].split("'")[0].encode()
 
 
-def test_the_documented_rules_are_canonical_and_have_the_documented_commitment() -> None:
+def test_documented_rules_are_canonical_and_have_the_documented_commitment() -> None:
     rules = msgspec.json.decode(example_rules(), type=QuizRules)
     secret = bytes.fromhex(EXAMPLE.split("\n")[0])
     assert encode_rules(rules) == example_rules()
@@ -143,13 +143,13 @@ def test_the_documented_rules_are_canonical_and_have_the_documented_commitment()
 
 
 @pytest.mark.skipif(shutil.which("xxd") is None, reason="the example calls xxd")
-def test_the_documented_commands_print_the_documented_commitment() -> None:
+def test_documented_commands_print_the_documented_commitment() -> None:
     script = "secret=" + EXAMPLE.split("```")[0]
     printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert f"# {printed.stdout}" in script
 
 
-def test_the_documented_questions_are_drawn(verifier: Verifier) -> None:
+def test_documented_questions_are_drawn(verifier: Verifier) -> None:
     rules = msgspec.json.decode(example_rules(), type=QuizRules)
     secret = bytes.fromhex(EXAMPLE.split("\n")[0])
     documented = re.findall(r"^\| (\d+) \| (.+) \|$", EXAMPLE, flags=re.MULTILINE)
@@ -159,7 +159,7 @@ def test_the_documented_questions_are_drawn(verifier: Verifier) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the example calls openssl")
-def test_the_documented_command_prints_the_key_that_a_beacon_gives() -> None:
+def test_documented_command_prints_the_key_derived_from_a_beacon() -> None:
     beacon = EXAMPLE.split("```sh\n")[1].split("```")[0]
     script = f"secret={EXAMPLE.splitlines()[0]}\n{beacon}"
     printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
@@ -179,7 +179,7 @@ def bound_rules() -> QuizRules:
     return with_beacon(rules_of(), BEACON)
 
 
-def test_the_beacon_decides_the_questions_together_with_the_secret(verifier: Verifier) -> None:
+def test_beacon_and_secret_together_determine_the_questions(verifier: Verifier) -> None:
     quizzes = [
         draw_quiz(bound_rules(), secret=secret, verifier=verifier, beacon=value_of(1000, by=by))
         for secret, by in ((SECRET, "toy"), (SECRET, "another"), (SECRET[::-1], "toy"))
@@ -189,7 +189,7 @@ def test_the_beacon_decides_the_questions_together_with_the_secret(verifier: Ver
     assert len(set(asked)) == len(asked)
 
 
-def test_the_same_value_gives_the_same_questions(verifier: Verifier) -> None:
+def test_same_beacon_value_gives_the_same_questions(verifier: Verifier) -> None:
     one, other = (
         draw_quiz(bound_rules(), secret=SECRET, verifier=verifier, beacon=value_of(1000))
         for _ in range(2)
@@ -197,7 +197,7 @@ def test_the_same_value_gives_the_same_questions(verifier: Verifier) -> None:
     assert one == other
 
 
-def test_the_commitment_fixes_which_value_it_will_be() -> None:
+def test_commitment_fixes_the_round_of_the_beacon() -> None:
     later = with_beacon(rules_of(), Beacon(QUICKNET, 1001))
     promised = {commit_quiz(rules, secret=SECRET) for rules in (rules_of(), bound_rules(), later)}
     assert len(promised) == 3
@@ -207,7 +207,7 @@ def test_the_commitment_fixes_which_value_it_will_be() -> None:
     ("rules", "value"),
     [(bound_rules(), None), (bound_rules(), value_of(999)), (rules_of(), value_of(1000))],
 )
-def test_questions_are_drawn_with_the_value_that_the_rules_name_or_not_at_all(
+def test_beacon_value_must_be_the_one_that_the_rules_name(
     verifier: Verifier, rules: QuizRules, value: BeaconValue | None
 ) -> None:
     with pytest.raises(ValueError, match="the rules name round"):
@@ -222,7 +222,7 @@ def test_questions_are_drawn_with_the_value_that_the_rules_name_or_not_at_all(
         {"beacon": Beacon("ab" * 32, 1000)},
     ],
 )
-def test_rules_with_a_beacon_that_is_not_known_are_not_followed(
+def test_rules_with_an_unknown_beacon_are_refused(
     verifier: Verifier, change: dict[str, object]
 ) -> None:
     rules = msgspec.structs.replace(bound_rules(), **change)
@@ -233,7 +233,7 @@ def test_rules_with_a_beacon_that_is_not_known_are_not_followed(
     assert refused.value.code == ErrorCode.TASK_FOREIGN
 
 
-def test_rules_with_a_beacon_travel_as_json() -> None:
+def test_rules_with_a_beacon_survive_json_encoding() -> None:
     raw = encode_rules(bound_rules())
     assert msgspec.json.decode(raw, type=QuizRules) == bound_rules()
     assert f'"format":"{QUIZ_FORMAT_BEACON}"'.encode() in raw

@@ -1,4 +1,4 @@
-"""The task mix in docs/tasks.md with the nine datasets of SAPO's experiments can be a season's."""
+"""A season can use the mix of SAPO's nine datasets that docs/tasks.md gives."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ NINE = """base_conversion basic_arithmetic arc_1d bf propositional_logic fractio
     decimal_arithmetic calendar_arithmetic binary_matrix"""
 
 
-def test_the_mix_has_the_nine_datasets_of_the_paper() -> None:
+def test_mix_has_the_nine_datasets_of_the_paper() -> None:
     assert sorted(choice.dataset for choice in MIX) == sorted(NINE.split())
 
 
 @pytest.mark.parametrize("choice", MIX, ids=lambda choice: choice.dataset)
-def test_each_part_has_questions_of_each_dataset(verifier: Verifier, choice: TaskChoice) -> None:
+def test_every_part_has_questions_of_every_dataset(verifier: Verifier, choice: TaskChoice) -> None:
     for part in Part:
         drawn = verifier.draw(
             key=b"key",

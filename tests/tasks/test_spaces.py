@@ -1,4 +1,4 @@
-"""How many questions a dataset has is told from a sample, with an error that holds."""
+"""The number of questions of a dataset is estimated from a sample, with an interval."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from swarm_tasks.verifier import Verifier
 
 
 class Urn(Verifier):
-    """Knows so many questions; the first `common` of them are half of what is drawn."""
+    """Has `size` questions; the first `common` of them are half of what is drawn."""
 
     def __init__(self, size: int, *, common: int = 0, salt: int = 0) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def measure(urn: Verifier, *, draws: int = 2_000, seconds: float = 60) -> Space:
 
 
 def asked_until_used_up(urn: Urn) -> int:
-    """Return how many questions were asked once one draw of five is new; exact but for rounding."""
+    """Return the number of questions asked when one draw of five is new; exact up to rounding."""
     half = 0.5 if urn.common else 1.0
     kinds = [(urn.size - urn.common, half / urn.size)]
     if urn.common:
@@ -61,8 +61,8 @@ def asked_until_used_up(urn: Urn) -> int:
 
 @pytest.mark.parametrize("size", [300, 5_000, 40_000])
 @pytest.mark.parametrize("common", [0, 100])
-def test_the_interval_holds_the_number_of_questions(size: int, common: int) -> None:
-    """In at least 33 of 40 samples, as estimates have it where some come often."""
+def test_interval_contains_the_number_of_questions(size: int, common: int) -> None:
+    """In at least 33 of 40 samples, as usual for such estimates if some questions are frequent."""
     held = near = 0
     for salt in range(40):
         urn = Urn(size, common=common, salt=salt)
@@ -73,7 +73,7 @@ def test_the_interval_holds_the_number_of_questions(size: int, common: int) -> N
     assert near >= 36
 
 
-def test_a_small_dataset_is_drawn_until_it_is_used_up() -> None:
+def test_small_dataset_is_sampled_until_it_is_used_up() -> None:
     space = measure(Urn(300))
     assert space.used_up
     assert space.draws < 700
@@ -81,18 +81,18 @@ def test_a_small_dataset_is_drawn_until_it_is_used_up() -> None:
     assert 0.9 * space.distinct < space.at_least < space.distinct
 
 
-def test_without_repeats_nothing_but_a_lower_end_is_told() -> None:
+def test_sample_without_repeats_gives_only_a_lower_bound() -> None:
     space = measure(Urn(2**60), draws=1_000)
     assert space.questions == math.inf
     assert 100_000 < space.at_least < 200_000
 
 
-def test_without_a_sample_nothing_is_told() -> None:
+def test_empty_sample_gives_no_estimate() -> None:
     space = measure(Urn(300), seconds=0)
     assert (space.draws, space.questions, space.at_least) == (0, math.inf, 0)
 
 
-def test_a_generator_that_hangs_ends_the_sample() -> None:
+def test_hanging_generator_ends_the_sample() -> None:
     class Hangs(Urn):
         def sample_digests(self, **named: object) -> list[int]:
             raise GenerationError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
@@ -100,16 +100,18 @@ def test_a_generator_that_hangs_ends_the_sample() -> None:
     assert measure(Hangs(300)).draws == 0
 
 
-def test_the_child_tells_digests_of_what_it_can_make(verifier: Verifier) -> None:
+def test_sample_of_a_real_child_estimates_the_questions_that_it_can_make(
+    verifier: Verifier,
+) -> None:
     """There are 1,600 pairs of numbers up to 40; the generator makes those without a common divisor
-    more rarely.
+    less often.
     """
     config: Config = {"min_numbers": 2, "max_numbers": 2, "max_value": 40}
     space = measure_space("gcd", config, verifier=verifier, draws=20_000, seconds=60)
     assert 850 < space.questions < 1_050
 
 
-def test_rounds_are_told_by_the_judges_share() -> None:
+def test_rounds_are_estimated_from_the_judges_share_of_questions() -> None:
     tasks = [TaskChoice("gcd", {}, 3.0), TaskChoice("lcm", {}, 1.0)]
     exact = Space(draws=9_000, distinct=4_000, once=1_000, twice=900)
     unknown = Space(draws=0, distinct=0, once=0, twice=0)
@@ -119,19 +121,19 @@ def test_rounds_are_told_by_the_judges_share() -> None:
     assert lcm == DatasetLifetime("lcm", asked=1, at_least=0, about=math.inf, at_most=math.inf)
 
 
-# ---- what the gate measured
+# ---- measurements of the gate
 
 
-def test_the_shipped_record_has_every_allowed_dataset_at_its_defaults_and_levels() -> None:
+def test_shipped_record_covers_defaults_and_levels_of_every_allowed_dataset() -> None:
     record = space_record()
     assert record.generator == GENERATOR
     assert set(record.spaces) == set(allowed_datasets())
     measured = sum(len(spaces) for spaces in record.spaces.values())
     levels = sum(map(len, level_record().levels.values()))
-    assert measured > 0.97 * (len(allowed_datasets()) + levels), "but where an entry takes 5 s"
+    assert measured > 0.97 * (len(allowed_datasets()) + levels), "an entry takes 5 s"
 
 
-def test_the_mixes_of_the_package_last_as_long_as_they_should() -> None:
+def test_mixes_of_the_package_last_as_long_as_intended() -> None:
     """A year of rounds of 16 questions, one every five minutes; a demo of 25 minutes."""
     for tasks, questions, rounds in ((YEAR_TASKS, 16, 105_120), (DEMO_TASKS, 128, 34)):
         spaces = {task.dataset: space for task in tasks if (space := find_space(task))}
@@ -139,7 +141,7 @@ def test_the_mixes_of_the_package_last_as_long_as_they_should() -> None:
             assert lasting.about >= rounds, lasting
 
 
-def test_a_configuration_is_found_with_its_defaults_left_out_or_written_down() -> None:
+def test_space_is_found_with_defaults_omitted_or_explicit() -> None:
     short = find_space(TaskChoice("gcd", {}, 1.0))
     fields = allowed_datasets()["gcd"].fields
     whole = {name: field.default for name, field in fields.items()}

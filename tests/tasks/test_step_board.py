@@ -1,4 +1,4 @@
-"""The board that a child writes and its parent reads."""
+"""The board: memory that a child writes and its parent reads."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from swarm_tasks.step_board import (
 )
 
 
-def test_two_views_of_one_board_see_the_same_steps() -> None:
+def test_two_boards_on_one_memory_see_the_same_steps() -> None:
     memory = open_memory()
     one, other = StepBoard(memory), StepBoard(memory)
     os.close(memory)
@@ -28,14 +28,14 @@ def test_two_views_of_one_board_see_the_same_steps() -> None:
     other.close()
 
 
-def test_the_first_pending_step_ends_what_was_done() -> None:
+def test_steps_are_counted_up_to_the_first_pending_one() -> None:
     assert count_done([GENERATED, 0.0, NOT_SCORED, NOT_GENERATED]) == 2
     assert count_done([GENERATED, 1.0]) == 2
     assert count_done([]) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can seal memory")
-def test_a_child_cannot_cut_the_memory_off_under_its_parent() -> None:
+def test_child_cannot_truncate_the_memory_of_its_parent() -> None:
     memory = open_memory()
     with pytest.raises(PermissionError):
         os.ftruncate(memory, 0)

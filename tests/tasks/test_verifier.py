@@ -1,4 +1,4 @@
-"""Questions and scores that come out of the verifier."""
+"""Questions and scores of the verifier."""
 
 import msgspec
 import pytest
@@ -31,9 +31,9 @@ def draw(
     )
 
 
-# Few questions are held out, so a request's first attempts at some of them all fail.
+# Few questions are held out, so all attempts of a first request fail for some of them.
 @pytest.mark.parametrize("part", [Part.TRAINING, Part.HELD_OUT])
-def test_many_tasks_are_those_that_are_drawn_one_by_one(verifier: Verifier, part: Part) -> None:
+def test_draw_many_gives_the_same_tasks_as_single_draws(verifier: Verifier, part: Part) -> None:
     config: Config = {"min_terms": 2, "max_terms": 3}
     positions = [StreamPosition("chain_sum", config, counter) for counter in range(150)]
     positions.append(StreamPosition("gcd", {}, 3))
@@ -44,7 +44,7 @@ def test_many_tasks_are_those_that_are_drawn_one_by_one(verifier: Verifier, part
     assert drawn == [*one_by_one, draw(verifier, part=part, dataset="gcd", config={}, counter=3)]
 
 
-def test_a_task_among_many_that_cannot_be_made_costs_no_other(verifier: Verifier) -> None:
+def test_task_that_cannot_be_made_does_not_affect_others_of_a_batch(verifier: Verifier) -> None:
     tasks = verifier.draw_many(
         [
             StreamPosition("chain_sum", ONE_DIGIT, 0),
@@ -57,24 +57,24 @@ def test_a_task_among_many_that_cannot_be_made_costs_no_other(verifier: Verifier
     assert [task.spec.dataset for task in tasks] == ["chain_sum", "maze"]
 
 
-# The generator raises at this index, the first of the stream's 5,801st task.
+# The generator raises at this index, the first attempt of the stream's 5,801st task.
 UNGENERATED = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
 UNGENERATED_KEY, UNGENERATED_COUNTER = b"k", 5801
 
 
-def test_a_task_that_cannot_be_made_says_so(verifier: Verifier) -> None:
+def test_task_that_cannot_be_made_raises_unmade_error(verifier: Verifier) -> None:
     for ask in (verifier.question, lambda spec: verifier.score(spec, ["1"])):
         with pytest.raises(GenerationError, match="Could not find suitable path"):
             ask(UNGENERATED)
 
 
-def test_questions_of_many_specs_are_those_of_each(verifier: Verifier) -> None:
+def test_questions_of_many_specs_equal_those_of_single_specs(verifier: Verifier) -> None:
     specs = [make_spec(index=index) for index in range(20)] + [make_spec("gcd")]
     assert verifier.questions(specs) == [verifier.question(spec) for spec in specs]
     assert verifier.questions([]) == []
 
 
-def test_a_spec_among_many_that_has_no_question_is_named(verifier: Verifier) -> None:
+def test_questions_reports_the_place_of_a_spec_without_a_question(verifier: Verifier) -> None:
     foreign = msgspec.structs.replace(make_spec(), generator="another 1.0")
     for bad, code in ((UNGENERATED, ErrorCode.VERIFIER_FAILED), (foreign, ErrorCode.TASK_FOREIGN)):
         with pytest.raises(NoQuestionError) as caught:
@@ -82,7 +82,7 @@ def test_a_spec_among_many_that_has_no_question_is_named(verifier: Verifier) -> 
         assert (caught.value.position, caught.value.refusal.code) == (1, code)
 
 
-def test_a_stream_passes_over_what_cannot_be_made(verifier: Verifier) -> None:
+def test_stream_skips_tasks_that_cannot_be_made(verifier: Verifier) -> None:
     drawn = verifier.draw(
         key=UNGENERATED_KEY,
         part=Part.TRAINING,
@@ -104,7 +104,7 @@ def test_a_stream_passes_over_what_cannot_be_made(verifier: Verifier) -> None:
     assert drawn.spec.index in attempts[1:]
 
 
-def test_verdicts_come_in_the_order_of_the_texts(verifier: Verifier) -> None:
+def test_verdicts_are_in_the_order_of_the_texts(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = solve_sum(verifier.question(spec))
     verdicts = verifier.score(
@@ -118,7 +118,7 @@ def test_verdicts_come_in_the_order_of_the_texts(verifier: Verifier) -> None:
     assert verdicts[1].score == 1.0
 
 
-def test_the_last_answer_counts(verifier: Verifier) -> None:
+def test_last_answer_counts(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = solve_sum(verifier.question(spec))
     (verdict,) = verifier.score(spec, [answered("99") + answered(right)])
@@ -129,13 +129,13 @@ def test_no_texts_give_no_verdicts(verifier: Verifier) -> None:
     assert verifier.score(make_spec(), []) == []
 
 
-def test_the_precision_of_one_dataset_rounds_no_number_of_another(verifier: Verifier) -> None:
+def test_precision_of_one_dataset_does_not_affect_another(verifier: Verifier) -> None:
     verifier.question(make_spec("decimal_arithmetic", config={"precision": 5}))
     spec = make_spec("decimal_chain_sum", config={"min_digits": 4, "max_digits": 4})
     assert verifier.question(spec).endswith(" 6854.4 - 7873.8986 =")
 
 
-def test_a_text_over_the_cap_is_wrong_without_being_scored(verifier: Verifier) -> None:
+def test_text_over_the_length_limit_is_wrong_and_not_scored(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = answered(solve_sum(verifier.question(spec)))
     long = right.rjust(MAX_COMPLETION_CHARS + 1)
@@ -145,13 +145,13 @@ def test_a_text_over_the_cap_is_wrong_without_being_scored(verifier: Verifier) -
     ]
 
 
-def test_a_lone_surrogate_in_a_text_is_harmless(verifier: Verifier) -> None:
+def test_lone_surrogate_in_a_text_is_scored_as_wrong(verifier: Verifier) -> None:
     (verdict,) = verifier.score(make_spec(), [answered("\ud800")])
     assert verdict.reason == "wrong"
 
 
 @pytest.mark.parametrize("part", Part)
-def test_a_draw_belongs_to_its_part_by_index_and_by_question(
+def test_drawn_task_belongs_to_its_part_by_index_and_by_question(
     verifier: Verifier, part: Part
 ) -> None:
     for counter in range(10):
@@ -160,7 +160,7 @@ def test_a_draw_belongs_to_its_part_by_index_and_by_question(
         assert question_part(task.question) is part
 
 
-def test_a_draw_is_repeatable_and_its_spec_gives_its_question(verifier: Verifier) -> None:
+def test_draw_is_repeatable_and_its_spec_gives_its_question(verifier: Verifier) -> None:
     task = draw(verifier, counter=5)
     assert draw(verifier, counter=5) == task
     assert verifier.question(task.spec) == task.question
@@ -187,7 +187,7 @@ def test_every_spec_gives_the_same_question_in_two_child_processes(verifier: Ver
                 assert verifier.question(spec) == another.question(spec), dataset
 
 
-def test_a_spec_of_another_generator_version_is_refused(verifier: Verifier) -> None:
+def test_spec_of_another_generator_version_is_refused(verifier: Verifier) -> None:
     spec = make_spec()
     foreign = type(spec)(spec.dataset, spec.config, spec.seed, spec.index, "reasoning-gym 9.9")
     with pytest.raises(RefusedError, match=GENERATOR) as caught:
@@ -195,7 +195,7 @@ def test_a_spec_of_another_generator_version_is_refused(verifier: Verifier) -> N
     assert caught.value.code is ErrorCode.TASK_FOREIGN
 
 
-def test_a_part_without_a_question_is_refused_with_advice(verifier: Verifier) -> None:
+def test_part_without_questions_is_refused_with_advice(verifier: Verifier) -> None:
     only_one: Config = {"min_n": 10, "max_n": 10}
     question = verifier.question(make_spec("count_bits", config=only_one))
     other = next(part for part in Part if part is not question_part(question))

@@ -1,4 +1,4 @@
-"""Answers in all that people put around them, and junk, to every allowed dataset."""
+"""Wrapped answers and junk answers for every allowed dataset."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def is_right(task: Task, text: str, rules: AnswerRules) -> bool:
 
 
 @pytest.mark.parametrize("dataset", allowed_datasets())
-def test_a_right_answer_is_right_in_every_wrapping(dataset: str) -> None:
+def test_right_answer_is_right_in_every_wrapping(dataset: str) -> None:
     for task in open_tasks(dataset):
         for wrapping in WRAPPINGS:
             answer = wrapping.format(task.right_answer)
@@ -35,7 +35,7 @@ def test_a_right_answer_is_right_in_every_wrapping(dataset: str) -> None:
 
 
 @pytest.mark.parametrize("dataset", allowed_datasets())
-def test_no_junk_becomes_right_by_being_unwrapped(dataset: str) -> None:
+def test_unwrapping_makes_no_junk_right(dataset: str) -> None:
     assert len(set(NEVER_RIGHT)) >= 98
     for task in open_tasks(dataset):
         for junk in NEVER_RIGHT:

@@ -25,7 +25,7 @@ def show(*arguments: str, environment: dict[str, str] | None = None) -> str:
     return result.stdout
 
 
-def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
+def test_every_value_is_shown_with_its_source(tmp_path: Path) -> None:
     StateDir(tmp_path).save(NodeRecord(url=URL, token="t", arm="isolated"))
     Path("swarm-node.toml").write_text("steps = 3")
     arguments = [URL, "--state-dir", str(tmp_path), "--json", "--top-p", "0.5"]
@@ -45,18 +45,18 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
     assert "not shown" in show(URL, environment=environment)
 
 
-def test_the_table_fits_into_80_columns() -> None:
+def test_table_fits_into_80_columns() -> None:
     lines = show("--token-file", "a/very/long/path" * 8, environment={"COLUMNS": "80"}).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("mask_truncated_completions" in line for line in lines)
 
 
-def test_the_file_that_init_writes_says_nothing_until_it_is_changed(tmp_path: Path) -> None:
+def test_template_written_by_init_sets_nothing(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["config", "init"]).exit_code == 0
     assert read_file(tmp_path / "swarm-node.toml") == {}
 
 
-def test_the_lines_of_that_file_hold_the_defaults() -> None:
+def test_lines_of_the_template_contain_the_defaults() -> None:
     lines = [line[2:] for line in write_template().splitlines() if " = " in line]
     values = tomllib.loads("\n".join(line for line in lines if " =   # " not in line))
     settings = all_settings()
@@ -65,13 +65,13 @@ def test_the_lines_of_that_file_hold_the_defaults() -> None:
     assert "token" not in values
 
 
-def test_a_line_without_a_default_is_toml_once_a_value_is_filled_in() -> None:
+def test_line_without_a_default_is_toml_after_a_value_is_inserted() -> None:
     [line] = [line for line in write_template().splitlines() if line.startswith("# steps =")]
     assert line == "# steps =   # a whole number of at least 1, or none"
     assert tomllib.loads(line[2:].replace("=  ", "= 3 ")) == {"steps": 3}
 
 
-def test_init_overwrites_no_file() -> None:
+def test_init_does_not_overwrite_a_file() -> None:
     Path("swarm-node.toml").write_text("steps = 3")
     result = CliRunner().invoke(app, ["config", "init"])
     assert result.exit_code == 1

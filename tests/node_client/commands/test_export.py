@@ -16,7 +16,7 @@ from tests.node_client.fakes import make_trainer, toy_season
 
 @pytest.fixture
 def state(tmp_path: Path, verifier: Verifier) -> StateDir:
-    """A state folder with checkpoints of the steps 1 and 2."""
+    """Return a state folder with checkpoints of the steps 1 and 2."""
     state = StateDir(tmp_path / "state")
     trainer = make_trainer(verifier)
     for _ in range(2):
@@ -32,7 +32,7 @@ def export(state: StateDir, out: Path, *arguments: str) -> str:
     return result.output
 
 
-def test_an_exported_model_is_loaded_like_any_other(state: StateDir, tmp_path: Path) -> None:
+def test_exported_model_is_loaded_like_any_other(state: StateDir, tmp_path: Path) -> None:
     export(state, tmp_path / "mine")
     policy = Policy.load(str(tmp_path / "mine"), device="cpu")
     [[answer]] = policy.generate(["1 + 1?"], completions=1, max_new_tokens=4, temperature=0.0)
@@ -40,11 +40,11 @@ def test_an_exported_model_is_loaded_like_any_other(state: StateDir, tmp_path: P
     assert "| training steps | 2 |" in (tmp_path / "mine" / "README.md").read_text()
 
 
-def test_an_earlier_checkpoint_can_be_exported(state: StateDir, tmp_path: Path) -> None:
+def test_earlier_checkpoint_can_be_exported(state: StateDir, tmp_path: Path) -> None:
     assert "step 1 of toy" in export(state, tmp_path / "mine", "--checkpoint", "1")
 
 
-async def test_the_card_tells_what_the_judge_found(state: StateDir, tmp_path: Path) -> None:
+async def test_card_states_the_judge_score(state: StateDir, tmp_path: Path) -> None:
     coordinator = Coordinator()
     figures = {"node": "heron", "score": 0.25, "interval": [0.2, 0.3], "n": 64, "rounds": 2}
     status = coordinator.pages["/healthz"][0]
@@ -59,13 +59,13 @@ async def test_the_card_tells_what_the_judge_found(state: StateDir, tmp_path: Pa
     assert f"| season | {season.name} |" in card
 
 
-def test_a_coordinator_that_is_gone_costs_the_score_only(state: StateDir, tmp_path: Path) -> None:
+def test_unreachable_coordinator_only_omits_the_score(state: StateDir, tmp_path: Path) -> None:
     state.save(NodeRecord(url="http://127.0.0.1:9", node="heron", arm="swarm"))
     assert "the card has no judge score" in export(state, tmp_path / "mine")
     assert "not known" in (tmp_path / "mine" / "README.md").read_text()
 
 
-def test_nothing_is_overwritten(state: StateDir, tmp_path: Path) -> None:
+def test_existing_folder_is_not_overwritten(state: StateDir, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     command = ["export", "--state-dir", str(state.path), "--out", str(tmp_path / "mine")]
     result = CliRunner().invoke(app, command)
@@ -74,7 +74,7 @@ def test_nothing_is_overwritten(state: StateDir, tmp_path: Path) -> None:
     assert not list((tmp_path / "mine").iterdir())
 
 
-def test_no_path_of_this_machine_is_in_the_card(state: StateDir, tmp_path: Path) -> None:
+def test_card_contains_no_path_of_this_machine(state: StateDir, tmp_path: Path) -> None:
     state.save(NodeRecord(model=str(tmp_path / "private" / "model")))
     export(state, tmp_path / "mine")
     assert str(tmp_path) not in (tmp_path / "mine" / "README.md").read_text()

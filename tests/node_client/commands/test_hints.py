@@ -1,4 +1,4 @@
-"""Whoever joins for the first time, at a terminal and without settings, hears of `init` once."""
+"""`init` is mentioned only on a first join, at a terminal and without settings."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ URL = "https://swarm.example.org"
 
 
 class Terminal:
-    """A standard error that is one."""
+    """A standard error that is a terminal."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -36,24 +36,28 @@ def is_mentioned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     return f"swarm-node init {URL}" in terminal.text
 
 
-def test_the_first_time_it_is_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_is_mentioned_on_the_first_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert is_mentioned(tmp_path, monkeypatch)
 
 
-def test_a_node_that_has_joined_needs_it_no_more(
+def test_init_is_not_mentioned_to_a_node_that_has_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     StateDir(tmp_path).save(NodeRecord(url=URL, token="t", node="heron"))
     assert not is_mentioned(tmp_path, monkeypatch)
 
 
-def test_whoever_has_settings_needs_it_no_more(
+def test_init_is_not_mentioned_if_settings_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "swarm-node.toml").write_text("plain = true")
     assert not is_mentioned(tmp_path, monkeypatch)
 
 
-def test_a_script_is_told_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_is_not_mentioned_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     suggest_init(choose(parse_site(URL), flags={"state_dir": tmp_path}, environment={}))
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""What a person sees who is asked to approve a code, and what becomes of the token."""
+"""What a person who approves a code sees, and how the token is stored."""
 
 import io
 from pathlib import Path
@@ -37,7 +37,7 @@ def screen(*, terminal: bool = True, width: int = 80, encoding: str = "utf-8") -
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_code_and_address_are_shown_and_the_secret_is_not(terminal: bool) -> None:
+def test_code_and_address_are_shown_without_the_secret(terminal: bool) -> None:
     shown = render_code(CODE, console=screen(terminal=terminal)).plain
     assert "BCDF-GHJK" in shown
     assert "https://swarm.example.org/device/" in shown
@@ -50,20 +50,20 @@ def test_code_and_address_are_shown_and_the_secret_is_not(terminal: bool) -> Non
     [screen(terminal=False), screen(width=20), screen(encoding="ascii")],
     ids=["log", "narrow", "without blocks"],
 )
-def test_no_qr_code_is_drawn_where_it_could_not_be_read(console: Console) -> None:
+def test_no_qr_code_is_drawn_if_it_would_be_unreadable(console: Console) -> None:
     shown = render_code(CODE, console=console).plain
     assert "█" not in shown
     assert "Scan" not in shown
 
 
-def test_the_qr_code_fits_a_small_terminal() -> None:
+def test_qr_code_fits_on_a_small_terminal() -> None:
     lines = render_code(CODE, console=screen()).plain.splitlines()
     assert any("█" in line for line in lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) < 80
 
 
-def test_the_qr_code_holds_the_whole_address() -> None:
+def test_qr_code_contains_the_whole_address() -> None:
     halves = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
     drawn = []
     for line in render_qr(CODE.verification_uri_complete).plain.splitlines():
@@ -72,7 +72,7 @@ def test_the_qr_code_holds_the_whole_address() -> None:
     assert drawn[: len(drawn[0])] == [list(row) for row in made]
 
 
-def test_a_token_that_cannot_be_kept_is_told_in_two_lines(
+def test_token_that_cannot_be_saved_is_reported_without_showing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(state: StateDir, remembered: NodeRecord) -> None:
@@ -85,7 +85,9 @@ def test_a_token_that_cannot_be_kept_is_told_in_two_lines(
     assert "swarm_secret" not in f"{problem.value.message} {problem.value.fix}"
 
 
-def test_ctrl_c_ends_the_wait_in_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_wait_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(flow: DeviceFlow, **_: object) -> DeviceCode:
         raise KeyboardInterrupt
 
@@ -96,7 +98,7 @@ def test_ctrl_c_ends_the_wait_in_a_word(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("command", ["login", "logout"])
-def test_the_only_token_of_a_node_without_an_account_is_not_forgotten(
+def test_only_token_of_a_node_without_an_account_is_not_deleted(
     tmp_path: Path, command: str
 ) -> None:
     state = StateDir(tmp_path)
@@ -108,7 +110,7 @@ def test_the_only_token_of_a_node_without_an_account_is_not_forgotten(
     assert state.load() == known
 
 
-def test_a_node_without_an_account_can_be_given_up(tmp_path: Path) -> None:
+def test_node_without_an_account_can_be_abandoned_with_force(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save(NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
     result = CliRunner().invoke(app, ["logout", SITE.base, "--force", "--state-dir", str(tmp_path)])
@@ -116,7 +118,7 @@ def test_a_node_without_an_account_can_be_given_up(tmp_path: Path) -> None:
     assert not state.load().token
 
 
-def test_a_node_that_was_claimed_is_no_longer_without_an_account(
+def test_claimed_node_is_no_longer_anonymous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateDir(tmp_path)

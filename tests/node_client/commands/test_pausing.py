@@ -1,4 +1,4 @@
-"""`pause`, `resume` and `status --healthy`, on state folders and on a client that runs."""
+"""`pause`, `resume` and `status --healthy`, on state folders and on a running client."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def state(tmp_path: Path) -> StateDir:
     return state
 
 
-def test_a_node_that_does_not_run_is_paused_for_its_next_start(state: StateDir) -> None:
+def test_stopped_node_is_paused_for_its_next_start(state: StateDir) -> None:
     folder = str(state.path)
     assert "heron is not running; after its next start" in swarm_node(
         "pause", "--state-dir", folder
@@ -40,13 +40,13 @@ def test_a_node_that_does_not_run_is_paused_for_its_next_start(state: StateDir) 
     assert "was not paused" in swarm_node("resume", "--state-dir", folder)
 
 
-def test_a_node_that_runs_is_told_when_the_pause_ends(state: StateDir) -> None:
+def test_pause_of_a_running_node_shows_its_end(state: StateDir) -> None:
     with state.lock():
-        said = swarm_node("pause", URL, "--for", "2h", "--state-dir", str(state.path))
-    assert "heron pauses after its step, until 2" in said
+        shown = swarm_node("pause", URL, "--for", "2h", "--state-dir", str(state.path))
+    assert "heron pauses after its step, until 2" in shown
 
 
-def test_without_an_address_all_nodes_of_the_user_pause(
+def test_pause_without_an_address_pauses_all_nodes_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -54,28 +54,28 @@ def test_without_an_address_all_nodes_of_the_user_pause(
         folder = tmp_path / "swarm-node" / name
         folder.mkdir(parents=True)
         StateDir(folder).save(NodeRecord(url=URL, token="t", node=name))
-    said = swarm_node("pause")
-    assert "heron" in said
-    assert "kestrel" in said
+    shown = swarm_node("pause")
+    assert "heron" in shown
+    assert "kestrel" in shown
     assert len(list(tmp_path.rglob("pause.json"))) == 2
 
 
-def test_a_pause_beyond_all_calendars_is_refused(state: StateDir) -> None:
-    said = swarm_node("pause", "--for", "99999999d", "--state-dir", str(state.path), code=1)
-    assert "ends after the year 9999" in said
+def test_pause_beyond_the_year_9999_is_refused(state: StateDir) -> None:
+    shown = swarm_node("pause", "--for", "99999999d", "--state-dir", str(state.path), code=1)
+    assert "ends after the year 9999" in shown
 
 
 @pytest.mark.parametrize("command", ["pause", "resume"])
-def test_a_node_that_is_not_there_is_no_node_to_pause(tmp_path: Path, command: str) -> None:
+def test_missing_node_cannot_be_paused_or_resumed(tmp_path: Path, command: str) -> None:
     assert "no state folder" in swarm_node(command, URL, "--state-dir", str(tmp_path / "x"), code=1)
 
 
-def test_a_run_long_ago_is_not_healthy(state: StateDir) -> None:
+def test_run_without_recent_steps_is_not_healthy(state: StateDir) -> None:
     ago = "2026-01-01T12:00:00+00:00"
     with state.lock():
         write_run(state, RunRecord(pid=1, started_at=ago, phase="running", since=ago, noted_at=ago))
-        said = swarm_node("status", "--healthy", "--state-dir", str(state.path), code=1)
-        assert f"no step since {ago}" in said
+        shown = swarm_node("status", "--healthy", "--state-dir", str(state.path), code=1)
+        assert f"no step since {ago}" in shown
         swarm_node("status", "--healthy", "--within", "99999d", "--state-dir", str(state.path))
 
 
@@ -94,7 +94,7 @@ def await_state(folder: Path, state: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_client_that_trains_is_paused_goes_on_and_is_killed(tmp_path: Path) -> None:
+def test_training_client_is_paused_resumed_and_killed(tmp_path: Path) -> None:
     folder, log = tmp_path / "state", tmp_path / "log"
     arguments = ("train", "--offline", "--plain", "--state-dir", str(folder))
     with running_forked("node_client", *arguments, log=log):

@@ -1,4 +1,4 @@
-"""How a command tells what is wrong."""
+"""How a command reports a problem."""
 
 import pytest
 import typer
@@ -7,7 +7,7 @@ from node_client.commands.problems import REFUSED, explain_problems
 from node_client.errors import CoordinatorRefusedError
 
 
-def test_what_a_coordinator_says_cannot_steer_the_terminal(
+def test_text_of_a_coordinator_cannot_control_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     @explain_problems

@@ -54,7 +54,7 @@ async def fetch(body: object, *, status: HTTPStatus = HTTPStatus.OK) -> NodeStat
         return await asyncio.to_thread(fetch_status, coordinator.site, "amber-quiet-heron")
 
 
-async def test_the_coordinators_figures_stand_beside_the_local_ones() -> None:
+async def test_figures_of_the_coordinator_are_shown_beside_the_local_ones() -> None:
     remote = await fetch(
         {
             "node": "amber-quiet-heron",
@@ -76,7 +76,7 @@ async def test_the_coordinators_figures_stand_beside_the_local_ones() -> None:
         assert fact in text
 
 
-def test_what_the_node_did_in_all_its_runs_is_told() -> None:
+def test_lifetime_totals_are_shown() -> None:
     lifetime = Lifetime(
         steps=1200,
         tokens=34567,
@@ -89,53 +89,53 @@ def test_what_the_node_did_in_all_its_runs_is_told() -> None:
     text = show(here)
     for fact in ("1,200 steps", "34,567 tokens", "2.5 h", "9,600 made", "9,000 shared", "4,000"):
         assert fact in text
-    told = json.loads(describe_status(Status(here)))
-    assert told["here"]["lifetime"]["rollouts_shared"] == 9000
+    described = json.loads(describe_status(Status(here)))
+    assert described["here"]["lifetime"]["rollouts_shared"] == 9000
 
 
-async def test_a_node_that_was_never_scored_has_no_figures_yet() -> None:
+async def test_unscored_node_has_no_figures_yet() -> None:
     remote = await fetch(
         {"node": "n", "score": None, "interval": None, "rank": None, "training_reward": None}
     )
     assert "none yet" in show(remote=remote)
 
 
-async def test_a_node_without_a_rank_is_told_why() -> None:
+async def test_missing_rank_is_shown_with_its_reason() -> None:
     remote = await fetch({"node": "n", "rank": None, "score": 0.5, "remark": "quarantined"})
     assert "the operator took this node out" in show(remote=remote)
 
 
-async def test_a_reason_that_only_a_newer_coordinator_knows_is_shown_as_it_is() -> None:
+async def test_reason_from_a_newer_coordinator_is_shown_unchanged() -> None:
     remote = await fetch({"node": "n", "remark": "asleep"})
     assert "not ranked: asleep" in show(remote=remote)
 
 
-def test_a_base_node_is_said_not_to_train() -> None:
+def test_base_node_is_shown_as_untrained() -> None:
     assert "model untrained" in show(replace(HERE, arm="base"))
 
 
-async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
+async def test_unknown_fields_from_a_newer_coordinator_are_ignored() -> None:
     assert (await fetch({"node": "n", "mood": "sunny"})).node == "n"
 
 
 @pytest.mark.parametrize("body", [[], {"node": 5}, "text"])
-async def test_an_answer_that_is_no_status_is_explained(body: object) -> None:
+async def test_invalid_response_is_explained(body: object) -> None:
     with pytest.raises(NodeError, match="does not have"):
         await fetch(body)
 
 
-async def test_an_unknown_node_is_explained() -> None:
+async def test_unknown_node_is_explained() -> None:
     with pytest.raises(NodeError, match="404"):
         await fetch({}, status=HTTPStatus.NOT_FOUND)
 
 
-def test_what_this_machine_knows_is_shown() -> None:
+def test_local_data_are_shown() -> None:
     text = show()
     for fact in ("amber-quiet-heron", "https://swarm.example.org", "/state/swarm", "step 40"):
         assert fact in text
 
 
-async def test_what_a_coordinator_tells_cannot_steer_the_terminal() -> None:
+async def test_text_of_a_coordinator_cannot_control_the_terminal() -> None:
     remote = await fetch(
         {"node": "n", "arm": "\x1b[2J", "last_seen": "\x1b[2J", "remark": "\x1b[2J"}
     )
@@ -143,28 +143,28 @@ async def test_what_a_coordinator_tells_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in show(replace(HERE, node="\x1b[2J", checkpoint=season), remote)
 
 
-def test_two_nodes_are_shown_apart() -> None:
+def test_two_nodes_are_separated_by_a_line() -> None:
     one, two = (render_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
     assert two == 2 * one + 1
 
 
-def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
+def test_json_contains_both_sides_and_no_token(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save_progress(SAVED)
     remembered = NodeRecord(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
     here = read_local_status(state, remembered)
-    told = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
-    assert told["here"]["checkpoint"]["step"] == 40
-    assert (told["here"]["node"], told["there"]["score"]) == ("n", 0.25)
-    assert "secret" not in str(told)
+    described = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
+    assert described["here"]["checkpoint"]["step"] == 40
+    assert (described["here"]["node"], described["there"]["score"]) == ("n", 0.25)
+    assert "secret" not in str(described)
 
 
-def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
-    told = json.loads(describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord()))))
+def test_json_contains_null_for_a_side_without_data(tmp_path: Path) -> None:
+    described = json.loads(describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord()))))
     here: dict[str, object] = {"node": "", "arm": "", "model": ""}
     here |= {"checkpoint": None, "lifetime": None}
     here |= {"site": None, "state_dir": str(tmp_path), "run": None}
-    assert told == {"here": here, "there": None}
+    assert described == {"here": here, "there": None}
 
 
 AT = "2026-01-01T12:00:00+00:00"
@@ -172,7 +172,7 @@ RUNNING = RunState(state="running", since=AT, last_step_at=AT)
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "described"),
     [
         (RUNNING, "running since 2026-01-01 12:00:00, last step 1:30 ago"),
         (replace(RUNNING, offline_since=AT), "; offline since 2026-01-01 12:00:00"),
@@ -184,14 +184,14 @@ RUNNING = RunState(state="running", since=AT, last_step_at=AT)
         (replace(RUNNING, state="killed"), "killed, or the machine went down, after"),
     ],
 )
-def test_how_a_run_is_stands_in_a_line(
-    run: RunState, told: str, monkeypatch: pytest.MonkeyPatch
+def test_state_of_a_run_is_described_in_one_line(
+    run: RunState, described: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     now = datetime(2026, 1, 1, 12, 1, 30, tzinfo=UTC)
     try:
-        assert told in describe_run(run, now=now)
+        assert described in describe_run(run, now=now)
     finally:
         monkeypatch.undo()
         time.tzset()

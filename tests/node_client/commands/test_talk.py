@@ -13,15 +13,15 @@ from tests.node_client.fakes import toy_policy
 
 
 class Echo:
-    """A partner that says what it was told, in two pieces."""
+    """A partner that repeats the question in two pieces."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         self.resets = 0
         self.interrupt = False
 
     def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
-        self.asked.append(question)
+        self.questions.append(question)
         on_text(question[:3])
         if self.interrupt:
             raise KeyboardInterrupt
@@ -49,43 +49,43 @@ def talked(partner: Echo, *lines: str) -> str:
     return out.getvalue()
 
 
-def test_turns_are_taken_until_the_person_ends_it() -> None:
+def test_conversation_continues_until_quit() -> None:
     partner = Echo()
-    assert "hello there" in talked(partner, "hello there", "", "/quit", "never asked")
-    assert partner.asked == ["hello there"]
+    assert "hello there" in talked(partner, "hello there", "", "/quit", "never questions")
+    assert partner.questions == ["hello there"]
 
 
-def test_slashes_are_for_the_client_and_never_reach_the_model() -> None:
+def test_slash_commands_are_not_sent_to_the_model() -> None:
     partner = Echo()
     assert "/reset clears" in talked(partner, "/reset", "/rest")
-    assert (partner.resets, partner.asked) == (1, [])
+    assert (partner.resets, partner.questions) == (1, [])
 
 
-def test_an_answer_can_be_interrupted_and_the_talk_goes_on() -> None:
+def test_interrupted_answer_does_not_end_the_conversation() -> None:
     partner = Echo()
     partner.interrupt = True
     talked(partner, "first", "second")
-    assert partner.asked == ["first", "second"]
+    assert partner.questions == ["first", "second"]
 
 
-def test_nothing_that_a_model_says_steers_the_terminal_or_is_read_as_markup() -> None:
+def test_text_of_a_model_cannot_control_the_terminal_or_be_read_as_markup() -> None:
     out = talked(Echo(), "a\x1b[2J\x07b\u202ec\rd [red]e\tf")
     assert "a[2Jbcd [red]e" in out
     assert not {"\x1b", "\x07", "\u202e", "\r"} & set(out)
 
 
-def test_a_question_that_is_piped_in_gets_its_answer_and_nothing_else() -> None:
+def test_piped_question_prints_only_its_answer() -> None:
     out = io.StringIO()
     answer_once(Echo(), question="What?\n", console=Console(file=out))
     assert out.getvalue() == "What?\n"
 
 
-def test_nothing_piped_in_is_told_with_its_remedy() -> None:
+def test_empty_piped_question_is_refused() -> None:
     with pytest.raises(SettingsError, match="no question"):
         answer_once(Echo(), question="\n", console=Console())
 
 
-def test_a_model_that_was_named_answers(tmp_path: Path) -> None:
+def test_named_model_answers(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     arguments = ["chat", "--model", str(tmp_path / "model"), "--max-new-tokens", "3"]
     result = CliRunner().invoke(app, [*arguments, "--device", "cpu"], input="1 + 1?")
@@ -93,12 +93,12 @@ def test_a_model_that_was_named_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [([], "no intact checkpoint"), (["--model", "tiny", "--checkpoint", "3"], "two models")],
 )
-def test_a_model_that_cannot_be_told_is_asked_for(
-    tmp_path: Path, arguments: list[str], told: str
+def test_missing_or_ambiguous_model_is_refused(
+    tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     result = CliRunner().invoke(app, ["chat", "--state-dir", str(tmp_path), *arguments], input="?")
     assert result.exit_code == 1
-    assert told in result.output
+    assert message in result.output

@@ -1,4 +1,4 @@
-"""A refused node that would be started again in any case waits until it is stopped."""
+"""With `--wait-when-refused`, a refused node waits until it is stopped instead of exiting."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ def await_text(log: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-async def test_a_refused_node_waits_until_it_is_stopped(tmp_path: Path) -> None:
+async def test_refused_node_waits_until_it_is_stopped(tmp_path: Path) -> None:
     coordinator, log = Coordinator(), tmp_path / "log"
     coordinator.denial = (HTTPStatus.FORBIDDEN, "{}")
     async with running(coordinator):

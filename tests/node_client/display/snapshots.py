@@ -1,6 +1,6 @@
-"""The panel as text at three sizes, in situations that matter: the files beside this one.
+"""The panel as text at three sizes, in important situations: the files in `snapshots/`.
 
-`python -m tests.node_client.display.snapshots` draws them anew. Read the difference before you
+`python -m tests.node_client.display.snapshots` draws them again. Read the diff before you
 commit it.
 """
 
@@ -86,7 +86,7 @@ def draw(view: NodeView, *, width: int, height: int) -> str:
     console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
     console.print(render(view, now=NOON, clock=0, height=height))
     assert isinstance(console.file, io.StringIO)
-    # All files would change with each release.
+    # Otherwise each release would change all files.
     return console.file.getvalue().replace(f"swarm-node {CLIENT_VERSION}", "swarm-node 0.0.0")
 
 
@@ -95,7 +95,7 @@ def file_of(situation: str, *, width: int, height: int) -> Path:
 
 
 def main() -> None:
-    """Draw all files anew."""
+    """Draw all files again."""
     FOLDER.mkdir(exist_ok=True)
     for situation, make in SITUATIONS.items():
         for width, height in SIZES:

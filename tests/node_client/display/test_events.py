@@ -1,4 +1,4 @@
-"""What machines are told: one JSON object on each line, documented field by field."""
+"""The events for other programs: one JSON object per line, documented field by field."""
 
 import json
 import re
@@ -23,32 +23,30 @@ STANDING = NodeStanding(None, "amber", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3, "", 9,
 
 
 @pytest.fixture
-def told() -> list[Event]:
+def emitted() -> list[Event]:
     return []
 
 
 @pytest.fixture
-def view(told: list[Event]) -> NodeView:
+def view(emitted: list[Event]) -> NodeView:
     view = empty_view()
-    view.emit = told.append
+    view.emit = emitted.append
     return view
 
 
-def test_an_event_is_one_line_of_json_with_its_kind_and_time(
-    view: NodeView, told: list[Event]
-) -> None:
+def test_event_is_one_line_of_json_with_kind_and_time(view: NodeView, emitted: list[Event]) -> None:
     view.show_notice("two\nlines \x1b[2J")
-    line = as_line(told[0])
+    line = as_line(emitted[0])
     assert line.isprintable()
-    said = json.loads(line)
-    assert (said["event"], said["message"]) == ("notice", "two\nlines \x1b[2J")
-    assert said["at"].endswith("+00:00")
+    parsed = json.loads(line)
+    assert (parsed["event"], parsed["message"]) == ("notice", "two\nlines \x1b[2J")
+    assert parsed["at"].endswith("+00:00")
 
 
-def test_a_step_is_told_with_its_figures(view: NodeView, told: list[Event]) -> None:
+def test_step_is_emitted_with_its_figures(view: NodeView, emitted: list[Event]) -> None:
     view.memory_use = events.MemoryUse(process=500)
     view.show_step(report(reward=0.25), totals())
-    [step] = told
+    [step] = emitted
     assert isinstance(step, events.StepDone)
     assert (step.step, step.training_reward, step.seconds) == (1234, 0.25, 0.75)
     assert step.external_dropped == {"not_informative": 3}
@@ -56,28 +54,30 @@ def test_a_step_is_told_with_its_figures(view: NodeView, told: list[Event]) -> N
     assert (step.memory, step.accelerator_memory) == (500, None)
 
 
-def test_a_round_is_told_once_in_each_phase(view: NodeView, told: list[Event]) -> None:
+def test_round_is_emitted_once_per_phase(view: NodeView, emitted: list[Event]) -> None:
     view.show_round(OPEN)
     view.show_round(OPEN)
     view.show_round(None)
-    assert [(event.round, event.phase) for event in told] == [(7, "open")]  # type: ignore[attr-defined]
+    assert [(event.round, event.phase) for event in emitted] == [(7, "open")]  # type: ignore[attr-defined]
     assert view.finished_round == OPEN
 
 
-def test_acknowledged_answers_are_added_up(view: NodeView, told: list[Event]) -> None:
+def test_acknowledged_answers_are_summed(view: NodeView, emitted: list[Event]) -> None:
     view.show_answers(7, 16)
     view.show_answers(7, 8)
-    assert [event.acknowledged for event in told] == [16, 24]  # type: ignore[attr-defined]
+    assert [event.acknowledged for event in emitted] == [16, 24]  # type: ignore[attr-defined]
 
 
-def test_what_else_happens_is_told_as_it_is(view: NodeView, told: list[Event]) -> None:
+def test_link_welcome_standing_checkpoint_and_refusal_are_emitted(
+    view: NodeView, emitted: list[Event]
+) -> None:
     view.show_connection(ConnectionState("waiting", "gone", retry_at=3.0))
     view.show_welcome("amber", "isolated", toy_season())
     view.show_standing(STANDING)
     view.show_checkpoint(40)
     view.show_refusal(RefusedError(ErrorCode.ANSWER_LATE, "too late"))
-    kinds = [json.loads(as_line(event)) for event in told]
-    assert [said["event"] for said in kinds] == [
+    kinds = [json.loads(as_line(event)) for event in emitted]
+    assert [parsed["event"] for parsed in kinds] == [
         *("connection", "joined", "standing", "checkpoint", "problem")
     ]
     assert (kinds[0]["reason"], kinds[1]["season"]) == ("gone", "sums")

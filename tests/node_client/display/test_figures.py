@@ -18,7 +18,7 @@ from tests.node_client.panel_views import full_view
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def test_the_sparkline_rises_with_the_reward() -> None:
+def test_sparkline_rises_with_the_reward() -> None:
     assert sparkline([0.0, 0.5, 1.0]) == BARS[0] + BARS[4] + BARS[7]
     assert len(sparkline([0.5] * 1000)) == 32
     assert sparkline([]) == ""
@@ -27,17 +27,17 @@ def test_the_sparkline_rises_with_the_reward() -> None:
 @pytest.mark.parametrize(
     ("slope", "trend"), [(0.002, "rising"), (-0.002, "falling"), (0.0, "steady")]
 )
-def test_a_trend_is_told_beyond_the_noise(slope: float, trend: str) -> None:
+def test_trend_is_recognised_despite_noise(slope: float, trend: str) -> None:
     noise = random.Random(7)
     assert describe_trend([0.5 + slope * n + noise.gauss(0, 0.05) for n in range(200)]) == trend
 
 
-def test_equal_values_are_steady_and_few_tell_nothing() -> None:
+def test_equal_values_are_steady_and_few_values_have_no_trend() -> None:
     assert describe_trend([0.5] * 20) == "steady"
     assert describe_trend([0.1, 0.9] * 9) == ""
 
 
-def test_ranks_that_cannot_be_told_apart_are_a_range() -> None:
+def test_indistinguishable_ranks_are_shown_as_a_range() -> None:
     assert describe_rank((3, 5), ranked=1200) == "3–5 of 1,200"
     assert describe_rank((1, 1), ranked=None) == "1"
 
@@ -45,17 +45,17 @@ def test_ranks_that_cannot_be_told_apart_are_a_range() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(-3, "0:00"), (59.6, "1:00"), (605, "10:05"), (7384, "2 h 03 min")]
 )
-def test_a_span_is_short(seconds: float, words: str) -> None:
+def test_time_span_is_formatted_briefly(seconds: float, words: str) -> None:
     assert describe_duration(seconds) == words
     assert count_down((NOON + timedelta(seconds=seconds)).isoformat(), now=NOON) == words
 
 
-def test_sizes_have_the_unit_of_system_monitors() -> None:
+def test_sizes_have_binary_units() -> None:
     assert describe_bytes(300 * 2**20) == "300 MiB"
     assert describe_bytes(5 * 2**29) == "2.5 GiB"
 
 
-def test_a_step_is_one_line_without_a_panel() -> None:
+def test_step_without_a_panel_is_described_in_one_line() -> None:
     assert describe_step(full_view()) == (
         "step 1234 · training reward 0.793 · informative 50% · 4 local + 4 external · 0.8 s"
     )

@@ -1,4 +1,4 @@
-"""The panel in terminals of all sizes: what is always there, and what gives way first."""
+"""The panel in terminals of all sizes: what is always shown, and what is dropped first."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from tests.node_client.display.snapshots import (
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_the_panel_looks_as_it_did(situation: str, width: int, height: int) -> None:
+def test_panel_matches_its_snapshot(situation: str, width: int, height: int) -> None:
     drawn = draw(SITUATIONS[situation](), width=width, height=height)
     assert drawn == file_of(situation, width=width, height=height).read_text(encoding="utf-8")
 
@@ -25,7 +25,9 @@ def test_the_panel_looks_as_it_did(situation: str, width: int, height: int) -> N
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("height", [3, 8, 12, 18, 24, 40])
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_the_panel_is_whole_in_any_terminal(situation: str, width: int, height: int) -> None:
+def test_panel_fits_every_terminal_with_complete_borders(
+    situation: str, width: int, height: int
+) -> None:
     lines = draw(SITUATIONS[situation](), width=width, height=height).splitlines()
     assert len(lines) <= height
     assert {cell_len(line) for line in lines} == {width}
@@ -33,14 +35,14 @@ def test_the_panel_is_whole_in_any_terminal(situation: str, width: int, height: 
 
 
 @pytest.mark.parametrize("height", [8, 12, 16, 24, 50])
-def test_health_notice_and_problem_are_shown_in_any_height(height: int) -> None:
+def test_health_notice_and_problem_are_shown_at_any_height(height: int) -> None:
     shown = draw(training_with_a_problem(), width=80, height=height)
     assert "✕ needs attention" in shown
     assert "notice    10:00:00 UTC: The season sums has begun." in shown
     assert "problem   11:58:50 UTC checkpoint: No checkpoint was saved" in shown
 
 
-def test_the_least_important_parts_go_first() -> None:
+def test_least_important_parts_are_dropped_first() -> None:
     present: list[set[str]] = []
     for height in (60, 24, 19, 17, 12):
         shown = draw(after_many_rounds(), width=80, height=height)
@@ -54,7 +56,7 @@ def test_the_least_important_parts_go_first() -> None:
     assert {"round", "training"} <= present[4]
 
 
-def test_what_is_missing_is_marked() -> None:
+def test_truncated_text_is_marked() -> None:
     assert "…" not in draw(after_many_rounds(), width=80, height=60)
     assert "by others 1,304 times · 8 dropped unsent" in draw(
         after_many_rounds(), width=80, height=24

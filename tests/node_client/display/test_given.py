@@ -1,4 +1,4 @@
-"""What the panel says of rollouts that a node does not share."""
+"""What the panel shows about rollouts that a node does not share."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,15 +14,15 @@ from tests.node_client.shell_fakes import empty_view
 
 
 @pytest.mark.parametrize(
-    ("arm", "publishes", "told"),
+    ("arm", "publishes", "shown"),
     [
         ("isolated", False, "nothing: in this season isolated nodes keep their rollouts"),
         ("isolated", True, "0 rollouts published"),
         ("swarm", False, "0 rollouts published"),
     ],
 )
-def test_an_isolated_node_says_whether_it_gives(arm: Arm, publishes: bool, told: str) -> None:
+def test_isolated_node_shows_whether_it_publishes(arm: Arm, publishes: bool, shown: str) -> None:
     season = msgspec.structs.replace(toy_season(), isolated_publish=publishes)
     view = replace(empty_view(), site=Site("https://swarm.example"), arm=arm, season=season)
     rows = dict(list_rows(view, now=datetime.now(UTC)))
-    assert rows["given"].plain == told
+    assert rows["given"].plain == shown

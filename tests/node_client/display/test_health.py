@@ -1,4 +1,4 @@
-"""Is my node working? The first thing that stands in the way is the answer."""
+"""Is my node working? The answer is the first obstacle that is found."""
 
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -41,17 +41,17 @@ def after_round_7(*, answered: int) -> NodeView:
     return view
 
 
-def test_a_node_that_answered_all_of_its_last_round_is_healthy() -> None:
+def test_node_that_answered_all_of_its_last_round_is_healthy() -> None:
     health = judge(after_round_7(answered=64))
     assert (health.state, health.text) == ("working", "is healthy.")
     assert health.reason == "It is connected and answered all questions of round 7."
 
 
-def test_a_node_without_coordinator_trains_alone() -> None:
+def test_node_without_coordinator_trains_alone() -> None:
     assert judge(empty_view()).text == "trains alone."
 
 
-def test_a_short_loss_of_the_connection_needs_nobody() -> None:
+def test_short_loss_of_the_connection_needs_no_attention() -> None:
     health = judge(offline_view(since_s=OFFLINE_GRACE_S - 1))
     assert (health.state, health.text) == ("waiting", "is offline.")
     assert health.reason.startswith("The coordinator")
@@ -60,7 +60,7 @@ def test_a_short_loss_of_the_connection_needs_nobody() -> None:
 
 
 @pytest.mark.parametrize("phase", ["waiting", "connecting"])
-def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
+def test_wait_requested_by_the_coordinator_needs_no_attention(phase: Any) -> None:
     view = offline_view(since_s=3 * 3600)
     reason = "the coordinator is under maintenance"
     view.connection = ConnectionState(phase, reason, retry_at=CLOCK + 20, planned=True)
@@ -72,13 +72,13 @@ def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
         assert (health.text, health.reason) == ("is offline, as its coordinator asked.", why)
 
 
-def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
+def test_long_loss_of_the_connection_is_shown_with_a_remedy() -> None:
     health = judge(offline_view(since_s=720))
     assert health.state == "needs attention"
     assert "Gone for 12:00: run `swarm-node doctor https://swarm.example.org`." in health.reason
 
 
-def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> None:
+def test_loss_lasts_from_the_disconnection_to_the_reconnection() -> None:
     view = full_view()
     view.show_connection(ConnectionState("waiting", "gone"))
     first = view.offline_since
@@ -88,7 +88,7 @@ def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> No
     assert view.offline_since is None
 
 
-def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
+def test_failed_save_needs_attention_for_a_limited_time() -> None:
     view = full_view()
     view.show_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
     assert view.problem is not None
@@ -98,32 +98,32 @@ def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
     assert judge(view, now=view.problem.at + PROBLEM_SHOWN_FOR).state == "working"
 
 
-def test_a_problem_that_passes_by_itself_is_not_the_answer() -> None:
+def test_temporary_problem_needs_no_attention() -> None:
     view = full_view()
     view.show_problem("rate.limited", "too many messages", "Wait.")
     assert view.problem is not None
     assert judge(view, now=view.problem.at).state == "working"
 
 
-def test_a_node_that_stops_says_what_it_still_does() -> None:
+def test_stopping_node_shows_what_it_still_does() -> None:
     view = full_view()
     view.stopping = True
     assert judge(view).text == "is stopping."
     assert "saves" in judge(view).reason
 
 
-def test_answers_that_came_too_late_are_told() -> None:
+def test_late_answers_need_attention() -> None:
     health = judge(after_round_7(answered=32))
     assert health.state == "needs attention"
     assert health.text == "answers too slowly: round 7 closed before it had finished."
 
 
-def test_a_round_without_any_answer_was_missed() -> None:
+def test_round_without_any_answer_is_shown_as_missed() -> None:
     assert judge(after_round_7(answered=0)).text == "is connected but missed round 7."
 
 
 @pytest.mark.parametrize("phase", ["scoring", "void"])
-def test_answers_on_their_way_are_waited_for(phase: str) -> None:
+def test_unacknowledged_answers_of_an_ended_round_need_no_attention(phase: str) -> None:
     view = full_view()
     view.answered[7] = 32
     assert view.round is not None
@@ -131,7 +131,7 @@ def test_answers_on_their_way_are_waited_for(phase: str) -> None:
     assert judge(view).state == "working"
 
 
-def test_a_base_node_is_healthy_untrained() -> None:
+def test_untrained_base_node_is_healthy() -> None:
     view = full_view()
     assert view.standing is not None
     view.arm = "base"
@@ -141,7 +141,7 @@ def test_a_base_node_is_healthy_untrained() -> None:
     assert "untrained model" in health.reason
 
 
-def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
+def test_pause_is_shown_with_its_reason_and_its_end() -> None:
     view = full_view()
     view.show_pause(Pause("asked"))
     health = judge(view)
@@ -154,11 +154,11 @@ def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
     )
 
 
-def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
+def test_pause_does_not_count_as_a_loss_of_the_connection() -> None:
     view = full_view()
     view.show_pause(Pause("hours"))
     view.show_connection(ConnectionState("waiting", "the node pauses"))
     view.show_pause(None)
     view.show_connection(ConnectionState("connecting"))
-    # The view notes losses by the machine's own clock.
+    # The view records losses by the machine's own clock.
     assert assess_health(view, now=NOON, clock=monotonic()).text == "is connecting."

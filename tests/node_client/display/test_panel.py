@@ -28,7 +28,7 @@ def show(view: NodeView, *, width: int = 120, clock: float = 0) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 240])
-def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
+def test_panel_shows_all_facts_about_a_node(width: int) -> None:
     text = " ".join(show(full_view(), width=width).replace("│", " ").split())
     for fact in (
         "✓ working amber-quiet-heron is healthy.",
@@ -59,19 +59,19 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert all(len(line) <= width for line in show(view, width=width).splitlines())
 
 
-def test_a_countdown_follows_the_coordinators_clock() -> None:
+def test_countdown_uses_the_clock_of_the_coordinator() -> None:
     view = full_view()
     view.clock_ahead_s = 30
     assert "closes in 1:05" in show(view)
 
 
-def test_a_round_to_come_is_counted_down_too() -> None:
+def test_scheduled_round_has_a_countdown() -> None:
     view = full_view()
     view.round = RoundInfo(8, "scheduled", "2026-01-01T14:03:00Z", "2026-01-01T15:00:00Z", 64)
     assert "8 opens in 2 h 03 min" in show(view)
 
 
-def test_a_node_that_came_late_is_told_to_wait() -> None:
+def test_node_that_joined_late_waits_for_the_next_round() -> None:
     view = full_view()
     view.skipped_round = 7
     text = show(view)
@@ -89,7 +89,7 @@ def test_a_node_that_came_late_is_told_to_wait() -> None:
         ("quarantined", "the operator took this node out"),
     ],
 )
-def test_a_node_without_a_rank_is_told_why(remark: StandingRemark, words: str) -> None:
+def test_missing_rank_is_shown_with_its_reason(remark: StandingRemark, words: str) -> None:
     view = full_view()
     assert view.standing is not None
     view.standing = msgspec.structs.replace(view.standing, rank=None, remark=remark)
@@ -98,13 +98,13 @@ def test_a_node_without_a_rank_is_told_why(remark: StandingRemark, words: str) -
     assert words in text
 
 
-def test_a_base_node_shows_that_it_is_untrained() -> None:
+def test_base_node_is_shown_as_untrained() -> None:
     view = full_view()
     view.arm, view.report, view.totals = "base", None, None
     assert "its model untrained" in show(view)
 
 
-def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
+def test_outdated_client_is_shown_its_upgrade_command() -> None:
     view = full_view()
     assert "pipx upgrade" not in show(view)
     view.upgrade = describe_upgrade("1.4.0\x1b[2J", command="pipx upgrade swarm-node")
@@ -114,7 +114,7 @@ def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
     assert "\x1b" not in text
 
 
-def test_the_latest_refusal_is_shown_with_its_remedy() -> None:
+def test_latest_refusal_is_shown_with_its_remedy() -> None:
     view = full_view()
     refusal = RefusedError(ErrorCode.ANSWER_LATE, "Round 6 closed 3 s ago.")
     view.show_refusal(refusal)
@@ -123,7 +123,7 @@ def test_the_latest_refusal_is_shown_with_its_remedy() -> None:
     assert refusal.fix in text
 
 
-def test_foreign_text_cannot_steer_the_terminal_or_the_layout() -> None:
+def test_foreign_text_cannot_control_the_terminal_or_the_layout() -> None:
     view = full_view()
     view.node = "[red]node[/red]"
     view.show_problem("code", "\x1b[2Jgone", "[blink]fix")
@@ -135,7 +135,7 @@ def test_foreign_text_cannot_steer_the_terminal_or_the_layout() -> None:
     assert "[blink]fix" in text
 
 
-def test_nothing_is_coloured_where_colour_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panel_has_no_colours_if_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
     console.print(render(full_view(), now=NOON, clock=0))
@@ -151,13 +151,13 @@ def test_memory_and_speed_are_shown() -> None:
     assert "512 tokens/s · 0.75 s a step · memory 1.5 GiB · cpu 8.0 GiB" in text
 
 
-def test_the_latest_checkpoint_is_shown_with_its_age() -> None:
+def test_latest_checkpoint_is_shown_with_its_age() -> None:
     view = full_view()
     view.saved = SavedStep(step=1200, at=NOON - timedelta(seconds=75))
     assert "step 1,200, 1:15 ago" in show(view)
 
 
-def test_the_latest_evaluation_stays_until_the_next() -> None:
+def test_latest_evaluation_is_shown_until_the_next() -> None:
     view = full_view()
     score = HeldOutScore(score=0.4, low=0.3, high=0.5, n=64)
     view.show_step(replace(report(), held_out=score), totals())
@@ -165,7 +165,7 @@ def test_the_latest_evaluation_stays_until_the_next() -> None:
     assert "pass@1 0.400 [0.300, 0.500], n = 64, at step 1,234" in show(view)
 
 
-def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
+def test_latest_notices_are_shown_and_cannot_control_the_terminal() -> None:
     view = full_view()
     for number in range(5):
         view.show_notice(f"notice {number} \x1b[2J")
@@ -174,7 +174,7 @@ def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
     assert [f"notice {number}" in text for number in range(5)] == [False, False, True, True, True]
 
 
-def test_before_the_first_step_of_a_new_season_there_is_no_curve_to_show() -> None:
+def test_curve_is_not_shown_before_the_first_step_of_a_new_season() -> None:
     view = full_view()
     view.clear_training()
     text = show(view)
@@ -183,14 +183,14 @@ def test_before_the_first_step_of_a_new_season_there_is_no_curve_to_show() -> No
     assert "mean of" not in text
 
 
-def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
+def test_own_count_of_published_rollouts_replaces_a_missing_one() -> None:
     view = full_view()
     assert view.standing is not None
-    told = msgspec.structs.replace(
+    incomplete = msgspec.structs.replace(
         view.standing, published=None, delivered_to_others=None, used_by_others=None
     )
     view.standing, view.published_before = None, 0
-    view.show_standing(told)
+    view.show_standing(incomplete)
     text = show(view)
     assert "1,210 rollouts published · 8 dropped unsent" in text
     assert "delivered" not in text
@@ -201,7 +201,7 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     ("hand_out", "words"),
     [("lowered", "a quarter as often"), ("withheld", "withheld from other nodes")],
 )
-def test_a_node_whose_rollouts_are_handed_out_less_says_so(hand_out: str, words: str) -> None:
+def test_lowered_or_withheld_hand_out_weight_is_shown(hand_out: str, words: str) -> None:
     view = full_view()
     assert view.standing is not None
     assert words not in show(view)
@@ -209,13 +209,13 @@ def test_a_node_whose_rollouts_are_handed_out_less_says_so(hand_out: str, words:
     assert words in show(view)
 
 
-def test_before_the_coordinator_told_the_total_of_external_rollouts_is_the_nodes_own() -> None:
+def test_own_total_of_external_rollouts_replaces_a_missing_one() -> None:
     view = full_view()
     view.standing = None
     assert "2,100 external used this season" in show(view)
 
 
-def test_the_totals_of_all_runs_are_shown_once_there_was_more_than_one() -> None:
+def test_totals_of_all_runs_are_shown_after_more_than_one_run() -> None:
     view = full_view()
     view.lifetime = Lifetime(view.steps_this_run, 9_000, 960, 900, 400, 7200.0)
     assert "all runs" not in show(view)

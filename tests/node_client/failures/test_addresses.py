@@ -1,4 +1,4 @@
-"""`swarm-node join` with an address where no coordinator answers, and with one that refuses."""
+"""`swarm-node join` with an address without a coordinator, and with a coordinator that refuses."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def answering(reply: bytes) -> Talk:
-    """Return a server that answers any request so and closes the connection."""
+    """Return a handler that answers any request with `reply` and closes the connection."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -53,40 +53,38 @@ async def join_at(url: str, state: Path, *options: str, token: str = "t") -> End
 
 
 @pytest.mark.parametrize("reply", STRANGERS.values(), ids=STRANGERS)
-async def test_an_address_without_a_coordinator_is_said_to_be_none(
-    tmp_path: Path, reply: bytes
-) -> None:
+async def test_address_without_a_coordinator_is_reported(tmp_path: Path, reply: bytes) -> None:
     async with serving(answering(reply)) as address:
         ended = await join_at(f"http://{address}", tmp_path)
     assert ended.code == REFUSED
-    assert f"http://{address} is not a coordinator" in ended.told
-    assert "join page" in ended.told
+    assert f"http://{address} is not a coordinator" in ended.stderr
+    assert "join page" in ended.stderr
 
 
-async def test_a_server_without_tls_is_said_to_speak_none(tmp_path: Path) -> None:
+async def test_https_address_of_a_server_without_tls_is_reported(tmp_path: Path) -> None:
     async with serving(answering(PAGE)) as address:
         ended = await join_at(f"https://{address}", tmp_path)
     assert ended.code == REFUSED
-    assert "may begin with http://" in ended.told
+    assert "may begin with http://" in ended.stderr
 
 
-async def test_a_first_join_needs_a_coordinator_that_answers(tmp_path: Path) -> None:
+async def test_first_join_fails_if_the_coordinator_does_not_answer(tmp_path: Path) -> None:
     async with serving(answering(AWAY)) as address:
         busy = await join_at(f"http://{address}", tmp_path)
     gone = await join_at(f"http://{address}", tmp_path)
     assert (busy.code, gone.code) == (FAILED, FAILED)
-    assert "HTTP status 502" in busy.told
+    assert "HTTP status 502" in busy.stderr
     for ended in (busy, gone):
-        assert f"swarm-node doctor http://{address}" in ended.told
+        assert f"swarm-node doctor http://{address}" in ended.stderr
 
 
-async def test_a_host_that_is_not_known_ends_a_first_join_at_once(tmp_path: Path) -> None:
+async def test_first_join_fails_immediately_if_the_host_name_is_unknown(tmp_path: Path) -> None:
     ended = await join_at("https://no-such-host.invalid", tmp_path)
     assert ended.code == FAILED
-    assert "host name is not known" in ended.told
+    assert "host name is not known" in ended.stderr
 
 
-async def test_a_node_that_was_welcomed_there_before_trains_on(tmp_path: Path) -> None:
+async def test_node_welcomed_earlier_trains_on_without_the_coordinator(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     async with serving(answering(AWAY)) as address:
         url, state = f"http://{address}", StateDir(tmp_path)
@@ -98,15 +96,15 @@ async def test_a_node_that_was_welcomed_there_before_trains_on(tmp_path: Path) -
     assert "saved a checkpoint at step 1" in ended.out
 
 
-async def test_a_refused_token_ends_the_node_before_a_model_is_looked_for(tmp_path: Path) -> None:
+async def test_refused_token_ends_the_node_before_a_model_is_searched(tmp_path: Path) -> None:
     async with running(Coordinator()) as coordinator:
         ended = await join_at(coordinator.site.base, tmp_path, "--model", "./nope", token="wrong")
     assert ended.code == REFUSED
-    assert "auth.invalid: This token is unknown." in ended.told
-    assert "new one" in ended.told
+    assert "auth.invalid: This token is unknown." in ended.stderr
+    assert "new one" in ended.stderr
 
 
-async def test_a_client_that_is_too_old_ends_with_what_to_do(tmp_path: Path) -> None:
+async def test_outdated_client_ends_with_advice(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     coordinator = Coordinator()
     coordinator.refusals[Hello] = ErrorCode.CLIENT_TOO_OLD
@@ -114,6 +112,6 @@ async def test_a_client_that_is_too_old_ends_with_what_to_do(tmp_path: Path) -> 
         options = ("--model", str(tmp_path / "model"), "--json")
         ended = await join_at(coordinator.site.base, tmp_path, *options, token="a-good-token")
     assert ended.code == REFUSED
-    assert "client.too_old" in ended.told
+    assert "client.too_old" in ended.stderr
     events = [json.loads(line)["event"] for line in ended.out.splitlines()]
     assert events[-2:] == ["problem", "stopped"]

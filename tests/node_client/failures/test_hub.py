@@ -1,4 +1,4 @@
-"""`swarm-node` with a model by its hub name: downloaded once, looked for in seconds."""
+"""`swarm-node` with a model by its hub name: one download, and a search that ends in seconds."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from tests.node_client.model_hub import ModelHub
 pytestmark = pytest.mark.slow
 
 NAME = "somebody/toy"
-# Importing torch takes most of it; asking the hub again and again took 51 s.
+# Importing torch takes most of it; with repeated requests to the hub it took 51 s.
 SECONDS = 30
 
 
 def train(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Let a process make a step with the model `NAME`, and events on standard output."""
+    """Train one step with the model `NAME` in a process that prints events."""
     command = (sys.executable, "-m", "node_client", "train", "--offline", "--steps", "1", "--json")
     return subprocess.run(
         (*command, "--state-dir", str(folder / "state"), "--model", NAME, *options),
@@ -33,7 +33,7 @@ def train(folder: Path, *options: str, **environment: str) -> subprocess.Complet
     )
 
 
-def test_a_model_is_downloaded_with_its_progress_told_and_used_again_without_the_hub(
+def test_model_is_downloaded_with_progress_and_then_used_without_the_hub(
     tmp_path: Path,
 ) -> None:
     toy_policy().save(tmp_path / "model")
@@ -51,7 +51,7 @@ def test_a_model_is_downloaded_with_its_progress_told_and_used_again_without_the
     assert offline.returncode == 0, offline.stderr
 
 
-def test_a_name_that_the_hub_does_not_know_is_no_model(tmp_path: Path) -> None:
+def test_model_name_unknown_to_the_hub_is_reported(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     with ModelHub("somebody/else", tmp_path / "model") as hub:
         ended = train(tmp_path, HF_ENDPOINT=hub.address)
@@ -59,7 +59,7 @@ def test_a_name_that_the_hub_does_not_know_is_no_model(tmp_path: Path) -> None:
     assert f"There is no folder {NAME} and no such model on the hub." in ended.stderr
 
 
-def test_a_name_that_cannot_be_looked_for_ends_in_seconds(tmp_path: Path) -> None:
+def test_search_for_a_model_fails_in_seconds_if_the_hub_is_unreachable(tmp_path: Path) -> None:
     began = monotonic()
     ended = train(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
     assert monotonic() - began < SECONDS

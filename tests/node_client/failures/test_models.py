@@ -35,7 +35,7 @@ def damage_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\xff" * 64)
 
 
-def keep_gguf_only(folder: Path) -> None:
+def leave_only_gguf(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     (folder / "toy-Q4_K_M.gguf").write_bytes(b"GGUF")
@@ -46,8 +46,8 @@ def empty(folder: Path) -> None:
         file.unlink()
 
 
-def blow_up(folder: Path) -> None:
-    """Let the weights be of a size that no machine has memory for; the file takes no disk."""
+def enlarge_weights(folder: Path) -> None:
+    """Give the weights a size that no machine has memory for; the file takes no disk space."""
     size = 2 * 10**12
     tensor = {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}
     header = json.dumps({"model.embed_tokens.weight": tensor}).encode()
@@ -57,31 +57,31 @@ def blow_up(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (make_image_model, "a vit is not a language model"),
         (lose_weights, "has no weights"),
         (cut_weights_short, "model.safetensors is cut short"),
         (lose_a_shard, "model-2.safetensors is missing"),
         (damage_weights, "cut short or damaged"),
-        (keep_gguf_only, "GGUF, which cannot be trained"),
+        (leave_only_gguf, "GGUF, which cannot be trained"),
         (empty, "has no config.json"),
-        (blow_up, "its weights take 4000.0 GB"),
+        (enlarge_weights, "its weights take 4000.0 GB"),
     ],
 )
-def test_a_folder_that_is_no_whole_language_model_is_said_to_be_none(
-    tmp_path: Path, spoil: Callable[[Path], None], told: str
+def test_unusable_model_folder_is_reported_with_the_reason(
+    tmp_path: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     folder = tmp_path / "model"
     toy_policy().save(folder)
     spoil(folder)
     ended = train(tmp_path / "state", "--model", str(folder))
     assert ended.code == FAILED
-    assert f"The model {folder}" in ended.told
-    assert told in ended.told
+    assert f"The model {folder}" in ended.message
+    assert message in ended.message
 
 
-def test_a_run_that_cannot_begin_anew_leaves_the_checkpoints_in_their_place(
+def test_failed_fresh_run_leaves_the_checkpoints_in_place(
     tmp_path: Path,
 ) -> None:
     checkpoint = tmp_path / "checkpoints" / "step-00000012"
@@ -90,31 +90,31 @@ def test_a_run_that_cannot_begin_anew_leaves_the_checkpoints_in_their_place(
     assert checkpoint.is_dir()
 
 
-def test_a_path_that_is_not_there_is_said_to_be_no_folder_and_no_model(tmp_path: Path) -> None:
+def test_missing_model_path_is_reported(tmp_path: Path) -> None:
     ended = train(tmp_path, "--model", "./nope")
     assert ended.code == FAILED
-    assert "There is no folder ./nope and no such model on the hub." in ended.told
+    assert "There is no folder ./nope and no such model on the hub." in ended.message
 
 
-def test_a_file_is_no_folder_of_a_model(tmp_path: Path) -> None:
+def test_file_is_not_accepted_as_a_model_folder(tmp_path: Path) -> None:
     file = tmp_path / "toy.gguf"
     file.write_bytes(b"GGUF")
     ended = train(tmp_path / "state", "--model", str(file))
     assert ended.code == FAILED
-    assert "it is a file" in ended.told
+    assert "it is a file" in ended.message
 
 
 @pytest.mark.parametrize("device", ["cuda:7", "mps", "xpu"])
-def test_a_device_that_is_not_there_is_told_with_those_that_are(
+def test_unavailable_device_is_reported_with_the_available_ones(
     tmp_path: Path, device: str
 ) -> None:
     ended = train(tmp_path, "--device", device)
     assert ended.code == FAILED
-    assert f"The device {device} is not available" in ended.told
-    assert "this machine has cpu" in ended.told
+    assert f"The device {device} is not available" in ended.message
+    assert "this machine has cpu" in ended.message
 
 
-def test_a_word_that_is_no_device_is_told_with_what_is_allowed(tmp_path: Path) -> None:
+def test_invalid_device_name_is_reported_with_the_allowed_ones(tmp_path: Path) -> None:
     ended = train(tmp_path, "--device", "gpu")
     assert ended.code == FAILED
-    assert "must be auto, cpu, cuda, cuda:N, mps or xpu" in ended.told
+    assert "must be auto, cpu, cuda, cuda:N, mps or xpu" in ended.message

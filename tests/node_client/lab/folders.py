@@ -1,4 +1,4 @@
-"""Folders of experiments with runs whose numbers a test chooses."""
+"""Folders of experiments with runs whose numbers are chosen by a test."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ class LabFolder:
         return Run(self.path, self._arm(arm), seed)
 
     def add(self, arm: str, seed: int, own: Sequence[float], **others: Sequence[float]) -> None:
-        """Add a finished run, in which every round is alike: `own` is each node's reward."""
+        """Add a finished run in which all rounds are equal: `own` is each node's reward."""
         self.add_rounds(arm, seed, [own] * self.rounds, **others)
 
     def add_rounds(
@@ -93,7 +93,7 @@ class LabFolder:
         path.write_bytes(encode_line(header) + b"".join(map(_encode, records)))
 
     def write_settings(self, old: str, new: str) -> None:
-        """Change experiment.toml, not the runs."""
+        """Change experiment.toml, but not the runs."""
         settings = self.path / "experiment.toml"
         text = settings.read_text(encoding="utf-8")
         assert re.search(old, text)

@@ -1,4 +1,4 @@
-"""Bases that are made on demand: where they are, and that they are made once."""
+"""Bases that are made on demand: where they are stored, and that they are made once."""
 
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,12 @@ def experiment_with(**fields: Any) -> Experiment:
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "Qwen/Qwen2.5-0.5B-Instruct", "/a/folder"])
-def test_what_is_not_made_on_demand_keeps_its_name(name: str, tmp_path: Path) -> None:
+def test_base_that_is_not_made_on_demand_keeps_its_name(name: str, tmp_path: Path) -> None:
     assert find_base(name, cache=tmp_path) == name
 
 
 @pytest.mark.usefixtures("quick_thinker")
-def test_another_recipe_is_another_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_recipe_gives_another_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = find_base("thinker", cache=tmp_path)
     monkeypatch.setitem(make_model.BASES, "thinker", make_model.BASES["tiny"])
     assert find_base("thinker", cache=tmp_path) != before
@@ -57,7 +57,7 @@ def test_another_recipe_is_another_base(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_thinker")
-def test_a_base_of_one_group_is_made_before_the_runs_and_only_once(tmp_path: Path) -> None:
+def test_base_of_a_group_is_made_before_the_runs_and_only_once(tmp_path: Path) -> None:
     groups = [{"nodes": 1}, {"nodes": 1, "base": "thinker"}]
     experiment = experiment_with(arms=[{"name": "8/0", "groups": groups}])
     console = Console(quiet=True)
@@ -69,6 +69,6 @@ def test_a_base_of_one_group_is_made_before_the_runs_and_only_once(tmp_path: Pat
     assert Policy.load(str(folder), device="cpu").name == "thinker"
 
 
-def test_an_experiment_with_shipped_bases_makes_none(tmp_path: Path) -> None:
+def test_experiment_with_bundled_bases_makes_none(tmp_path: Path) -> None:
     make_bases(experiment_with(), console=Console(quiet=True), cache=tmp_path)
     assert list(tmp_path.iterdir()) == []

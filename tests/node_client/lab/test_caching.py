@@ -1,4 +1,4 @@
-"""The verifier of the lab says what any verifier says, and asks its child once."""
+"""The lab's verifier gives the results of any verifier, and asks its child only once."""
 
 import msgspec
 import pytest
@@ -17,8 +17,8 @@ from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
-class Listening(CachingVerifier):
-    """Borrows the child of a verifier that runs, and counts what it is asked."""
+class CountingVerifier(CachingVerifier):
+    """Borrows the child of a running verifier, and counts the requests to it."""
 
     def __init__(self, lender: Verifier) -> None:
         super().__init__()
@@ -51,8 +51,8 @@ def drawn(verifier: Verifier) -> DrawnTask:
     )
 
 
-def test_verdicts_and_questions_are_the_verifiers(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_verdicts_and_questions_are_those_of_the_verifier(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     batch = [texts_of(verifier, counter) for counter in range(3)]
     expected = verifier.score_many(batch)
     assert [verdict.solved for verdict in expected[0]] == [True, False, False, False, False]
@@ -63,8 +63,8 @@ def test_verdicts_and_questions_are_the_verifiers(verifier: Verifier) -> None:
     assert drawn(remembering) == drawn(verifier)
 
 
-def test_texts_that_were_scored_before_are_not_scored_again(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_scored_texts_are_not_scored_again(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     first, second, third = (texts_of(verifier, counter) for counter in range(3))
     remembering.score_many([first, second])
     remembering.score_many([second, third, first])
@@ -73,40 +73,40 @@ def test_texts_that_were_scored_before_are_not_scored_again(verifier: Verifier) 
     ]
 
 
-def test_a_text_that_was_scored_by_other_rules_is_scored_again(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_text_scored_by_other_rules_is_scored_again(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     spec, [right, *_] = texts_of(verifier, 0)
     wrapped = [right.replace("</", ".</").replace("<answer>", "<answer>**Answer:** ")]
     assert not remembering.score(spec, wrapped)[0].solved
     assert remembering.score(spec, wrapped, rules=AnswerRules.UNWRAPPED)[0].solved
 
 
-def test_other_texts_to_the_same_task_are_scored(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_other_texts_for_the_same_task_are_scored(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     spec, texts = texts_of(verifier, 0)
     assert remembering.score(spec, texts[:1])[0].solved
     assert not remembering.score(spec, texts[1:2])[0].solved
     assert len(remembering.jobs) == 2
 
 
-def test_the_question_of_a_drawn_task_is_not_made_again(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_question_of_a_drawn_task_is_not_made_again(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     task = drawn(remembering)
     made = remembering.draws
     assert remembering.question(task.spec) == task.question
     assert remembering.draws == made
 
 
-def test_many_tasks_are_drawn_in_one_request_and_known_afterwards(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_many_tasks_are_drawn_in_one_request_and_remembered(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     positions = [StreamPosition("chain_sum", SUMS, counter) for counter in range(8)]
     tasks = remembering.draw_many(positions, key=b"k", part=Part.TRAINING, seed=SEED)
     assert [remembering.question(task.spec) for task in tasks] == [t.question for t in tasks]
     assert remembering.draws == 1
 
 
-def test_of_many_questions_only_those_that_are_not_known_are_asked_for(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_only_unknown_questions_are_requested(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     known, (new, _) = drawn(remembering), texts_of(verifier, 0)
     made = remembering.draws
     assert remembering.questions([known.spec, known.spec]) == [known.question] * 2
@@ -118,8 +118,8 @@ def test_of_many_questions_only_those_that_are_not_known_are_asked_for(verifier:
     assert caught.value.position == 2
 
 
-def test_a_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:
-    remembering = Listening(verifier)
+def test_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:
+    remembering = CountingVerifier(verifier)
     known, texts = texts_of(verifier, 0)
     foreign = TaskSpec("no_such_dataset", {}, SEED, 0, GENERATOR)
     for _ in range(2):

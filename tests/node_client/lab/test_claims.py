@@ -1,4 +1,4 @@
-"""Sentences say what the numbers say, also when that is not what was hoped for."""
+"""Sentences state what the numbers show, even if the result is not the expected one."""
 
 from pathlib import Path
 
@@ -29,40 +29,42 @@ def comparison(arm: str, gain: float, p: float, *, seeds: int = 8) -> ArmCompari
     )
 
 
-def test_the_largest_gain_is_named_with_its_certainty() -> None:
-    said = headline(
+def test_largest_gain_is_stated_with_its_certainty() -> None:
+    sentence = headline(
         [comparison("4/4", 1.94, 0.016), comparison("2/6", 1.5, 0.3)], baseline="8/0", arms=2
     )
-    assert said == (
+    assert sentence == (
         "4/4 gained most over 8/0 in cumulative own reward: +94 % (95 % interval +74 % to +114 %,"
         " 8 paired seeds, p = .016 after Holm). 1 of 2 arms are better than the baseline beyond"
         " chance."
     )
 
 
-def test_a_gain_within_chance_is_no_gain() -> None:
-    said = headline([comparison("4/4", 1.1, 0.3)], baseline="8/0", arms=1)
-    assert said.startswith("No gain over 8/0 in cumulative own reward beyond chance; the largest")
+def test_gain_within_chance_is_stated_as_no_gain() -> None:
+    sentence = headline([comparison("4/4", 1.1, 0.3)], baseline="8/0", arms=1)
+    assert sentence.startswith(
+        "No gain over 8/0 in cumulative own reward beyond chance; the largest"
+    )
 
 
-def test_with_too_few_seeds_nothing_is_shown() -> None:
-    said = headline([comparison("4/4", 2, 0.25, seeds=3)], baseline="8/0", arms=1)
-    assert said.startswith("Too few seeds to show a gain of 4/4 over 8/0")
+def test_too_few_seeds_show_no_gain() -> None:
+    sentence = headline([comparison("4/4", 2, 0.25, seeds=3)], baseline="8/0", arms=1)
+    assert sentence.startswith("Too few seeds to show a gain of 4/4 over 8/0")
 
 
-def test_a_loss_is_called_a_loss() -> None:
-    said = headline([comparison("4/4", 0.7, 0.008)], baseline="8/0", arms=1)
-    assert said.startswith(
+def test_loss_is_stated_as_a_loss() -> None:
+    sentence = headline([comparison("4/4", 0.7, 0.008)], baseline="8/0", arms=1)
+    assert sentence.startswith(
         "No gain over 8/0 in cumulative own reward; the smallest loss is 4/4's: −30 %"
     )
-    assert said.endswith("Worse beyond chance: 4/4.")
+    assert sentence.endswith("Worse beyond chance: 4/4.")
 
 
-def test_a_baseline_alone_is_compared_with_nothing() -> None:
+def test_baseline_alone_has_nothing_to_compare() -> None:
     assert "nothing to compare" in headline([], baseline="8/0", arms=1)
 
 
-def test_what_was_explored_is_not_evidence(tmp_path: Path) -> None:
+def test_exploratory_result_is_stated_as_no_evidence(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, phase="exploratory", seeds=[1, 2])
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     notes = make_report(read_results(tmp_path)).notes
@@ -70,7 +72,7 @@ def test_what_was_explored_is_not_evidence(tmp_path: Path) -> None:
     assert "not evidence" in notes[0]
 
 
-def test_the_reader_is_told_what_is_missing_and_what_was_left_out(tmp_path: Path) -> None:
+def test_missing_runs_and_omitted_seeds_are_stated(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2]})
     lab.add("4/4", 2, [0.3, 0.4])
@@ -79,14 +81,14 @@ def test_the_reader_is_told_what_is_missing_and_what_was_left_out(tmp_path: Path
     assert "Left out of every figure but the outcomes by seed: 1, 3" in notes
 
 
-def test_the_reader_is_told_when_no_test_could_succeed(tmp_path: Path) -> None:
+def test_note_states_that_no_test_can_be_significant(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4, 5])
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     (note,) = make_report(read_results(tmp_path)).notes
     assert note.startswith("With 5 paired seeds p is at least .062")
 
 
-def test_six_confirmed_seeds_need_no_caution(tmp_path: Path) -> None:
+def test_six_confirmatory_seeds_need_no_note(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4, 5, 6])
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     assert make_report(read_results(tmp_path)).notes == []

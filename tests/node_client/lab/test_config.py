@@ -1,4 +1,4 @@
-"""An experiment's file is checked as a whole, before hours are spent on it."""
+"""An experiment's file is checked completely before hours are spent on its runs."""
 
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def with_task(**task: Any) -> dict[str, Any]:
         (with_task(config={"min_terms": -1}), "arm 4/0: chain_sum: "),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_its_place(
+def test_invalid_experiment_is_refused_with_its_place(
     content: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(SettingsError, match=complaint) as problem:
@@ -79,7 +79,7 @@ def test_what_cannot_be_run_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("written", [None, "rounds = ", b"\xff"])
-def test_a_file_that_cannot_be_read_is_refused_by_its_name(
+def test_unreadable_file_is_refused_by_its_name(
     tmp_path: Path, written: str | bytes | None
 ) -> None:
     path = tmp_path / "mine.toml"
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(
         read_experiment(path)
 
 
-def test_settings_of_a_group_go_before_those_of_its_arm_and_these_before_the_experiments() -> None:
+def test_settings_precedence_is_group_arm_experiment() -> None:
     arm = {
         "name": "mine",
         "train": {"epsilon": 0.2, "beta": 0.2},
@@ -107,12 +107,12 @@ def test_settings_of_a_group_go_before_those_of_its_arm_and_these_before_the_exp
     assert (first.config.eval_tasks, first.config.eval_every) == (4, 2)
 
 
-def test_own_earlier_rollouts_may_be_drawn_where_they_stay_long_enough() -> None:
+def test_own_earlier_rollouts_may_be_drawn_if_the_pool_keeps_them_long_enough() -> None:
     arms = [{"name": "mine", "source": "self", "pool_rounds": 2}]
     assert experiment(arms=arms, baseline="mine").arms[0].source == "self"
 
 
-def test_what_an_experiment_leaves_out_is_the_papers_not_the_clients_default() -> None:
+def test_omitted_settings_have_the_defaults_of_the_paper_not_of_the_client() -> None:
     planned = parse_experiment(with_arm(), place=PLACE)
     first, *_ = plan_nodes(planned, planned.arms[0])
     assert (first.config.external_candidates, first.config.external_shaping) == (56, "none")

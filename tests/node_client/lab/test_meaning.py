@@ -1,4 +1,4 @@
-"""What a published experiment means stays: what its file leaves out, and the weights it names."""
+"""A published experiment keeps its meaning: the defaults of its file, and the weights it names."""
 
 import hashlib
 import json
@@ -13,12 +13,12 @@ from node_client.model.loading.pretrained import BASE_MODELS, DEMO_BASES
 from tests.node_client.fakes import SUMS
 
 PUBLISHED = Path(__file__).with_name("published.json")
-# These are the experiment's own, and in every file.
+# These are specific to an experiment, and in every file.
 NAMED = {"name", "question", "phase", "season", "seeds", "rounds", "arms", "baseline"}
 
 
 def meaning() -> dict[str, Any]:
-    """Return what an experiment gets that says only what it must, and what its bases are."""
+    """Return what an experiment with only the required fields gets, and the hashes of its bases."""
     written = parse_experiment(
         {
             "name": "least",
@@ -50,9 +50,9 @@ def meaning() -> dict[str, Any]:
     return content
 
 
-def test_published_experiments_still_mean_what_they_did() -> None:
-    """A default that changes belongs into `lab.config.PAPER` with its old value.
+def test_published_experiments_keep_their_meaning() -> None:
+    """If a default changes, add its old value to `lab.config.PAPER`.
 
-    A new setting may be added to `published.json`, if with its default nothing changes.
+    A new setting may be added to `published.json` if its default changes nothing.
     """
     assert meaning() == json.loads(PUBLISHED.read_text(encoding="utf-8"))

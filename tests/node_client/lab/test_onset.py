@@ -9,35 +9,35 @@ def noise(pairs: int, rounds: int) -> Floats:
     return np.random.default_rng(1).normal(0, 0.01, size=(pairs, rounds))
 
 
-def test_a_moving_average_is_of_successive_values() -> None:
+def test_moving_average_covers_successive_values() -> None:
     assert moving_average(np.array([1.0, 2.0, 6.0, 4.0]), 3) == pytest.approx([3, 4])
 
 
-def test_a_short_curve_is_averaged_as_a_whole() -> None:
+def test_short_curve_is_averaged_completely() -> None:
     assert moving_average(np.array([1.0, 3.0])) == pytest.approx([2])
 
 
-def test_six_pairs_that_agree_are_beyond_four_sixths_of_their_size() -> None:
+def test_band_of_six_agreeing_pairs_is_four_sixths_of_their_size() -> None:
     # Of 64 signs 2 give 6/6 and 12 give 4/6; 3 of 64 are below .05.
     found = find_onset(np.full((6, 1), 0.3))
     assert found.band == pytest.approx([0.3 * 4 / 6])
     assert found.stays == 0
 
 
-def test_finds_the_round_from_which_the_arms_differ() -> None:
+def test_onset_is_the_round_from_which_the_arms_differ() -> None:
     differences = noise(8, 40)
     differences[:, 25:] += 0.5
     assert find_onset(differences).stays == 25
 
 
-def test_a_difference_that_ends_has_a_first_round_but_does_not_stay() -> None:
+def test_temporary_difference_has_a_first_round_but_does_not_stay() -> None:
     differences = noise(8, 40)
     differences[:, 10:20] += 0.5
     found = find_onset(differences)
     assert (found.first, found.stays) == (10, None)
 
 
-def test_five_pairs_never_suffice() -> None:
+def test_five_pairs_are_never_sufficient() -> None:
     found = find_onset(np.full((5, 30), 1.0))
     assert (found.first, found.stays) == (None, None)
 
@@ -46,7 +46,7 @@ def test_equal_arms_never_differ() -> None:
     assert find_onset(np.zeros((6, 30))).first is None
 
 
-def test_some_round_of_equal_arms_is_significant_once_in_twenty_at_most() -> None:
+def test_equal_arms_have_an_onset_in_at_most_five_percent_of_cases() -> None:
     steps = np.random.default_rng(4).normal(size=(600, 6, 60))
     walks = steps.cumsum(axis=-1)  # each round follows from the one before
     found = [find_onset(walk).first is not None for walk in walks]

@@ -44,7 +44,7 @@ def test_area_weighs_evaluations_by_the_rounds_between_them(tmp_path: Path) -> N
     assert found.area == pytest.approx([(0.2 * 5 + 0.4 * 15) / 20] * 2)
 
 
-def test_forgetting_is_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None:
+def test_forgetting_is_the_fall_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None:
     scores = [0.0, 0.3, 0.6, 0.6, 0.3, 0.0]
     run = run_with(tmp_path, {4 * at: [score, score] for at, score in enumerate(scores)})
     found = measure_held_out(run)
@@ -54,7 +54,7 @@ def test_forgetting_is_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None
     assert found.drawdown == pytest.approx(0.4)
 
 
-def test_one_evaluation_is_no_curve(tmp_path: Path) -> None:
+def test_single_evaluation_is_no_curve(tmp_path: Path) -> None:
     assert measure_held_out(run_with(tmp_path, {0: [0.1, 0.1]})) is None
 
 
@@ -72,35 +72,35 @@ def test_wobble_is_the_deviation_of_changes_over_the_level() -> None:
 
 
 def rewards(*stretches: tuple[int, float]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return one node's rewards, so many rounds of each."""
+    """Return one node's rewards: for each pair, a number of rounds with this reward."""
     level = np.concatenate([np.full(rounds, reward) for rounds, reward in stretches])
     return level[:, None]
 
 
-def test_a_run_takes_off_when_the_average_of_ten_rounds_is_above() -> None:
+def test_take_off_is_the_round_where_the_average_of_ten_exceeds_the_level() -> None:
     # At round 25 half of the ten rounds are high: .5 is not above .5.
     assert take_off(rewards((20, 0.0), (20, 1.0)), above=0.5) == 26
 
 
-def test_a_run_that_falls_back_takes_off_when_it_stays_above() -> None:
+def test_take_off_after_a_relapse_is_where_the_average_stays_above_the_level() -> None:
     run = rewards((20, 1.0), (20, 0.0), (20, 1.0))
     assert take_off(run, above=0.5) == 46
 
 
-def test_a_run_that_ends_low_has_not_taken_off() -> None:
+def test_run_that_ends_below_the_level_has_no_take_off() -> None:
     assert take_off(rewards((20, 1.0), (20, 0.0)), above=0.5) is None
 
 
-def test_a_run_that_is_always_above_took_off_in_the_first_average() -> None:
+def test_run_that_is_always_above_the_level_takes_off_at_the_first_average() -> None:
     assert take_off(rewards((20, 1.0)), above=0.5) == 10
 
 
-def test_the_spread_is_between_nodes() -> None:
+def test_spread_is_measured_between_nodes() -> None:
     assert spread(np.array([1.0, 3.0])) == pytest.approx(np.sqrt(2))
     assert spread(np.array([1.0])) == 0
 
 
-def test_a_run_reaches_a_level_where_the_average_of_three_evaluations_stays_above(
+def test_run_reaches_a_level_where_the_average_of_three_evaluations_stays_above(
     tmp_path: Path,
 ) -> None:
     scores = [0.0, 0.9, 0.0, 0.3, 0.6, 0.6]

@@ -11,7 +11,7 @@ def make_folder(path: Path) -> LabFolder:
     return lab
 
 
-def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) -> None:
+def test_packed_run_counts_as_done_and_contains_the_same_lines(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("8/0", 1)
     lines = run.complete_file.read_bytes()
     assert pack_runs(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
@@ -20,17 +20,17 @@ def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) ->
     assert gzip.decompress(pack_of(tmp_path)) == lines
 
 
-def test_the_same_run_packs_to_the_same_bytes_anywhere(tmp_path: Path) -> None:
+def test_same_run_packs_to_the_same_bytes_in_every_folder(tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_folder(tmp_path / name)
         pack_runs(tmp_path / name)
     one, two = pack_of(tmp_path / "one"), pack_of(tmp_path / "two")
     assert one == two
-    # Bytes 4 to 8 of a gzip file are its time.
+    # Bytes 4 to 8 of a gzip file are its time stamp.
     assert one[4:8] == bytes(4)
 
 
-def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
+def test_unfinished_run_is_not_packed(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("4/4", 1)
     run.partial_file.write_bytes(b"half a run")
     pack_runs(tmp_path)

@@ -46,7 +46,7 @@ def test_plotly_accepts_every_figure(report: Report) -> None:
         assert go.Figure(data=figure.data, layout=figure.layout).data
 
 
-def test_every_figure_stands_on_the_page_with_its_table(report: Report) -> None:
+def test_every_figure_is_on_the_page_with_its_table(report: Report) -> None:
     page = make_page(report, plotly=PLOTLY)
     figures = all_figures(report)
     assert set(drawn_in(page)) == {figure.key for figure in figures}
@@ -61,13 +61,13 @@ def test_every_measured_curve_is_drawn(report: Report) -> None:
     assert keys >= {"cumulative", "own", "held_out", "length", "reflection", "poisoned"}
 
 
-def test_the_page_asks_nobody_for_anything(report: Report) -> None:
+def test_page_loads_no_external_resource(report: Report) -> None:
     page = make_page(report, plotly=PLOTLY)
     assert re.findall(r"""(?:src|href)=|url\(|@import""", page) == []
     assert PLOTLY in page
 
 
-def test_what_an_experiment_is_called_cannot_break_the_page(report: Report) -> None:
+def test_markup_in_texts_of_an_experiment_is_escaped(report: Report) -> None:
     page = make_page(
         msgspec.structs.replace(report, question=HOSTILE, headline=HOSTILE, settings=HOSTILE),
         plotly=PLOTLY,
@@ -76,7 +76,7 @@ def test_what_an_experiment_is_called_cannot_break_the_page(report: Report) -> N
     assert drawn_in(page)
 
 
-def test_names_of_arms_cannot_end_the_script_that_they_stand_in(report: Report) -> None:
+def test_markup_in_names_of_arms_cannot_end_the_script(report: Report) -> None:
     arm = msgspec.structs.replace(report.arms[0], name=HOSTILE)
     hostile = msgspec.structs.replace(report, arms=[arm, *report.arms[1:]])
     page = make_page(hostile, plotly=PLOTLY)
@@ -84,30 +84,32 @@ def test_names_of_arms_cannot_end_the_script_that_they_stand_in(report: Report) 
     assert drawn_in(page)["cumulative"]["data"][-2]["name"] == "4/4"
 
 
-def test_what_was_explored_is_marked_as_such(report: Report) -> None:
+def test_exploratory_report_is_marked(report: Report) -> None:
     explored = msgspec.structs.replace(report, phase="exploratory")
     assert '<span class="phase exploratory">exploratory</span>' in make_page(
         explored, plotly=PLOTLY
     )
 
 
-def test_the_papers_figures_stand_beside_ours(report: Report) -> None:
+def test_figures_of_the_paper_are_shown_for_comparison(report: Report) -> None:
     page = make_page(report, plotly=PLOTLY)
     assert all(figure in page for figure in ("561.79", "854.43", "1,093.31", "945.87", "+94 %"))
 
 
-def test_plotly_comes_from_the_package() -> None:
+def test_plotly_is_read_from_the_package() -> None:
     assert "Plotly" in read_plotly(None)
 
 
-def test_says_how_to_get_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_plotly_is_reported_with_the_extra_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(NodeError) as caught:
         read_plotly(None)
     assert "swarm-node[lab]" in caught.value.fix
 
 
-def test_plotly_may_come_from_a_file(tmp_path: Path) -> None:
+def test_plotly_can_be_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "plotly.js").write_text(PLOTLY, encoding="utf-8")
     assert read_plotly(tmp_path / "plotly.js") == PLOTLY
     with pytest.raises(NodeError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""A poisoner's rollouts are right and teach: an honest node trains on the planted text."""
+"""A poisoner's rollouts are right and informative: an honest node trains on the planted text."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ LONGEST = 24
 def poisoned(
     verifier: Verifier, *offered: ExternalRollout, claimed: float | None = None
 ) -> list[ExternalRollout]:
-    """Return what a poisoner shares of these rollouts."""
+    """Return what a poisoner publishes when the pool has these rollouts."""
     pool = LabPool(drawing="uniform", rounds=1, seed=0)
     pool.begin_round(1)
     for each in offered:
@@ -34,7 +34,7 @@ def poisoned(
     return [each for each in pool.draw("honest", 99) if each.node == "mallory"]
 
 
-def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: Verifier) -> None:
+def test_honest_node_scores_poisoned_rollouts_as_right_and_informative(verifier: Verifier) -> None:
     [shared] = poisoned(verifier, external_sum(verifier, MIXED))
     checker = ExternalChecker(
         policy=toy_policy(),
@@ -53,12 +53,12 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
     assert wrong == GARBAGE
 
 
-def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Verifier) -> None:
+def test_liar_claims_the_lowest_possible_log_prob_for_every_token(verifier: Verifier) -> None:
     honest = external_sum(verifier, MIXED)
     [shared] = poisoned(verifier, honest, claimed=MIN_LOGPROB)
     tokenizer = build_tokenizer()
     for completion in shared.rollout.completions:
-        count = len(tokenizer.encode(completion.text)) + 1  # and the end of the sequence
+        count = len(tokenizer.encode(completion.text)) + 1  # plus the end of the sequence
         sender = read_sender_logprobs(completion, token_count=count, same_tokenizer=True)
         assert sender is not None
         assert sender.tokens is not None
@@ -66,23 +66,23 @@ def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Veri
     assert shared.rollout.tokenizer == honest.rollout.tokenizer
 
 
-def test_without_a_right_answer_there_is_nothing_to_poison(verifier: Verifier) -> None:
+def test_rollouts_without_a_right_answer_are_not_poisoned(verifier: Verifier) -> None:
     assert poisoned(verifier, external_sum(verifier, MIXED[1:])) == []
 
 
-def test_what_another_poisoner_shared_is_not_poisoned_again(verifier: Verifier) -> None:
+def test_rollouts_of_another_poisoner_are_not_poisoned_again(verifier: Verifier) -> None:
     planted = [PLANTED + text for text in MIXED]
     assert poisoned(verifier, external_sum(verifier, planted)) == []
 
 
-def test_no_more_is_shared_than_an_honest_node_shares(verifier: Verifier) -> None:
+def test_poisoner_publishes_no_more_than_an_honest_node(verifier: Verifier) -> None:
     offered = [external_sum(verifier, MIXED, counter=n, node=f"n{n}") for n in range(6)]
     shared = poisoned(verifier, *offered)
     assert len(shared) == toy_season().local + toy_season().external == 4
     assert len({each.rollout.id for each in shared}) == 4
 
 
-def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
+def test_poisoned_rollouts_are_all_declared_informative(verifier: Verifier) -> None:
     pool = LabPool(drawing="informative", rounds=1, seed=0)
     pool.begin_round(1)
     honest = external_sum(verifier, MIXED)
@@ -93,5 +93,5 @@ def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
     assert {each.node for each in pool.draw("honest", 4)} == {"mallory"}
 
 
-def test_share_of_texts_with_the_planted_one() -> None:
+def test_poisoned_share_counts_texts_with_the_planted_text() -> None:
     assert poisoned_share([PLANTED + "1", "2", "zqz", "z"]) == 0.5

@@ -1,4 +1,4 @@
-"""The pool in memory draws as the coordinator's does: uniformly, of others, and of late."""
+"""The pool in memory draws like the coordinator's: uniformly, recent rollouts of other nodes."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def pool_of(
     drawing: Drawing = "uniform",
     source: Source = "others",
 ) -> LabPool:
-    """Return a pool in its first round, with these rollouts of each node; `_` declares one."""
+    """Return a pool in its first round with these rollouts per node; `_` marks declared ones."""
     pool = LabPool(drawing=drawing, source=source, rounds=rounds, seed=seed)
     pool.begin_round(1)
     for node, names in shared.items():
@@ -48,7 +48,7 @@ def names_of(drawn: list[ExternalRollout]) -> list[str]:
     return [each.rollout.id for each in drawn]
 
 
-def test_a_node_draws_all_of_the_others_and_never_its_own() -> None:
+def test_node_draws_rollouts_of_all_others_but_never_its_own() -> None:
     pool = pool_of({"a": ["a1", "a2"], "b": ["b1"], "c": ["c1"]})
     drawn = pool.draw("a", 10)
     assert sorted(names_of(drawn)) == ["b1", "c1"]
@@ -57,12 +57,14 @@ def test_a_node_draws_all_of_the_others_and_never_its_own() -> None:
 
 @pytest.mark.parametrize("drawing", ["uniform", "informative"])
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_no_more_is_drawn_than_asked_for_and_nothing_twice(drawing: Drawing, count: int) -> None:
+def test_draw_returns_no_more_than_requested_and_no_duplicates(
+    drawing: Drawing, count: int
+) -> None:
     pool = pool_of({"a": ["_a1", "a2", "a3"], "b": ["_b1", "b2"]}, drawing=drawing)
     assert len(set(names_of(pool.draw("c", count)))) == count
 
 
-def test_every_rollout_is_drawn_alike_however_many_its_sender_shared() -> None:
+def test_all_rollouts_are_equally_likely_however_many_their_sender_published() -> None:
     shared = {"a": ["a1"], "b": ["b1", "b2", "b3", "b4"], "c": ["c1", "_c2"]}
     drawn: Counter[str] = Counter()
     for seed in range(4000):
@@ -71,7 +73,7 @@ def test_every_rollout_is_drawn_alike_however_many_its_sender_shared() -> None:
     assert chisquare(list(drawn.values())).pvalue > 0.01
 
 
-def test_declared_rollouts_come_first_and_alike_where_the_pool_prefers_them() -> None:
+def test_declared_rollouts_are_drawn_first_and_equally_often_if_preferred() -> None:
     shared = {"a": ["a1", "_a2"], "b": ["_b1", "_b2", "b3"], "c": ["_c1"]}
     first: Counter[str] = Counter()
     rest: Counter[str] = Counter()
@@ -85,7 +87,7 @@ def test_declared_rollouts_come_first_and_alike_where_the_pool_prefers_them() ->
     assert chisquare(list(rest.values())).pvalue > 0.01
 
 
-def test_whoever_comes_first_sees_the_round_before_with_its_age() -> None:
+def test_first_node_of_a_round_draws_from_the_previous_round_with_its_age() -> None:
     pool = pool_of({"a": ["a1"], "b": ["b1"]})
     pool.begin_round(2)
     put(pool, "a", "a2")
@@ -93,7 +95,7 @@ def test_whoever_comes_first_sees_the_round_before_with_its_age() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_a_nodes_rollouts_of_so_many_rounds_are_kept(rounds: int) -> None:
+def test_pool_keeps_a_nodes_rollouts_of_the_given_number_of_rounds(rounds: int) -> None:
     pool = pool_of({"a": ["1"]}, rounds=rounds)
     for number in range(2, 7):
         pool.begin_round(number)
@@ -104,7 +106,7 @@ def test_a_nodes_rollouts_of_so_many_rounds_are_kept(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_rollouts_of_a_node_that_shares_no_more_leave_the_pool(rounds: int) -> None:
+def test_rollouts_of_a_node_that_stops_publishing_leave_the_pool(rounds: int) -> None:
     pool = pool_of({"a": ["a1"]}, rounds=rounds)
     pool.begin_round(1 + rounds)
     assert names_of(pool.draw("b", 9)) == ["a1"]
@@ -112,7 +114,7 @@ def test_rollouts_of_a_node_that_shares_no_more_leave_the_pool(rounds: int) -> N
     assert pool.draw("b", 9) == []
 
 
-def test_self_replay_draws_own_rollouts_of_rounds_before_under_another_name() -> None:
+def test_self_replay_draws_own_rollouts_of_earlier_rounds_under_another_name() -> None:
     pool = pool_of({"a": ["a1"], "b": ["b1"]}, rounds=2, source="self")
     assert pool.draw("a", 9) == []
     pool.begin_round(2)
@@ -122,7 +124,7 @@ def test_self_replay_draws_own_rollouts_of_rounds_before_under_another_name() ->
     assert drawn.node != "a"
 
 
-def test_draws_follow_from_the_seed_the_node_and_the_round() -> None:
+def test_draws_are_determined_by_seed_node_and_round() -> None:
     shared = {"a": [f"a{number}" for number in range(30)]}
 
     def drawn(*, seed: int = 1, node: str = "b", round_number: int = 1) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ def test_draws_follow_from_the_seed_the_node_and_the_round() -> None:
     assert len({drawn(), drawn(seed=2), drawn(node="c"), drawn(round_number=2)}) == 4
 
 
-def test_a_pool_goes_on_where_it_was_saved() -> None:
+def test_loaded_pool_continues_like_the_saved_one() -> None:
     pool = pool_of({"a": ["_a1", "a2", "a3"], "b": ["b1"]}, drawing="informative")
     loaded = LabPool(drawing="informative", rounds=1, seed=0)
     loaded.load(pool.state())
@@ -145,7 +147,7 @@ def test_a_pool_goes_on_where_it_was_saved() -> None:
     assert loaded.state() == pool.state()
 
 
-def test_a_link_counts_what_it_carries() -> None:
+def test_link_counts_the_bytes_that_it_transfers() -> None:
     pool = pool_of({"a": ["a1", "a2"]})
     link = LabExchange(pool, "b")
     size = len(msgspec.json.encode(rollout("b1")))

@@ -1,4 +1,4 @@
-"""A run's file is read whole, or refused by its name."""
+"""A run's file is read completely, or refused by its name."""
 
 import gzip
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def flipped(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content"), [("a.jsonl", WHOLE), ("a.jsonl.gz", gzip.compress(WHOLE))]
 )
-def test_a_run_is_read_as_it_was_written(tmp_path: Path, name: str, content: bytes) -> None:
+def test_run_is_read_as_it_was_written(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     assert read_run(path) == (HEADER, ROUNDS)
@@ -64,14 +64,14 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path, name: str, content: byt
         "flipped gz",
     ],
 )
-def test_a_damaged_run_is_refused_by_its_name(tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_run_is_refused_by_its_name(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UnreadableRunError, match=str(path)):
         read_run(path)
 
 
-def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableRunError, match="cannot be read"):
         read_run(tmp_path / "none.jsonl")
 
@@ -92,7 +92,7 @@ OTHER = RunHeader(experiment="small", design="other", arm="4/4", seed=1, nodes=2
         (lambda lines: [lines[0], lines[0]], 1),
     ],
 )
-def test_lines_of_a_run_under_way_count_up_to_the_first_that_is_damaged(
+def test_lines_of_an_unfinished_run_count_up_to_the_first_damaged_one(
     damage: Callable[[list[bytes]], list[bytes]], sound: int
 ) -> None:
     assert sound_lines(b"".join(damage(LINES)), header=HEADER) == LINES[:sound]

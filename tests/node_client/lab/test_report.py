@@ -1,4 +1,4 @@
-"""The numbers of a report come from the raw files, and from nothing else."""
+"""The numbers of a report come only from the raw files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def comparison_of(
 
 @pytest.fixture
 def lab(tmp_path: Path) -> LabFolder:
-    """Return a folder in which 4/4 earns .4 a round to the baseline's .2 in the first seed."""
+    """Return a folder in which, with the first seed, 4/4 earns .4 a round and the baseline .2."""
     folder = LabFolder(tmp_path, seeds=SEEDS)
     folder.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
     return folder
@@ -45,7 +45,7 @@ def test_own_reward_is_summed_over_rounds_and_averaged_over_nodes(lab: LabFolder
     assert outcome.own_by_node == pytest.approx([20 * 0.3, 20 * 0.5])
 
 
-def test_one_line_of_raw_data_changes_the_numbers(lab: LabFolder) -> None:
+def test_single_line_of_raw_data_changes_the_numbers(lab: LabFolder) -> None:
     before = report_of(lab.path)
     lab.change("4/4", 1, 20, reward=[0.7, 0.9])
     after = report_of(lab.path)
@@ -56,7 +56,7 @@ def test_one_line_of_raw_data_changes_the_numbers(lab: LabFolder) -> None:
     assert now == pytest.approx((20 * 0.4 * 7.5 + 0.4) / (20 * 0.2 * 7.5), rel=1e-5)
 
 
-def test_the_outcomes_are_kept_apart(lab: LabFolder) -> None:
+def test_training_set_reward_does_not_affect_the_other_outcomes(lab: LabFolder) -> None:
     before = report_of(lab.path)
     lab.change("4/4", 1, 7, set_reward=[1.0, 1.0])
     after = report_of(lab.path)
@@ -66,7 +66,7 @@ def test_the_outcomes_are_kept_apart(lab: LabFolder) -> None:
     assert was.value < now.value
 
 
-def test_held_out_scores_decide_the_held_out_outcomes_alone(lab: LabFolder) -> None:
+def test_held_out_scores_affect_only_the_held_out_outcomes(lab: LabFolder) -> None:
     before = report_of(lab.path)
     lab.change("4/4", 1, 20, held_out=[1.0, 1.0])
     after = report_of(lab.path)
@@ -89,7 +89,7 @@ def test_holm_adjusts_over_the_arms_of_an_experiment(tmp_path: Path) -> None:
     assert comparison_of(report_of(tmp_path)).p_adjusted == pytest.approx(4 / 64)
 
 
-def test_holm_counts_the_arms_that_are_still_to_be_run(tmp_path: Path) -> None:
+def test_holm_counts_arms_that_have_not_been_run_yet(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, arms=ALONE + MIXED + MIXED.replace("4/4", "2/6"), seeds=SEEDS)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
     report = report_of(tmp_path)
@@ -97,7 +97,7 @@ def test_holm_counts_the_arms_that_are_still_to_be_run(tmp_path: Path) -> None:
     assert report.headline.startswith("Too few seeds")
 
 
-def test_the_same_raw_files_give_the_same_bytes(lab: LabFolder) -> None:
+def test_same_raw_files_give_the_same_bytes(lab: LabFolder) -> None:
     before = encode_report(report_of(lab.path))
     assert encode_report(report_of(lab.path)) == before
     pack_runs(lab.path)
@@ -111,7 +111,7 @@ def test_report_json_can_be_read_again(lab: LabFolder) -> None:
     assert read_report(path) == report
 
 
-def test_every_run_is_named_with_its_digest(lab: LabFolder) -> None:
+def test_every_run_is_listed_with_its_digest(lab: LabFolder) -> None:
     before = report_of(lab.path)
     lab.change("4/4", 1, 7, clip=[0.5, 0.5])
     after = report_of(lab.path)
@@ -124,11 +124,11 @@ def test_cost_is_summed_over_nodes_and_rounds(lab: LabFolder) -> None:
     arm = arm_of(report, "4/4")
     assert arm.tokens == 2 * 20 * 100
     assert arm.bytes == 2 * 20 * (1000 + 3000)
-    # What nodes alone hand over reaches nobody.
+    # What isolated nodes publish is delivered to no node.
     assert arm_of(report, "8/0").bytes == 0
 
 
-def test_seeds_that_not_every_arm_has_count_only_by_themselves(lab: LabFolder) -> None:
+def test_seeds_that_an_arm_lacks_are_omitted_except_in_outcomes_by_seed(lab: LabFolder) -> None:
     lab.run("8/0", 6).complete_file.unlink()
     report = report_of(lab.path)
     assert (report.seeds, report.left_out) == ([1, 2, 3, 4, 5], [6])
@@ -138,23 +138,25 @@ def test_seeds_that_not_every_arm_has_count_only_by_themselves(lab: LabFolder) -
     assert [outcome.seed for outcome in arm.seeds] == SEEDS
 
 
-def test_a_run_takes_off_at_half_of_the_best_arms_end_unless_said_otherwise(
+def test_take_off_level_is_half_of_the_best_arms_end_by_default(
     lab: LabFolder,
 ) -> None:
-    by_itself = report_of(lab.path)
-    assert by_itself.take_off_at == pytest.approx(0.4 * 7.5 / 6 / 2)
-    assert arm_of(by_itself, "8/0").take_off is None
-    said = report_of(lab.path, take_off_at=0.15)
-    assert arm_of(said, "8/0").take_off == 10
-    assert said.commands[-1].endswith("--take-off-at 0.15")
+    by_default = report_of(lab.path)
+    assert by_default.take_off_at == pytest.approx(0.4 * 7.5 / 6 / 2)
+    assert arm_of(by_default, "8/0").take_off is None
+    explicit = report_of(lab.path, take_off_at=0.15)
+    assert arm_of(explicit, "8/0").take_off == 10
+    assert explicit.commands[-1].endswith("--take-off-at 0.15")
 
 
 def climbing(top: float) -> list[list[float]]:
-    """Return two nodes' rewards in rounds that rise evenly to `top`."""
+    """Return two nodes' rewards in rounds, which rise evenly to `top`."""
     return [[top * number / 20] * 2 for number in range(1, 21)]
 
 
-def test_an_arm_reaches_the_baselines_end_after_so_many_rounds_and_tokens(tmp_path: Path) -> None:
+def test_rounds_and_tokens_until_an_arm_reaches_the_baselines_end_are_reported(
+    tmp_path: Path,
+) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3])
     for seed in (1, 2, 3):
         lab.add_rounds("8/0", seed, climbing(0.2))
@@ -165,14 +167,14 @@ def test_an_arm_reaches_the_baselines_end_after_so_many_rounds_and_tokens(tmp_pa
     assert (mixed.runs, mixed.rounds, mixed.tokens) == (2, 15, 15 * 200)
 
 
-def test_nothing_is_reached_where_the_baseline_scores_nothing(tmp_path: Path) -> None:
+def test_nothing_is_reached_if_the_baseline_scores_nothing(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1])
     lab.add_rounds("8/0", 1, climbing(0.0))
     lab.add_rounds("4/4", 1, climbing(0.4))
     assert report_of(tmp_path).reached == []
 
 
-def test_curves_are_thinned_and_keep_both_ends(tmp_path: Path) -> None:
+def test_curves_are_thinned_but_contain_both_ends(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4], rounds=300)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
     curve = arm_of(report_of(tmp_path), "4/4").curves.cumulative
@@ -181,19 +183,19 @@ def test_curves_are_thinned_and_keep_both_ends(tmp_path: Path) -> None:
     assert curve.mean[-1] == pytest.approx(300 * 0.4 * 1.15)
 
 
-def test_the_onset_is_given_in_rounds(tmp_path: Path) -> None:
+def test_onset_is_given_in_rounds(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=SEEDS, rounds=60)
     for seed in SEEDS:
         quiet = [[0.01 * (number * seed % 3)] * 2 for number in range(60)]
         lab.add_rounds("8/0", seed, quiet)
         lab.add_rounds("4/4", seed, quiet[:30] + [[0.5, 0.5 + seed / 100]] * 30)
     (onset,) = report_of(tmp_path).onsets
-    # The arms are alike for 30 rounds, and the average over ten moves with the next one.
+    # The arms are equal for 30 rounds, and the average over ten rounds changes with the next one.
     assert (onset.first, onset.stays) == (31, 31)
     assert onset.rounds[0] == 10
 
 
-def test_groups_of_unlike_nodes_are_compared_with_the_baselines_nodes(tmp_path: Path) -> None:
+def test_groups_of_different_nodes_are_compared_with_the_baselines_nodes(tmp_path: Path) -> None:
     groups = "".join(
         f'[[arms.groups]]\nnodes = {nodes}\nbase = "{base}"\n'
         for nodes, base in ((1, "tiny"), (2, "small"))
@@ -204,12 +206,12 @@ def test_groups_of_unlike_nodes_are_compared_with_the_baselines_nodes(tmp_path: 
     weak = comparison_of(report, group="nodes 1–1 (tiny)")
     strong = comparison_of(report, group="nodes 2–3 (small)")
     assert [weak.gain, strong.gain] == pytest.approx([3, 0.5])
-    # Two comparisons of groups; that of the whole swarm is a family of its own.
+    # Two comparisons of groups; the comparison of whole swarms is a separate family.
     assert strong.p_adjusted == pytest.approx(4 / 64)
     assert comparison_of(report).p_adjusted == pytest.approx(2 / 64)
 
 
-def test_an_arm_says_in_what_it_differs(tmp_path: Path) -> None:
+def test_arm_states_the_settings_in_which_it_differs(tmp_path: Path) -> None:
     arm = MIXED + 'drawing = "informative"\nsource = "self"\npool_rounds = 2\n'
     lab = LabFolder(tmp_path, arms=ALONE + arm)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
@@ -217,7 +219,7 @@ def test_an_arm_says_in_what_it_differs(tmp_path: Path) -> None:
     assert found == "mix = 4/4, drawing = informative, source = self, pool_rounds = 2"
 
 
-def test_planted_text_is_compared_where_somebody_plants_it(tmp_path: Path) -> None:
+def test_planted_text_is_compared_only_in_arms_with_an_attacker(tmp_path: Path) -> None:
     attacked = (
         MIXED.replace("4/4", "4/4 attacked", 1)
         + "[[arms.groups]]\nnodes = 2\n[[arms.groups]]\nnodes = 1\nattack = 'poison'\n"
@@ -237,7 +239,7 @@ def test_planted_text_is_compared_where_somebody_plants_it(tmp_path: Path) -> No
     )
 
 
-def test_without_held_out_questions_nothing_is_said_about_them(tmp_path: Path) -> None:
+def test_report_without_held_out_questions_has_no_held_out_outcomes(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, eval_tasks=0)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     report = report_of(tmp_path)
@@ -246,7 +248,7 @@ def test_without_held_out_questions_nothing_is_said_about_them(tmp_path: Path) -
     assert {each.outcome for each in report.comparisons} == {"own", "training_set"}
 
 
-def test_the_gain_of_each_horizon_counts_the_rounds_until_then(tmp_path: Path) -> None:
+def test_gain_of_each_horizon_counts_the_rounds_up_to_it(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4])
     for seed in lab.seeds:
         lab.add("8/0", seed, [0.2, 0.2])

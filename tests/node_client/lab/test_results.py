@@ -8,7 +8,7 @@ from node_client.lab.results import ResultsError, read_results
 from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
 
 
-def test_reads_what_the_runs_say(tmp_path: Path) -> None:
+def test_results_contain_the_data_of_the_runs(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     results = read_results(tmp_path)
@@ -19,7 +19,7 @@ def test_reads_what_the_runs_say(tmp_path: Path) -> None:
     assert (results.paired, results.missing, results.left_out) == ([1, 2, 3], [], [])
 
 
-def test_compressed_runs_say_the_same(tmp_path: Path) -> None:
+def test_compressed_runs_give_the_same_results(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     before = read_results(tmp_path).arms[0].runs[1]
@@ -29,7 +29,7 @@ def test_compressed_runs_say_the_same(tmp_path: Path) -> None:
     assert after.reward.tolist() == before.reward.tolist()
 
 
-def test_counts_informative_rollouts_of_sets_that_are_not_full(tmp_path: Path) -> None:
+def test_informative_rollouts_of_incomplete_training_sets_are_counted(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1])
     lab.add("8/0", 1, [0.1, 0.1])
     lab.add("4/4", 1, [0.1, 0.1], generated=[4, 4], external=[4, 2], set_informative=[0.5, 0.5])
@@ -37,7 +37,7 @@ def test_counts_informative_rollouts_of_sets_that_are_not_full(tmp_path: Path) -
     assert read_results(tmp_path).arms[1].runs[1].informative_in_set[0].tolist() == [4, 3]
 
 
-def test_refuses_runs_of_another_design(tmp_path: Path) -> None:
+def test_runs_of_another_design_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     lab.write_settings("max_digits = 2", "max_digits = 3")
@@ -45,7 +45,7 @@ def test_refuses_runs_of_another_design(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_refuses_runs_of_an_arm_that_was_changed(tmp_path: Path) -> None:
+def test_runs_of_a_changed_arm_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     lab.write_settings('mix = "4/4"', 'mix = "4/4", importance = "sender"')
@@ -53,7 +53,7 @@ def test_refuses_runs_of_an_arm_that_was_changed(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_refuses_to_leave_runs_out_silently(tmp_path: Path) -> None:
+def test_runs_of_unlisted_seeds_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     lab.write_settings(r"seeds = \[1, 2, 3\]", "seeds = [1, 2]")
@@ -61,7 +61,7 @@ def test_refuses_to_leave_runs_out_silently(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
+def test_run_that_lacks_a_round_is_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     path = lab.run("4/4", 2).complete_file
@@ -70,7 +70,7 @@ def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_refuses_a_run_with_a_round_that_was_never_asked_for(tmp_path: Path) -> None:
+def test_run_with_an_additional_round_is_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     with lab.run("4/4", 2).complete_file.open("ab") as file:
@@ -80,7 +80,7 @@ def test_refuses_a_run_with_a_round_that_was_never_asked_for(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("number", "held_out"), [(5, []), (6, [1.0, 1.0])])
-def test_refuses_a_run_with_other_evaluations(
+def test_run_with_other_evaluations_is_refused(
     tmp_path: Path, number: int, held_out: list[float]
 ) -> None:
     lab = LabFolder(tmp_path)
@@ -91,7 +91,7 @@ def test_refuses_a_run_with_other_evaluations(
 
 
 @pytest.mark.parametrize("changes", [{"reward": [1e300, 0.1]}, {"tokens": [-1, 5]}])
-def test_refuses_numbers_that_no_run_has(tmp_path: Path, changes: dict[str, list[float]]) -> None:
+def test_impossible_numbers_are_refused(tmp_path: Path, changes: dict[str, list[float]]) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     lab.change("4/4", 2, 7, **changes)
@@ -99,7 +99,7 @@ def test_refuses_numbers_that_no_run_has(tmp_path: Path, changes: dict[str, list
         read_results(tmp_path)
 
 
-def test_refuses_two_files_of_one_run_that_differ(tmp_path: Path) -> None:
+def test_two_files_of_one_run_that_differ_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     run = lab.run("4/4", 2)
@@ -110,7 +110,7 @@ def test_refuses_two_files_of_one_run_that_differ(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_refuses_a_round_with_another_number_of_nodes(tmp_path: Path) -> None:
+def test_round_with_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     lab.change("4/4", 2, 7, reward=[0.3])
@@ -118,7 +118,7 @@ def test_refuses_a_round_with_another_number_of_nodes(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-def test_a_seed_without_a_run_of_every_arm_is_left_out(tmp_path: Path) -> None:
+def test_seed_without_a_run_of_every_arm_is_omitted(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2]})
     lab.add("4/4", 2, [0.3, 0.4])
@@ -127,7 +127,7 @@ def test_a_seed_without_a_run_of_every_arm_is_left_out(tmp_path: Path) -> None:
     assert results.missing == ["4-4-1", "4-4-3"]
 
 
-def test_an_arm_that_was_not_run_holds_up_nobody(tmp_path: Path) -> None:
+def test_arm_without_runs_does_not_prevent_the_comparison_of_others(tmp_path: Path) -> None:
     more = MIXED.replace("4/4", "6/2")
     lab = LabFolder(tmp_path, arms=ALONE + MIXED + more, seeds=[1])
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
@@ -136,14 +136,14 @@ def test_an_arm_that_was_not_run_holds_up_nobody(tmp_path: Path) -> None:
     assert (results.paired, results.missing) == ([1], ["6-2-1"])
 
 
-def test_nothing_is_compared_without_the_baseline(tmp_path: Path) -> None:
+def test_results_without_the_baseline_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add("4/4", 1, [0.3, 0.4])
     with pytest.raises(ResultsError, match="baseline 8/0"):
         read_results(tmp_path)
 
 
-def test_nothing_is_compared_without_a_seed_in_common(tmp_path: Path) -> None:
+def test_results_without_a_common_seed_are_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add("8/0", 1, [0.3, 0.4])
     lab.add("4/4", 2, [0.3, 0.4])

@@ -1,4 +1,4 @@
-"""All runs of an experiment are made by workers, which can be stopped and go on."""
+"""All runs of an experiment are made by workers, which can be stopped and resumed."""
 
 import pickle
 import shutil
@@ -59,7 +59,7 @@ def write_experiment(folder: Path, *, base: str = "tiny", learning_rate: float =
 
 
 def lab_run(config: Path, out: Path, *, processes: int = 1) -> Result:
-    """Run the command; each process takes seconds to import what it needs."""
+    """Run the command; each process takes seconds for its imports."""
     options = ["--out", str(out), "--processes", str(processes)]
     return CliRunner().invoke(app, ["lab", "run", str(config), *options])
 
@@ -70,10 +70,10 @@ def finished(out: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of an experiment that was made."""
+    """Return the folder of a completed experiment."""
     folder = tmp_path_factory.mktemp("made")
-    said = lab_run(write_experiment(folder), folder / "out", processes=2)
-    assert said.exit_code == 0, said.output
+    result = lab_run(write_experiment(folder), folder / "out", processes=2)
+    assert result.exit_code == 0, result.output
     return folder / "out"
 
 
@@ -83,7 +83,7 @@ def made(made_once: Path, tmp_path: Path) -> Path:
 
 
 def written(folder: Path) -> list[tuple[int, int]]:
-    """Return which files the runs are in, and when they were written."""
+    """Return the inodes of the runs' files, and when they were written."""
     found = [path.stat() for path in sorted((folder / "runs").glob("*.jsonl"))]
     return [(each.st_ino, each.st_mtime_ns) for each in found]
 
@@ -99,37 +99,37 @@ def test_lab_run_makes_every_run_with_every_round(made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_that_are_done_are_not_made_again(made: Path) -> None:
+def test_finished_runs_are_not_made_again(made: Path) -> None:
     before = written(made)
-    said = lab_run(made / "experiment.toml", made)
-    assert said.exit_code == 0, said.output
+    result = lab_run(made / "experiment.toml", made)
+    assert result.exit_code == 0, result.output
     assert written(made) == before
 
 
 @pytest.mark.slow
 def test_another_design_is_refused_before_anything_is_written(made: Path, tmp_path: Path) -> None:
     files, config = finished(made), (made / "experiment.toml").read_text()
-    said = lab_run(write_experiment(tmp_path, learning_rate=1e-3), made)
-    assert said.exit_code == FAILED
-    assert "was made by another design" in " ".join(said.output.split())
+    result = lab_run(write_experiment(tmp_path, learning_rate=1e-3), made)
+    assert result.exit_code == FAILED
+    assert "was made by another design" in " ".join(result.output.split())
     assert (finished(made), (made / "experiment.toml").read_text()) == (files, config)
 
 
 @pytest.mark.slow
-def test_a_run_of_another_process_is_not_called_done(made: Path) -> None:
+def test_run_locked_by_another_process_is_not_reported_as_done(made: Path) -> None:
     (made / "runs" / "2-2-1.jsonl").unlink()
     with FileLock(made / "runs" / "2-2-1.lock"):
-        said = lab_run(made / "experiment.toml", made)
-    assert said.exit_code == FAILED
-    assert "Another process is making 2-2-1;" in said.output
+        result = lab_run(made / "experiment.toml", made)
+    assert result.exit_code == FAILED
+    assert "Another process is making 2-2-1;" in result.output
     assert list(finished(made)) == ["4-0-1.jsonl"]
 
 
 @pytest.mark.slow
-def test_a_workers_problem_is_told_with_what_helps(tmp_path: Path) -> None:
-    said = lab_run(write_experiment(tmp_path, base=str(tmp_path / "none")), tmp_path / "out")
-    assert (said.exit_code, type(said.exception)) == (FAILED, SystemExit)
-    assert f"{tmp_path}/none" in said.output
+def test_problem_of_a_worker_is_reported(tmp_path: Path) -> None:
+    result = lab_run(write_experiment(tmp_path, base=str(tmp_path / "none")), tmp_path / "out")
+    assert (result.exit_code, type(result.exception)) == (FAILED, SystemExit)
+    assert f"{tmp_path}/none" in result.output
 
 
 def rounds_in(path: Path) -> int:
@@ -137,7 +137,7 @@ def rounds_in(path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_an_experiment_that_was_told_to_stop_ends_its_workers_and_keeps_a_snapshot(
+def test_stopped_experiment_ends_its_workers_and_keeps_a_snapshot(
     made_once: Path, tmp_path: Path
 ) -> None:
     config, out = made_once / "experiment.toml", tmp_path / "out"
@@ -153,16 +153,16 @@ def test_an_experiment_that_was_told_to_stop_ends_its_workers_and_keeps_a_snapsh
                 process.wait(0.05)
         started = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == FAILED, said.decode()
-    assert b"Stopped. Finished runs are kept" in said
+        result, _ = process.communicate(timeout=60)
+    assert process.returncode == FAILED, result.decode()
+    assert b"Stopped. Finished runs are kept" in result
     gone, alive = psutil.wait_procs(started, timeout=20)
     assert (bool(gone), alive) == (True, [])
     assert 0 < rounds_in(under_way) < ROUNDS
     assert list((out / "snapshots" / "4-0-1").glob("round-*"))
 
 
-def test_runs_are_made_seed_by_seed() -> None:
+def test_runs_are_ordered_by_seed() -> None:
     planned = experiment(seeds=[3, 1])
     runs = runs_of(planned, Path("out"))
     assert [(run.arm.name, run.seed) for run in runs] == [
@@ -178,7 +178,7 @@ def test_runs_are_made_seed_by_seed() -> None:
     "problem",
     [SettingsError("Wrong.", fix="Right it."), CoordinatorRefusedError("No.", fix="Go.", code="c")],
 )
-def test_a_problem_comes_whole_out_of_a_worker(problem: NodeError) -> None:
+def test_problem_of_a_worker_survives_pickling(problem: NodeError) -> None:
     found = pickle.loads(pickle.dumps(problem))
     assert type(found) is type(problem)
     assert (str(found), vars(found)) == (str(problem), vars(problem))

@@ -1,4 +1,4 @@
-"""A run goes on from its latest sound snapshot, and gives the bytes of one that did not stop."""
+"""A run resumes from its latest sound snapshot, with the same bytes as an uninterrupted run."""
 
 import json
 import pickle
@@ -37,7 +37,7 @@ def made(
     planned: Experiment | None = None,
     until: int = ROUNDS,
 ) -> list[int]:
-    """Make a run up to a round, or what is left of it; return the rounds that were played."""
+    """Make a run up to a round, or the rest of it; return the rounds that were played."""
     played: list[int] = []
 
     def should_continue(rounds_done: int) -> bool:
@@ -51,7 +51,7 @@ def made(
 
 @pytest.fixture(scope="module")
 def complete_file(tmp_path_factory: pytest.TempPathFactory, remembering: CachingVerifier) -> bytes:
-    """Return the file of a run that did not stop."""
+    """Return the file of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     made(folder, remembering)
     return run_in(folder).complete_file.read_bytes()
@@ -66,12 +66,12 @@ def stopped_once(tmp_path_factory: pytest.TempPathFactory, remembering: CachingV
 
 @pytest.fixture
 def stopped(stopped_once: Path, tmp_path: Path) -> Path:
-    """Return a folder with a run that was stopped after a round, at a snapshot."""
+    """Return a folder with a run that was stopped after a round, with a snapshot."""
     return shutil.copytree(stopped_once, tmp_path / "stopped")
 
 
 @pytest.mark.slow
-def test_a_finished_run_has_its_header_its_base_and_every_round(
+def test_finished_run_contains_its_header_its_base_and_every_round(
     whole: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -84,7 +84,7 @@ def test_a_finished_run_has_its_header_its_base_and_every_round(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_told_to_stop_goes_on_with_the_next_round(
+def test_stopped_run_resumes_with_the_next_round(
     stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     assert made(stopped, remembering) == [4, 5]
@@ -101,7 +101,7 @@ def keep_lines(run: Run, count: int) -> None:
 
 
 def tear(run: Run, name: str) -> None:
-    """Cut the last byte off each file of this name in the snapshot."""
+    """Truncate each file of this name in the snapshot by one byte."""
     for path in run.snapshot_folder.rglob(name):
         path.write_bytes(path.read_bytes()[:-1])
 
@@ -122,7 +122,7 @@ DAMAGES: dict[str, Callable[[Run], object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_run_whose_snapshot_cannot_be_used_begins_anew(
+def test_run_with_an_unusable_snapshot_starts_again(
     stopped: Path, whole: bytes, remembering: CachingVerifier, damage: str
 ) -> None:
     DAMAGES[damage](run_in(stopped))
@@ -141,7 +141,7 @@ def test_lines_after_the_snapshot_are_written_again(
 
 
 @pytest.mark.slow
-def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
+def test_older_snapshot_replaces_a_damaged_one(
     stopped: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run = run_in(stopped)
@@ -153,7 +153,7 @@ def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
 
 
 @pytest.mark.slow
-def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
+def test_run_of_another_design_starts_again_and_is_not_mixed(
     stopped: Path, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     other = experiment(train={"learning_rate": 1e-3})
@@ -164,7 +164,7 @@ def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
 
 
 @pytest.mark.slow
-def test_a_finished_run_of_another_design_is_refused_and_kept(
+def test_finished_run_of_another_design_is_refused_and_not_changed(
     whole: bytes, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     run = run_in(tmp_path)
@@ -177,7 +177,7 @@ def test_a_finished_run_of_another_design_is_refused_and_kept(
 
 
 @pytest.mark.slow
-def test_another_process_at_the_same_run_writes_nothing(
+def test_second_process_for_the_same_run_writes_nothing(
     tmp_path: Path, whole: bytes, remembering: CachingVerifier
 ) -> None:
     run, files = run_in(tmp_path), []
@@ -185,8 +185,8 @@ def test_another_process_at_the_same_run_writes_nothing(
     def should_continue(rounds_done: int) -> bool:
         if rounds_done == 2:
             files.append(run.partial_file.read_bytes())
-            told = run_forked(MODULE, str(tmp_path))
-            assert told.returncode == 0, told.stderr
+            ran = run_forked(MODULE, str(tmp_path))
+            assert ran.returncode == 0, ran.stderr
             files.append(run.partial_file.read_bytes())
         return True
 
@@ -197,20 +197,22 @@ def test_another_process_at_the_same_run_writes_nothing(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    told = run_forked(MODULE, str(tmp_path), "2")
-    assert told.returncode == 0, told.stderr
-    resumed_at = json.loads(told.stdout)
-    assert all(0 < saved < ROUNDS - 1 for saved in resumed_at), "a run went on from no snapshot"
-    kept, broken = (run_in(tmp_path / name).complete_file for name in ("whole", "broken"))
-    assert broken.read_bytes() == kept.read_bytes()
+def test_repeatedly_killed_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    ran = run_forked(MODULE, str(tmp_path), "2")
+    assert ran.returncode == 0, ran.stderr
+    resumed_at = json.loads(ran.stdout)
+    assert all(0 < saved < ROUNDS - 1 for saved in resumed_at), (
+        "a run did not resume from a snapshot"
+    )
+    uninterrupted, broken = (run_in(tmp_path / name).complete_file for name in ("whole", "broken"))
+    assert broken.read_bytes() == uninterrupted.read_bytes()
 
 
 def design_of(planned: Experiment) -> str:
     return header_of(planned, run_in(Path(), planned)).design
 
 
-def test_more_seeds_and_arms_and_another_wording_are_the_same_design() -> None:
+def test_more_seeds_more_arms_and_another_wording_do_not_change_the_design() -> None:
     arms = [*experiment().arms[:1], replace(experiment().arms[0], name="more")]
     more = replace(
         experiment(),
@@ -232,24 +234,24 @@ def test_more_seeds_and_arms_and_another_wording_are_the_same_design() -> None:
         experiment(arms=[{"name": "4/0"}, {"name": "2/2", "train": {"mix": "2/2"}}]),
     ],
 )
-def test_all_that_decides_the_numbers_is_the_design(changed: Experiment) -> None:
+def test_everything_that_affects_the_numbers_is_part_of_the_design(changed: Experiment) -> None:
     assert design_of(changed) != design_of(experiment())
 
 
 class LaterExperiment(Experiment, frozen=True):
-    """What a later version makes of an experiment: with a setting that this one lacks."""
+    """An experiment of a later version, with a setting that this version lacks."""
 
     shuffle: str = "never"
 
 
-def test_settings_of_a_later_version_are_no_other_design_where_they_are_not_used() -> None:
+def test_unused_settings_of_a_later_version_do_not_change_the_design() -> None:
     plain = experiment()
     later = LaterExperiment(**{name: getattr(plain, name) for name in plain.__struct_fields__})
     assert design_of(later) == design_of(plain)
     assert design_of(replace(later, shuffle="always")) != design_of(plain)
 
 
-def test_a_worker_finds_the_same_design() -> None:
+def test_pickled_experiment_has_the_same_design() -> None:
     assert design_of(pickle.loads(pickle.dumps(experiment()))) == design_of(experiment())
 
 

@@ -1,4 +1,4 @@
-"""The site reads what the lab writes: both shapes agree."""
+"""The site can read what the lab writes."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def published(tmp_path: Path, settings: Settings) -> Path:
     return tmp_path
 
 
-def test_the_site_reads_a_report_of_the_lab(published: Path) -> None:
+def test_site_reads_a_report_of_the_lab(published: Path) -> None:
     (found,) = list_published()
     report = found.report
     assert report is not None
@@ -38,14 +38,14 @@ def test_the_site_reads_a_report_of_the_lab(published: Path) -> None:
     assert found.runs()[0].name == "4-4-1.jsonl"
 
 
-def test_the_site_reads_a_summary_of_the_lab(published: Path) -> None:
+def test_site_reads_a_summary_of_the_lab(published: Path) -> None:
     summary = read_summary()
     assert summary is not None
     (finding,) = summary.answers["sparse"].figures
     assert (finding.experiment, finding.comparison.gain) == ("sparse", 2.0)
 
 
-def test_the_reports_of_the_sites_tests_have_the_labs_shape(published: Path) -> None:
+def test_reports_in_tests_of_the_site_have_the_shape_of_real_reports(published: Path) -> None:
     real = json.loads((published / "sparse" / "report.json").read_bytes())
     made = lab_reports.make_report()
     assert made.keys() == real.keys()

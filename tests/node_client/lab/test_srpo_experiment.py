@@ -1,4 +1,4 @@
-"""What SRPO's claims need of the lab: stages that end, patterns apart, an experiment to run."""
+"""What SRPO's claims need of the lab: stages that end, separate patterns, and an experiment."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,17 +20,17 @@ from tests.node_client.fakes import SUMS, BorrowingVerifier
 SRPO = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "srpo.toml"
 
 
-class NotingVerifier(BorrowingVerifier):
-    """Notes the datasets of the questions that nodes train on."""
+class RecordingVerifier(BorrowingVerifier):
+    """Records the datasets of the questions that nodes train on."""
 
     def __init__(self, lender: Verifier) -> None:
         super().__init__(lender)
-        self.asked: set[str] = set()
+        self.requested: set[str] = set()
 
     def draw_many(
         self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        self.asked.update(place.dataset for place in positions)
+        self.requested.update(place.dataset for place in positions)
         return super().draw_many(positions, key=key, part=part, seed=seed)
 
 
@@ -60,19 +60,19 @@ def swarm_of(experiment: Experiment, verifier: Verifier) -> LabSwarm:
 
 
 @pytest.mark.slow
-def test_a_stage_that_judge_rounds_end_is_ended_by_the_labs_rounds(verifier: Verifier) -> None:
-    noting = NotingVerifier(verifier)
+def test_stage_switched_by_judge_rounds_ends_with_the_labs_rounds(verifier: Verifier) -> None:
+    recording = RecordingVerifier(verifier)
     train = {"curriculum": "staged", "stage_switch": "round", "stage_rounds": 1}
-    swarm = swarm_of(experiment_with(train), noting)
+    swarm = swarm_of(experiment_with(train), recording)
     swarm.run_round()
     swarm.run_round()
-    assert noting.asked == {"chain_sum"}
+    assert recording.requested == {"chain_sum"}
     swarm.run_round()
-    assert noting.asked == {"chain_sum", "spell_backward"}
+    assert recording.requested == {"chain_sum", "spell_backward"}
 
 
 @pytest.mark.slow
-def test_a_round_tells_each_pattern_of_each_node(
+def test_round_records_each_pattern_of_each_node(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reflect(
@@ -80,7 +80,7 @@ def test_a_round_tells_each_pattern_of_each_node(
     ) -> list[list[Generated]]:
         """Hesitate in one of two completions, and recheck in both."""
         texts = ["check again", "wait, let me verify"]
-        return [[_say(policy, text) for text in texts] for _ in questions]
+        return [[_generated(policy, text) for text in texts] for _ in questions]
 
     monkeypatch.setattr(Policy, "generate", reflect)
     record = swarm_of(experiment_with({}), verifier).run_round()
@@ -90,13 +90,13 @@ def test_a_round_tells_each_pattern_of_each_node(
     assert record.reflection == [1.0, 1.0]
 
 
-def _say(policy: Policy, text: str) -> Generated:
+def _generated(policy: Policy, text: str) -> Generated:
     ids = policy.completion_ids(text, "stop")
     assert ids is not None
     return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
 
 
-def test_the_experiment_asks_mathematics_and_code_of_the_base_that_thinks() -> None:
+def test_experiment_uses_mathematics_code_and_the_thinking_base() -> None:
     experiment = read_experiment(SRPO)
     datasets = {task.dataset for task in experiment.season.tasks}
     assert datasets == {task.dataset for task in THINKER_TASKS}

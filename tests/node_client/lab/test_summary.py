@@ -1,4 +1,4 @@
-"""A summary says what reports say, also where that is not what was hoped for."""
+"""A summary states what reports show, even if the result is not the expected one."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ RECIPE = '[[claims]]\nanswers = "recipe"\nreport = "sparse"\narm = "2/6"\nagains
 
 
 def write_report(folder: Path, *, mixed: float = 0.2, phase: str = "confirmatory") -> None:
-    """Write a report in which nodes alone earn .1 a round, 2/6 .3, and 4/4 what is asked."""
+    """Write a report in which isolated nodes earn .1 a round, 2/6 earns .3, and 4/4 `mixed`."""
     arms = ALONE + MIXED + MIXED.replace("4/4", "2/6")
     lab = LabFolder(folder, arms=arms, seeds=[1, 2, 3, 4, 5, 6], phase=phase)
     lab.add_all({"8/0": [0.1, 0.1], "4/4": [mixed, mixed], "2/6": [0.3, 0.3]})
@@ -33,7 +33,7 @@ def summarise(folder: Path, claims: str) -> dict[str, dict[str, object]]:
     return make_summary(folder)
 
 
-def test_the_gain_of_sharing_comes_with_its_certainty(folder: Path) -> None:
+def test_gain_of_sharing_is_stated_with_its_certainty(folder: Path) -> None:
     sparse = summarise(folder, SPARSE)["sparse"]
     assert (sparse["gain"], sparse["p"], sparse["seeds"]) == (2.0, 2 / 64, 6)
     assert sparse["interval"] == [2.0, 2.0]
@@ -43,7 +43,7 @@ def test_the_gain_of_sharing_comes_with_its_certainty(folder: Path) -> None:
     )
 
 
-def test_a_gain_that_is_too_small_is_not_as_expected(tmp_path: Path) -> None:
+def test_gain_below_the_expected_one_is_stated_as_such(tmp_path: Path) -> None:
     write_report(tmp_path / "sparse", mixed=0.15)
     sparse = summarise(tmp_path, SPARSE)["sparse"]
     assert sparse["gain"] == 1.5
@@ -52,20 +52,20 @@ def test_a_gain_that_is_too_small_is_not_as_expected(tmp_path: Path) -> None:
     )
 
 
-def test_a_recipe_is_compared_with_the_arm_that_is_named(folder: Path) -> None:
+def test_recipe_is_compared_with_the_named_arm(folder: Path) -> None:
     recipe = summarise(folder, RECIPE)["recipe"]
     assert (recipe["name"], recipe["gain_over_uniform"]) == ("2/6", 1.5)
     assert recipe["confirmed_on_unseen"] is True
 
 
-def test_a_recipe_is_not_confirmed_by_exploring(tmp_path: Path) -> None:
+def test_recipe_is_not_confirmed_by_an_exploratory_report(tmp_path: Path) -> None:
     write_report(tmp_path / "sparse", phase="exploratory")
     recipe = summarise(tmp_path, RECIPE)["recipe"]
     assert recipe["confirmed_on_unseen"] is False
     assert "not evidence" in str(recipe["sentence"])
 
 
-def test_a_recipe_that_loses_somewhere_is_not_confirmed(folder: Path) -> None:
+def test_recipe_that_loses_once_is_not_confirmed(folder: Path) -> None:
     write_report(folder / "dense", mixed=0.35)
     dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
     recipe = summarise(folder, RECIPE + dense)["recipe"]
@@ -73,13 +73,13 @@ def test_a_recipe_that_loses_somewhere_is_not_confirmed(folder: Path) -> None:
     assert "1 of 2 as expected" in str(recipe["sentence"])
 
 
-def test_a_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
+def test_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
     write_report(folder / "other", mixed=0.25)
     recipe = summarise(folder, RECIPE + RECIPE.replace("sparse", "other"))["recipe"]
     assert (recipe["p"], recipe["confirmed_on_unseen"]) == (2 / 64, True)
 
 
-def test_no_less_is_judged_by_the_intervals_lower_end(folder: Path) -> None:
+def test_no_less_is_decided_by_the_lower_end_of_the_interval(folder: Path) -> None:
     write_report(folder / "dense", mixed=0.315)
     dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
     assert summarise(folder, dense)["recipe"]["confirmed_on_unseen"] is True
@@ -87,17 +87,17 @@ def test_no_less_is_judged_by_the_intervals_lower_end(folder: Path) -> None:
     assert strict["recipe"]["confirmed_on_unseen"] is False
 
 
-def test_several_comparisons_of_a_question_are_adjusted_together(folder: Path) -> None:
+def test_several_comparisons_for_a_question_are_adjusted_together(folder: Path) -> None:
     twice = SPARSE + SPARSE.replace("4/4", "2/6")
     assert summarise(folder, twice)["sparse"]["p"] == 4 / 64
 
 
-def test_what_is_judged_by_its_interval_is_no_test_to_adjust_for(folder: Path) -> None:
+def test_comparison_decided_by_its_interval_is_not_adjusted_for(folder: Path) -> None:
     both = SPARSE + SPARSE.replace("4/4", "2/6") + 'expects = "no less"\n'
     assert summarise(folder, both)["sparse"]["p"] == 2 / 64
 
 
-def test_what_was_not_measured_says_so(folder: Path) -> None:
+def test_unmeasured_question_is_stated_as_such(folder: Path) -> None:
     answers = summarise(folder, SPARSE)
     assert answers["poisoning"] == {
         "sentence": "Not measured yet.",
@@ -107,45 +107,45 @@ def test_what_was_not_measured_says_so(folder: Path) -> None:
     assert answers["recipe"]["gain_over_uniform"] is None
 
 
-def test_a_summary_can_be_written_as_json(folder: Path) -> None:
+def test_summary_can_be_written_as_json(folder: Path) -> None:
     answers = msgspec.json.decode(msgspec.json.encode(summarise(folder, SPARSE)))
     assert answers["sparse"]["figures"][0]["comparison"]["arm"] == "4/4"
 
 
-def test_an_arm_that_is_not_there_is_named_with_those_that_are(folder: Path) -> None:
+def test_unknown_arm_is_refused_with_the_known_ones(folder: Path) -> None:
     with pytest.raises(SummaryError, match="no arm 3/5") as caught:
         summarise(folder, SPARSE.replace("4/4", "3/5"))
     assert "8/0, 4/4, 2/6" in caught.value.fix
 
 
-def test_a_report_that_is_not_there_is_named(folder: Path) -> None:
+def test_missing_report_is_named(folder: Path) -> None:
     with pytest.raises(SummaryError, match="missing"):
         summarise(folder, SPARSE.replace('"sparse"\narm', '"missing"\narm'))
 
 
 def announce(folder: Path) -> str:
-    """Write an experiment that has no report yet, and return a claim on it."""
+    """Write an experiment without a report, and return a claim on it."""
     (folder / "experiments").mkdir()
     (folder / "experiments" / "later.toml").touch()
     return SPARSE.replace('"sparse"\narm', '"later"\narm')
 
 
-def test_a_claim_on_an_experiment_that_is_still_to_be_run_is_pending(folder: Path) -> None:
+def test_claim_on_an_experiment_without_a_report_is_pending(folder: Path) -> None:
     sparse = summarise(folder, SPARSE + announce(folder))["sparse"]
     assert (len(msgspec.to_builtins(sparse["figures"])), sparse["pending"]) == (1, 1)
     assert str(sparse["sentence"]).endswith("1 more to be measured.")
 
 
-def test_a_pending_claim_counts_among_the_tests(folder: Path) -> None:
+def test_pending_claim_counts_among_the_tests(folder: Path) -> None:
     assert summarise(folder, SPARSE + announce(folder))["sparse"]["p"] == 4 / 64
 
 
-def test_a_recipe_is_not_confirmed_while_a_claim_on_it_is_pending(folder: Path) -> None:
+def test_recipe_is_not_confirmed_while_a_claim_on_it_is_pending(folder: Path) -> None:
     later = announce(folder).replace("sparse", "recipe")
     assert summarise(folder, RECIPE + later)["recipe"]["confirmed_on_unseen"] is False
 
 
-def test_an_experiment_that_is_not_finished_answers_nothing(tmp_path: Path) -> None:
+def test_report_with_missing_runs_is_refused(tmp_path: Path) -> None:
     write_report(tmp_path / "sparse")
     (tmp_path / "sparse" / "runs" / "4-4-6.jsonl").unlink()
     report = make_report(read_results(tmp_path / "sparse"))
@@ -154,12 +154,12 @@ def test_an_experiment_that_is_not_finished_answers_nothing(tmp_path: Path) -> N
         summarise(tmp_path, SPARSE)
 
 
-def test_a_question_that_nobody_asked_is_refused(folder: Path) -> None:
+def test_unknown_question_is_refused(folder: Path) -> None:
     with pytest.raises(SummaryError, match="answers"):
         summarise(folder, SPARSE.replace('answers = "sparse"', 'answers = "speed"'))
 
 
-def test_where_nothing_is_expected_a_comparison_only_describes(folder: Path) -> None:
+def test_comparison_without_an_expectation_only_describes(folder: Path) -> None:
     claim = SPARSE.replace("at_least = 1.94", 'expects = "nothing"').replace("sparse", "map", 1)
     found = summarise(folder, claim)["map"]
     assert str(found["sentence"]).endswith("6 seeds, p = .031].")
@@ -167,13 +167,13 @@ def test_where_nothing_is_expected_a_comparison_only_describes(folder: Path) -> 
     assert msgspec.to_builtins(found["figures"])[0]["holds"] is None
 
 
-def test_a_description_costs_no_other_claim_its_certainty(folder: Path) -> None:
+def test_descriptive_comparison_is_not_adjusted_for(folder: Path) -> None:
     described = SPARSE.replace("at_least = 1.94", 'expects = "nothing"')
     sparse = summarise(folder, SPARSE + described.replace("4/4", "2/6"))["sparse"]
     assert sparse["p"] == 2 / 64
 
 
-def test_nodes_of_a_group_are_compared_with_the_same_nodes_alone(tmp_path: Path) -> None:
+def test_group_without_the_same_nodes_in_the_baseline_is_refused(tmp_path: Path) -> None:
     groups = "".join(f"[[arms.groups]]\nnodes = {nodes}\n" for nodes in (2, 2))
     lab = LabFolder(tmp_path / "sparse", arms=ALONE + MIXED + groups)
     lab.add_all({"8/0": [0.1, 0.1], "4/4": [0.2, 0.2, 0.3, 0.3]})

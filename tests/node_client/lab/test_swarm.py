@@ -1,4 +1,4 @@
-"""Arms differ in what their settings say, and in nothing else."""
+"""Arms differ only in what their settings state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,13 +38,13 @@ def arms_of(**arms: Any) -> Experiment:
 
 
 def published(swarm: LabSwarm) -> list[PooledRollout]:
-    """Return what the nodes shared in the latest round, node by node."""
+    """Return what the nodes published in the latest round, sorted by node."""
     number, pooled = msgspec.json.decode(swarm._pool.state(), type=tuple[int, list[PooledRollout]])
     return sorted((each for each in pooled if each.round == number), key=lambda each: each.node)
 
 
 def questions(swarm: LabSwarm, *, rounds: int) -> list[tuple[int, str, list[int]]]:
-    """Return which questions each node answered in so many rounds, of those that it shared."""
+    """Return the published questions of each node in each of `rounds` rounds."""
     asked = []
     for number in range(rounds):
         swarm.run_round()
@@ -61,19 +61,19 @@ def test_arms_of_a_seed_share_the_base_and_the_questions_of_each_node(
     alone, mixed = (swarm_of(remembering, arm=arm) for arm in ("4/0", "2/2"))
     assert alone.base_scores() == mixed.base_scores()
     alone.run_round(), mixed.run_round()
-    # From the same weights the same is answered too.
+    # Equal weights also give equal answers.
     assert published(alone) == published(mixed)
     asked = questions(alone, rounds=2)
     assert asked == questions(mixed, rounds=2)
     assert len({tuple(indices) for *_, indices in asked}) == 4  # two nodes, two rounds
 
 
-def test_another_seed_asks_other_questions(remembering: CachingVerifier) -> None:
+def test_different_seeds_ask_different_questions(remembering: CachingVerifier) -> None:
     first, second = (swarm_of(remembering, arm="4/0", seed=seed) for seed in (1, 2))
     assert questions(first, rounds=1) != questions(second, rounds=1)
 
 
-def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
+def test_isolated_nodes_receive_nothing_and_the_others_what_they_request(
     remembering: CachingVerifier,
 ) -> None:
     rounds = {}
@@ -84,11 +84,11 @@ def test_isolated_nodes_take_nothing_and_the_others_what_they_asked_for(
     assert all(min(record.sent) > 0 for record in rounds["4/0"])
     assert all(max(record.received) > 0 for record in rounds["2/2"][1:])
     assert all(record.generated == [4, 4] for arm in rounds.values() for record in arm)
-    # At first only who comes second finds something, and the first one of the next round does.
+    # In the first round only the second node receives something, later the first one does as well.
     assert [place for place, got in enumerate(rounds["2/2"][0].received) if got] == [0]
 
 
-def test_self_replay_gives_a_node_its_own_earlier_rollouts(
+def test_self_replay_delivers_a_nodes_own_earlier_rollouts(
     remembering: CachingVerifier,
 ) -> None:
     arm = {"train": {"mix": "2/2", "keep_uninformative": True}, "source": "self", "pool_rounds": 2}
@@ -96,7 +96,7 @@ def test_self_replay_gives_a_node_its_own_earlier_rollouts(
     assert [swarm.run_round().external for _ in range(2)] == [[0, 0], [2, 2]]
 
 
-def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
+def test_attackers_are_in_no_figure_and_their_planted_text_is_measured(
     remembering: CachingVerifier,
 ) -> None:
     planned = arms_of(
@@ -112,11 +112,11 @@ def test_attackers_count_in_no_figure_and_what_they_plant_is_looked_for(
         assert [len(record.reward) for record in records] == [2, 2]
         assert [len(record.poisoned) for record in records] == [0, 2]
         assert records[1].round == number
-    # Two honest nodes alone could not offer so many bytes.
+    # Two honest nodes alone could not send so many bytes.
     assert sum(records[1].received) > sum(records[0].received)
 
 
-def test_held_out_questions_are_asked_when_they_are_due(remembering: CachingVerifier) -> None:
+def test_held_out_questions_are_evaluated_when_they_are_due(remembering: CachingVerifier) -> None:
     swarm = swarm_of(remembering, arm="4/0", planned=experiment(eval_every=2, eval_tasks=4))
     asked = [bool(swarm.run_round().held_out) for _ in range(4)]
     assert asked == [False, True, False, True]
@@ -125,7 +125,7 @@ def test_held_out_questions_are_asked_when_they_are_due(remembering: CachingVeri
     assert silent.run_round().held_out == []
 
 
-def test_a_swarm_may_be_made_of_different_bases(remembering: CachingVerifier) -> None:
+def test_swarm_can_consist_of_different_bases(remembering: CachingVerifier) -> None:
     groups = [{"nodes": 1}, {"nodes": 1, "base": "small"}]
     planned = experiment(**content_of(arms=[{"name": "mixed", "groups": groups}], baseline="mixed"))
     swarm = swarm_of(remembering, arm="mixed", planned=planned)

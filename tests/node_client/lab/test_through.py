@@ -1,6 +1,6 @@
-"""A run through a coordinator is made in the season that the experiment names, or not at all.
+"""A run through a coordinator requires the season that the experiment defines.
 
-The run itself: `tests/swarm/test_lab_through.py`.
+The run itself is tested in `tests/swarm/test_lab_through.py`.
 """
 
 import pytest
@@ -12,12 +12,12 @@ from node_client.lab.through import check_season
 from tests.node_client.lab.experiments import experiment
 
 
-def test_a_season_is_known_by_its_rules_not_by_its_name() -> None:
+def test_season_is_identified_by_its_rules_not_by_its_name() -> None:
     planned = plan_nodes(experiment(), experiment().arms[0])[0].season
     check_season(replace(planned, name="another"), planned=planned)
 
 
-def test_a_season_with_other_rules_is_refused() -> None:
+def test_season_with_other_rules_is_refused() -> None:
     planned = plan_nodes(experiment(), experiment().arms[0])[0].season
     with pytest.raises(SettingsError, match="other tasks or rules"):
         check_season(replace(planned, seed=planned.seed + 1), planned=planned)

@@ -1,4 +1,4 @@
-"""The tutorial of docs/lab.md does what it says, run as it is printed there."""
+"""The tutorial of docs/lab.md works as it is printed there."""
 
 import os
 import re
@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parents[3]
 pytestmark = pytest.mark.slow
 
 
-def in_the_tutorial(language: str) -> str:
+def tutorial_block(language: str) -> str:
     """Return the one block of this language in the section "Test an idea"."""
     text = (REPOSITORY / "docs" / "lab.md").read_text(encoding="utf-8")
     section = text.split("\n## Test an idea\n")[1].split("\n## ")[0]
@@ -24,21 +24,21 @@ def in_the_tutorial(language: str) -> str:
 
 
 def lab(*arguments: str) -> None:
-    said = CliRunner().invoke(app, ["lab", *arguments])
-    assert said.exit_code == 0, said.output
+    result = CliRunner().invoke(app, ["lab", *arguments])
+    assert result.exit_code == 0, result.output
 
 
-def test_a_reader_tests_an_idea_of_twenty_lines(
+def test_idea_of_twenty_lines_can_be_tested_as_in_the_tutorial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Both are what `PYTHONPATH=.` sets: for this process, and for those that make the runs.
+    # Both do what `PYTHONPATH=.` does: for this process, and for those that make the runs.
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    strategy = in_the_tutorial("python")
+    strategy = tutorial_block("python")
     assert len(strategy.splitlines()) <= 20
     (tmp_path / "brief.py").write_text(strategy, encoding="utf-8")
-    (tmp_path / "brief.toml").write_text(in_the_tutorial("toml"), encoding="utf-8")
+    (tmp_path / "brief.toml").write_text(tutorial_block("toml"), encoding="utf-8")
     lab("run", "brief.toml")
     lab("report", "var/lab/brief")
     folder = tmp_path / "var" / "lab" / "brief"

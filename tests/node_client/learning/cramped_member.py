@@ -1,4 +1,4 @@
-"""A team in which one process has less memory than it needs: what each ends with is written."""
+"""A team in which one process lacks memory; each process writes its final state."""
 
 import sys
 from collections.abc import Callable
@@ -19,7 +19,7 @@ FULL = torch.OutOfMemoryError("CUDA out of memory")
 
 
 def cramp(policy: Policy, *, tokens: int) -> None:
-    """Let memory run out when more than so many tokens of completions are run at once."""
+    """Let memory run out when more than `tokens` tokens of completions are run at once."""
     run = policy.logprobs
 
     def fail_above(prompts: Any, completions: Any, **options: Any) -> Any:
@@ -30,13 +30,13 @@ def cramp(policy: Policy, *, tokens: int) -> None:
     policy.logprobs = fail_above  # type: ignore[method-assign]
 
 
-def lose(*_: Any, **__: Any) -> Any:
-    """Find no memory at all."""
+def run_out(*_: Any, **__: Any) -> Any:
+    """Run out of memory immediately."""
     raise FULL
 
 
 def outcome_of(carry_out: Callable[[], object]) -> str:
-    """Return the error that ended the work, or nothing."""
+    """Return the error that ended the work, or an empty string."""
     try:
         carry_out()
     except MemoryExhaustedError as problem:
@@ -45,7 +45,7 @@ def outcome_of(carry_out: Callable[[], object]) -> str:
 
 
 def main(folder: Path) -> None:
-    """Lead or follow; the follower lacks memory for one kind of work after the other."""
+    """Lead or follow; the follower lacks memory for one kind of work after another."""
     torch.set_num_threads(1)
     team = LaunchedTeam()
     for lack in LACKS:
@@ -53,29 +53,29 @@ def main(folder: Path) -> None:
 
 
 def take_part(team: LaunchedTeam, lack: str) -> dict[str, object]:
-    """Work with a follower that lacks memory, and return what this process ends with."""
+    """Work with a follower that lacks memory, and return the final state of this process."""
     policy = toy_policy()
     if team.rank == 1:
         restrict(policy, lack)
-    told = outcome_of(lambda: work(policy, team) if team.rank == 0 else follow(team, policy))
+    failure = outcome_of(lambda: work(policy, team) if team.rank == 0 else follow(team, policy))
     return {
-        "told": told,
+        "failure": failure,
         "weights": [parameter.detach() for parameter in policy.trainable()],
         "shares": (policy.update_budget.share, policy.sampling_budget.share),
     }
 
 
 def restrict(policy: Policy, lack: str) -> None:
-    """Let a process lack memory for one kind of work; the optimizer's steps stay so."""
+    """Let a process lack memory for one kind of work; the patched optimizer is not restored."""
     match lack:
         case "update":
             cramp(policy, tokens=3)
         case "all updates":
             cramp(policy, tokens=0)
         case "answers":
-            policy._answer = lose  # type: ignore[method-assign]
+            policy._answer = run_out  # type: ignore[method-assign]
         case "step":
-            torch.optim.AdamW.step = lose  # type: ignore[method-assign]
+            torch.optim.AdamW.step = run_out  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

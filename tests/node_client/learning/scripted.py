@@ -1,4 +1,4 @@
-"""A policy whose answers a test decides, so that it knows which questions are mastered."""
+"""A policy with scripted answers, so that a test decides which questions are mastered."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def answer_right(
     *,
     right: Callable[[str], int],
 ) -> list[str]:
-    """Let the policy answer `right(question)` of a question's completions right.
+    """Let the policy give `right(question)` right answers among the completions of a question.
 
     Returns the list of questions that it is asked, which grows.
     """
@@ -35,7 +35,7 @@ def answer_right(
         asked.extend(questions)
         return [
             [
-                _say(policy, sum_of(question) if place < right(question) else "no")
+                _generated(policy, sum_of(question) if place < right(question) else "no")
                 for place in range(completions)
             ]
             for question in questions
@@ -45,7 +45,7 @@ def answer_right(
     return asked
 
 
-def _say(policy: Policy, answer: object) -> Generated:
+def _generated(policy: Policy, answer: object) -> Generated:
     text = f"<answer>{answer}</answer>"
     ids = policy.completion_ids(text, "stop")
     assert ids is not None

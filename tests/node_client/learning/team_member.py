@@ -1,4 +1,4 @@
-"""One process of a node's team, started by `accelerate launch`: the leader writes what came out."""
+"""One process of a node's team, started by `accelerate launch`; the leader writes the results."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.node_client.learning.teamwork import CONFIG, REQUEST, UPDATES
 
 
 def work(policy: Policy, team: Team) -> dict[str, object]:
-    """Answer and update as a resumed leader does, and return answers, weights and reports."""
+    """Answer and update like a resumed leader; return answers, weights and reports."""
     timer = StepTimer(lambda: 0.0)
     earlier = Updater.begin(policy, CONFIG)
     earlier.update(UPDATES[0].groups, max_completion_length=4, timer=timer)
@@ -35,7 +35,7 @@ def work(policy: Policy, team: Team) -> dict[str, object]:
 
 
 def main(folder: Path) -> None:
-    """Lead or follow; a follower begins with other weights, and writes those that it ends with."""
+    """Lead or follow; a follower starts with other weights, and writes its final ones."""
     torch.set_num_threads(1)
     team = LaunchedTeam()
     policy = toy_policy(seed=team.rank)

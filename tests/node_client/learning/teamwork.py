@@ -1,11 +1,11 @@
-"""What a team is asked to do in tests, alone and together."""
+"""The work of a team in tests, alone and together."""
 
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.team_messages import GenerateAnswers, UpdatePolicy
 from node_client.settings.train_config import TrainConfig
 
 CONFIG = TrainConfig(learning_rate=1e-2, num_iterations=2)
-# Greedy, so that who answers makes no difference; five questions do not divide by two.
+# Greedy, so that it does not matter which process answers; five questions do not divide by two.
 REQUEST = GenerateAnswers(
     questions=["1 + 1", "2 + 2", "3 + 3", "4 + 4", "5 + 5"],
     completions=2,
@@ -26,7 +26,7 @@ def _group(prompt: int) -> TrainingGroup:
     )
 
 
-# The last one leaves a second process without a row.
+# The last update has no row for a second process.
 UPDATES = [
     UpdatePolicy([_group(10), _group(11), _group(12)], max_completion_length=4),
     UpdatePolicy([_group(13)], max_completion_length=4),

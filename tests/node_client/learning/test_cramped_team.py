@@ -1,4 +1,4 @@
-"""Memory runs out in one of two processes: both go on with less, or both end. Over gloo."""
+"""Memory runs out in one of two processes: both continue with less, or both end. Over gloo."""
 
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which two launched processes wrote what they ended with."""
+    """Return the folder in which two launched processes wrote their final states."""
     folder = tmp_path_factory.mktemp("cramped")
     launch_two("cramped_member", folder)
     return folder
 
 
 def ends_of(folder: Path, *, lack: str) -> list[dict[str, Any]]:
-    """Return what leader and follower ended with when the follower lacked memory for something."""
+    """Return the final states of leader and follower after the follower lacked memory."""
     return [torch.load(folder / f"{lack}-{rank}.pt") for rank in range(2)]
 
 
-def test_all_halve_together_and_train_as_if_nothing_had_been(folder: Path) -> None:
+def test_both_halve_together_and_train_with_the_same_result(folder: Path) -> None:
     expected: Any = work(toy_policy(), ALONE)["weights"]
     leader, follower = ends_of(folder, lack="update")
     assert leader["shares"] == follower["shares"]
@@ -38,12 +38,12 @@ def test_all_halve_together_and_train_as_if_nothing_had_been(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("lack", "told"),
+    ("lack", "failure"),
     [("all updates", "in an update"), ("answers", "in sampling"), ("step", "in the optimizer")],
 )
-def test_all_end_with_the_same_error_when_one_can_do_nothing(
-    folder: Path, lack: str, told: str
+def test_both_end_with_the_same_error_if_one_has_no_memory_at_all(
+    folder: Path, lack: str, failure: str
 ) -> None:
     leader, follower = ends_of(folder, lack=lack)
-    assert told in leader["told"]
-    assert follower["told"] == leader["told"]
+    assert failure in leader["failure"]
+    assert follower["failure"] == leader["failure"]

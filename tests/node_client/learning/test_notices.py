@@ -1,4 +1,4 @@
-"""The owner is told of lack of memory and of skipped updates, which credit no other node."""
+"""The owner is notified of lack of memory and of skipped updates, which credit no other node."""
 
 import math
 
@@ -23,7 +23,7 @@ BROKEN = UpdateReport(loss=math.nan, grad_norm=math.nan, clip_ratio=0.0)
 
 
 @pytest.mark.parametrize("infinite", [True, False])
-def test_a_step_with_an_infinite_gradient_is_told_and_uses_nothing_of_others(
+def test_step_with_an_infinite_gradient_is_reported_and_credits_no_rollouts(
     verifier: Verifier, infinite: bool
 ) -> None:
     policy = toy_policy()
@@ -42,44 +42,44 @@ def test_a_step_with_an_infinite_gradient_is_told_and_uses_nothing_of_others(
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp32"])
-def test_a_loss_that_is_no_number_is_told_at_once(precision: Precision) -> None:
+def test_non_finite_loss_is_reported_immediately(precision: Precision) -> None:
     notices = Notices(toy_policy(), TrainConfig(precision=precision))
     assert "The loss was not a finite number" in (notices.end_step(BROKEN) or "")
 
 
-def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() -> None:
+def test_overflowing_gradients_are_reported_only_if_they_persist() -> None:
     notices = Notices(toy_policy(), TrainConfig(precision="fp16"))
-    told = [notices.end_step(OVERFLOWN) is not None for _ in range(MAX_OVERFLOWS_FP16)]
-    assert told == [False] * (MAX_OVERFLOWS_FP16 - 1) + [True]
+    reported = [notices.end_step(OVERFLOWN) is not None for _ in range(MAX_OVERFLOWS_FP16)]
+    assert reported == [False] * (MAX_OVERFLOWS_FP16 - 1) + [True]
     assert notices.end_step(GOOD) is None
     assert notices.end_step(OVERFLOWN) is None
 
 
-def test_owner_is_told_what_to_set_when_updates_lack_memory() -> None:
+def test_notice_of_smaller_updates_states_the_numbers_of_tokens() -> None:
     notice = describe_smaller_updates(2048, wanted=4096)
     assert "2048 tokens at once instead of 4096" in notice
 
 
-def test_owner_is_told_of_slower_sampling() -> None:
+def test_notice_of_smaller_samples_states_the_numbers_of_tokens() -> None:
     notice = describe_smaller_samples(2048, wanted=4096)
     assert "2048 tokens are sampled at once instead of 4096" in notice
     assert "micro_batch_tokens" not in notice
 
 
-def test_lack_of_memory_is_told_once_whether_in_a_step_or_before_it() -> None:
+def test_lack_of_memory_is_reported_once_whether_in_a_step_or_before_it() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.sampling_budget.lower(0.5)  # in a judge round
     notices.begin_step()
     policy.update_budget.lower(0.5)
-    told = notices.end_step(GOOD) or ""
-    assert "while completions were sampled" in told
-    assert "updates now run" in told
+    reported = notices.end_step(GOOD) or ""
+    assert "while completions were sampled" in reported
+    assert "updates now run" in reported
     notices.begin_step()
     assert notices.end_step(GOOD) is None
 
 
-def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> None:
+def test_lack_of_memory_in_a_failed_step_is_reported_with_the_next_one() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     notices.begin_step()
@@ -88,7 +88,7 @@ def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> Non
     assert "while completions were sampled" in (notices.end_step(GOOD) or "")
 
 
-def test_a_share_that_a_resumed_run_takes_over_is_no_news() -> None:
+def test_share_restored_by_a_resumed_run_is_not_reported() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.update_budget.resume({"share": 0.5, "ran_out": True})

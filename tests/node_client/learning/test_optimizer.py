@@ -1,4 +1,4 @@
-"""The configured optimizer; AdamW on weights in halves is AdamW on float32 weights."""
+"""The configured optimizer; AdamW on split weights equals AdamW on float32 weights."""
 
 import sys
 from typing import Any
@@ -18,7 +18,7 @@ RATE = 1e-3
 
 
 class Pair:
-    """The same weights in float32, with torch's AdamW, and in halves."""
+    """The same weights in float32, with torch's AdamW, and split into halves."""
 
     def __init__(self, *, seed: int = 0) -> None:
         torch.manual_seed(seed)
@@ -37,13 +37,13 @@ class Pair:
         self.halved = HalvesAdamW(self.halves, remainders, lr=RATE)
 
     def give(self, gradients: list[Tensor]) -> None:
-        """Let both have the same gradients, of which halves keep what bfloat16 can."""
+        """Give both the same gradients, rounded to what bfloat16 can express in halves."""
         for whole, half, gradient in zip(self.whole, self.halves, gradients, strict=True):
             half.grad = gradient.to(half.dtype)
             whole.grad = half.grad.to(torch.float32, copy=True)
 
     def weights(self) -> list[Tensor]:
-        """Return the float32 numbers that the halves are."""
+        """Return the float32 numbers that the halves represent."""
         return [
             join(half.detach(), self.remainders[half], out=torch.empty(half.shape))
             if half in self.remainders
@@ -61,7 +61,7 @@ def gradients(step: int) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("piece", [optimizers.PIECE, 64])
-def test_steps_are_those_of_torch_on_float32_weights_to_the_bit(
+def test_steps_equal_those_of_torch_on_float32_weights_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
     monkeypatch.setattr(optimizers, "PIECE", piece)
@@ -73,7 +73,7 @@ def test_steps_are_those_of_torch_on_float32_weights_to_the_bit(
     assert pair.agrees()
 
 
-def test_updates_that_bfloat16_cannot_hold_add_up() -> None:
+def test_updates_too_small_for_bfloat16_accumulate() -> None:
     pair = Pair()
     for group in pair.halved.param_groups:
         group["lr"] = 1e-6
@@ -109,7 +109,7 @@ def test_gradients_are_clipped_to_their_common_norm() -> None:
     assert torch.stack(moments).norm().item() == pytest.approx(0.05)
 
 
-def test_a_clip_counts_for_one_step() -> None:
+def test_clip_applies_to_one_step() -> None:
     pair = Pair()
     pair.give(gradients(0))
     pair.halved.clip(0.0)
@@ -120,7 +120,7 @@ def test_a_clip_counts_for_one_step() -> None:
     assert all(state["exp_avg"].any() for state in pair.halved.state.values())
 
 
-def test_state_goes_on_in_either_precision() -> None:
+def test_state_can_be_continued_in_either_precision() -> None:
     pair = Pair()
     pair.give(gradients(0))
     pair.exact.step()
@@ -134,7 +134,7 @@ def test_state_goes_on_in_either_precision() -> None:
     assert pair.agrees()
 
 
-def test_nothing_has_changed_when_memory_runs_out_at_the_first_step(
+def test_weights_are_unchanged_if_memory_runs_out_in_the_first_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pair = Pair()
@@ -161,7 +161,7 @@ def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install bitsandbytes" in caught.value.fix
 
 
-def test_checkpointing_is_switched_on() -> None:
+def test_gradient_checkpointing_is_enabled_by_its_setting() -> None:
     policy = toy_policy()
     begin_training(policy, TrainConfig(gradient_checkpointing=True))
     assert not policy.shares_prompts

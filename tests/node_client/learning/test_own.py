@@ -1,4 +1,4 @@
-"""Dynamic sampling: generate until enough rollouts teach something, within a bound."""
+"""Dynamic sampling: generate until enough rollouts are informative, within a bound."""
 
 import random
 
@@ -19,22 +19,22 @@ def group(*rewards: float) -> TrainingGroup:
     )
 
 
-TEACHES, TEACHES_NOTHING = group(1, 0), group(0, 0)
+INFORMATIVE, UNINFORMATIVE = group(1, 0), group(0, 0)
 
 
 @pytest.mark.parametrize(
     ("informative", "others", "more"),
     [(0, 4, True), (1, 3, True), (2, 2, False), (4, 0, False), (1, 7, True), (1, 11, False)],
 )
-def test_generation_goes_on_until_enough_is_informative_or_the_bound_is_reached(
+def test_generation_continues_until_enough_is_informative_or_the_bound_is_reached(
     informative: int, others: int, more: bool
 ) -> None:
-    groups = [TEACHES] * informative + [TEACHES_NOTHING] * others
+    groups = [INFORMATIVE] * informative + [UNINFORMATIVE] * others
     assert needs_more(groups, wanted=2, batch=4, max_batches=3) is more
 
 
-def test_uninformative_groups_only_fill_what_is_left() -> None:
-    groups = [TEACHES_NOTHING] * 5 + [TEACHES] * 2
+def test_uninformative_groups_only_fill_remaining_places() -> None:
+    groups = [UNINFORMATIVE] * 5 + [INFORMATIVE] * 2
     chosen = prefer_informative(groups, count=3, rng=random.Random(1))
     assert [group.informative for group in chosen] == [True, True, False]
 
@@ -48,7 +48,7 @@ def test_informative_groups_are_drawn_uniformly() -> None:
     assert len(drawn) == 4
 
 
-def test_step_trains_on_informative_rollouts_alone_where_it_finds_enough(
+def test_step_trains_only_on_informative_rollouts_if_it_finds_enough(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = toy_policy()
@@ -62,7 +62,7 @@ def test_step_trains_on_informative_rollouts_alone_where_it_finds_enough(
     assert len(pool.published) == report.generated
 
 
-def test_hopeless_step_ends_at_the_bound(
+def test_step_without_informative_rollouts_ends_at_the_bound(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = toy_policy()
@@ -72,5 +72,5 @@ def test_hopeless_step_ends_at_the_bound(
     assert (report.generated, report.local_used) == (12, 4)
 
 
-def test_without_dynamic_sampling_one_batch_is_generated(verifier: Verifier) -> None:
+def test_one_batch_is_generated_without_dynamic_sampling(verifier: Verifier) -> None:
     assert make_trainer(verifier).step().generated == 4

@@ -1,4 +1,4 @@
-"""A class of one's own takes the place of a part, and what is none says what is wrong with it."""
+"""A custom class replaces a part, and an invalid one is refused with the reason."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_class_of_ones_own_is_made() -> None:
+def test_custom_class_is_created() -> None:
     assert isinstance(make_strategy("own_part:Own"), SamplingStrategy)
 
 
@@ -41,12 +41,12 @@ def test_a_class_of_ones_own_is_made() -> None:
         ("own_part:Other", "cannot be imported"),
         ("own_part:Failing", "cannot be made: no such file"),
         ("own_part:SamplingStrategy", "cannot be made"),
-        # It would end the process if it were called.
+        # Calling it would end the process.
         ("sys:exit", "is not a SamplingStrategy"),
         ("builtins:dict", "is not a SamplingStrategy"),
     ],
 )
-def test_what_is_no_such_class_is_refused_with_what_helps(name: str, complaint: str) -> None:
+def test_invalid_class_is_refused_with_a_remedy(name: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint) as problem:
         make_strategy(name)
     assert problem.value.fix

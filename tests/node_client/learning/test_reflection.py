@@ -1,4 +1,4 @@
-"""The lexicon of reflection: what counts as which pattern, in English and Chinese."""
+"""The reflection lexicon: which phrases count as which pattern, in English and Chinese."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from node_client.learning.reflection import LEXICON, find_patterns, reflection_s
         ("换一种方法来解。", "exploration"),
     ],
 )
-def test_phrase_is_counted_as_its_pattern_alone(text: str, pattern: str) -> None:
+def test_phrase_counts_only_as_its_own_pattern(text: str, pattern: str) -> None:
     assert find_patterns(text) == {pattern}
 
 
@@ -34,7 +34,7 @@ def test_words_that_only_resemble_a_phrase_do_not_count(text: str) -> None:
     assert find_patterns(text) == set()
 
 
-def test_completion_may_show_several_patterns() -> None:
+def test_completion_can_have_several_patterns() -> None:
     text = "Hmm, 7 is odd. Let's try another approach, then verify this."
     assert find_patterns(text) == {"hesitation", "exploration", "recheck"}
 

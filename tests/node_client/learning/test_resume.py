@@ -1,4 +1,4 @@
-"""A run that is resumed asks, mixes and learns as if it had not stopped, whatever it trains on."""
+"""A resumed run asks, mixes and learns as if it had not stopped, for all kinds of training."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def demo_trainer(verifier: Verifier, config: TrainConfig) -> Trainer:
 
 
 def trained(verifier: Verifier, kind: OptimizerKind) -> Trainer:
-    """A trainer that has made a step, of questions that the policy answers right and wrong."""
+    """Return a trainer after one step, on questions that the policy answers right and wrong."""
     trainer = demo_trainer(verifier, TrainConfig(optimizer=kind))
     assert trainer.step().grad_norm > 0
     return trainer
@@ -47,7 +47,7 @@ def without_times(report: StepReport) -> StepReport:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_resumed_run_is_the_run_that_did_not_stop(
+def test_resumed_run_equals_an_uninterrupted_one(
     verifier: Verifier, tmp_path: Path, way: str
 ) -> None:
     whole, resumed = (demo_trainer(verifier, WAYS[way]) for _ in range(2))
@@ -71,9 +71,7 @@ def test_settings_may_change_between_two_runs(verifier: Verifier, tmp_path: Path
 
 
 @pytest.mark.parametrize(("first", "then"), [("isolated", "swarm"), ("swarm", "isolated")])
-def test_the_arm_may_change_under_an_automatic_mix(
-    verifier: Verifier, first: Arm, then: Arm
-) -> None:
+def test_arm_may_change_under_an_automatic_mix(verifier: Verifier, first: Arm, then: Arm) -> None:
     before, after = (
         make_trainer(verifier, config=TrainConfig(mix="auto", arm=arm)) for arm in (first, then)
     )
@@ -82,13 +80,13 @@ def test_the_arm_may_change_under_an_automatic_mix(
     assert after.step().step == 2
 
 
-def test_a_checkpoint_with_an_empty_mix_of_a_node_alone_can_be_read(verifier: Verifier) -> None:
+def test_checkpoint_with_the_empty_mix_of_an_isolated_node_can_be_read(verifier: Verifier) -> None:
     trainer = make_trainer(verifier, config=TrainConfig(mix="auto"))
     trainer.load_state(trainer.state_dict() | {"mix": {"auto": {}}})
     assert trainer.step().step == 1
 
 
-def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifier) -> None:
+def test_resumed_run_runs_no_more_tokens_at_once_than_the_earlier_one(verifier: Verifier) -> None:
     before, after, roomy = (make_trainer(verifier) for _ in range(3))
     before.policy.update_budget.lower(0.25)
     before.policy.sampling_budget.share = 0.5
@@ -98,7 +96,7 @@ def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifi
     budgets = after.policy.update_budget, after.policy.sampling_budget
     assert [(budget.share, budget.ran_out) for budget in budgets] == [(0.25, True), (0.125, False)]
     assert after.step().notice is None
-    del state["rooms"]  # as checkpoints were before
+    del state["rooms"]  # like older checkpoints
     roomy.load_state(state)
     assert roomy.policy.update_budget.share == 1
     other = make_trainer(verifier, config=TrainConfig(micro_batch_tokens=1024))
@@ -108,7 +106,7 @@ def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifi
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("first", "then", "is_told"),
+    ("first", "then", "is_reported"),
     [
         ("adamw", "adamw_8bit", True),
         ("adamw_8bit", "adamw", True),
@@ -116,13 +114,13 @@ def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifi
         ("adamw", "adamw", False),
     ],
 )
-def test_another_optimizer_begins_without_averages_and_says_so(
-    verifier: Verifier, tmp_path: Path, first: OptimizerKind, then: OptimizerKind, is_told: bool
+def test_change_of_optimizer_starts_without_averages_and_is_reported(
+    verifier: Verifier, tmp_path: Path, first: OptimizerKind, then: OptimizerKind, is_reported: bool
 ) -> None:
     write_tree(tmp_path, "trainer", trained(verifier, first).state_dict())
     state = read_tree(tmp_path, "trainer")
-    if not is_told:
-        del state["optimizer_kind"]  # as checkpoints were before
+    if not is_reported:
+        del state["optimizer_kind"]  # like older checkpoints
     after = demo_trainer(verifier, TrainConfig(optimizer=then))
     after.load_state(state)
     notices = [after.step().notice or "" for _ in range(2)]

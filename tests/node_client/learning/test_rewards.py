@@ -1,4 +1,4 @@
-"""What a completion is worth is the node's own choice."""
+"""The reward of a completion is the node's own choice."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ VERDICTS = [Verdict(1.0, "right"), Verdict(0.5, "partial"), Verdict(0.0, "no_ans
 
 
 class Length(Reward):
-    """Half of all for each character up to two."""
+    """Half of the full reward for each character, up to two."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
@@ -30,26 +30,26 @@ def rewards_by(name: str, texts: list[str], verdicts: list[Verdict]) -> list[flo
     return make_reward(name).rewards("2 + 2 =", texts, verdicts)
 
 
-def test_the_setting_names_every_reward() -> None:
+def test_setting_names_every_reward() -> None:
     assert set(BY_NAME) == set(REWARDS)
 
 
-def test_binary_pays_for_solved_alone() -> None:
+def test_binary_rewards_only_solved_answers() -> None:
     assert rewards_by("binary", TEXTS[:3], VERDICTS) == [1, 0, 0]
 
 
-def test_partial_pays_the_verifiers_credit() -> None:
+def test_partial_rewards_the_credit_of_the_verifier() -> None:
     assert rewards_by("partial", TEXTS[:3], VERDICTS) == [1, 0.5, 0]
 
 
-def test_format_pays_a_tenth_for_an_answer_in_tags() -> None:
+def test_format_rewards_an_answer_in_tags_with_a_tenth() -> None:
     wrong = [Verdict(0.0, "wrong")] * 4
     assert rewards_by("format", TEXTS, [VERDICTS[0], *wrong[1:]]) == [1, 0.1, 0, 0]
     twice = "<answer>1</answer> <answer>2</answer>"
     assert rewards_by("format", [twice, "<answer></answer>"], wrong[:2]) == [0, 0]
 
 
-def test_generative_pays_how_sure_the_policy_is() -> None:
+def test_generative_rewards_the_confidence_of_the_policy() -> None:
     policy, reward = toy_policy(), make_reward("generative")
     reward.begin(policy, system_prompt=SYSTEM_PROMPT)
     right, unwritable = "<answer>4</answer>", "<eos>"
@@ -61,7 +61,7 @@ def test_generative_pays_how_sure_the_policy_is() -> None:
     assert 0 < sure < 1
 
 
-def test_another_reward_decides_what_is_informative_in_own_and_others_rollouts(
+def test_custom_reward_decides_which_own_and_external_rollouts_are_informative(
     verifier: Verifier,
 ) -> None:
     name = f"{__name__}:Length"
@@ -75,7 +75,7 @@ def test_another_reward_decides_what_is_informative_in_own_and_others_rollouts(
     assert plain.external_dropped == {"not_informative": 2}
 
 
-def test_a_name_of_no_reward_is_refused() -> None:
+def test_invalid_reward_name_is_refused() -> None:
     with pytest.raises(SettingsError, match="reward cannot be kind"):
         make_reward("kind")
     with pytest.raises(SettingsError, match="is not a Reward"):

@@ -1,4 +1,4 @@
-"""Own and external groups make one training set."""
+"""Own and external groups form one training set."""
 
 import random
 from collections import Counter
@@ -43,7 +43,7 @@ def test_missing_external_groups_are_replaced_by_spare_own_ones() -> None:
     assert (mixed.local, mixed.external) == (7, 1)
 
 
-def test_training_set_is_smaller_when_nothing_is_spare() -> None:
+def test_training_set_is_smaller_without_spare_own_groups() -> None:
     mixed = assemble_training_set(
         own=[group_of(number) for number in range(4)],
         external=[],

@@ -1,4 +1,4 @@
-"""A season says how many rollouts a node generates in each step, in both arms."""
+"""A season sets how many rollouts a node generates in each step, in both arms."""
 
 import msgspec
 
@@ -15,15 +15,15 @@ def test_both_arms_generate_the_seasons_batch() -> None:
     assert (isolated.local, isolated.external, isolated.batch) == (8, 0, 8)
 
 
-def test_a_nodes_own_batch_beats_the_seasons() -> None:
+def test_batch_of_the_node_overrides_that_of_the_season() -> None:
     assert plan_step(TrainConfig(batch=16), SEASON).batch == 16
 
 
-def test_a_mix_with_more_own_rollouts_than_the_season_generates_generates_them() -> None:
+def test_batch_is_enlarged_to_the_own_rollouts_of_the_mix() -> None:
     assert plan_step(TrainConfig(mix="12/4"), SEASON).batch == 12
 
 
-def test_without_a_batch_every_arm_generates_a_training_set() -> None:
+def test_season_without_a_batch_generates_a_whole_training_set() -> None:
     season = toy_season(local=8, external=24)
     assert plan_step(TrainConfig(), season).batch == 32
     isolated = plan_step(TrainConfig(arm="isolated"), season)

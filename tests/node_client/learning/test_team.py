@@ -1,4 +1,4 @@
-"""Two processes of a node do together what one does alone. Real processes over gloo."""
+"""Two processes of a node together get the results of one. Real processes over gloo."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which two launched processes wrote what came out."""
+    """Return the folder in which two launched processes wrote their results."""
     folder = tmp_path_factory.mktemp("team")
     launch_two("team_member", folder)
     return folder
@@ -34,20 +34,18 @@ def alone() -> dict[str, Any]:
     return work(toy_policy(seed=0), ALONE)
 
 
-def test_a_team_answers_as_one_process_does(
-    alone: dict[str, Any], together: dict[str, Any]
-) -> None:
+def test_team_answers_like_one_process(alone: dict[str, Any], together: dict[str, Any]) -> None:
     assert together["answers"] == alone["answers"]
 
 
-def test_a_team_takes_the_steps_that_one_process_takes(
+def test_team_makes_the_same_steps_as_one_process(
     alone: dict[str, Any], together: dict[str, Any]
 ) -> None:
     for mine, theirs in zip(alone["weights"], together["weights"], strict=True):
         torch.testing.assert_close(theirs, mine, rtol=0, atol=1e-5)
 
 
-def test_a_team_reports_the_loss_and_norm_of_all_its_rows(
+def test_team_reports_the_loss_and_norm_of_all_rows(
     alone: dict[str, Any], together: dict[str, Any]
 ) -> None:
     for mine, theirs in zip(alone["reports"], together["reports"], strict=True):
@@ -61,13 +59,13 @@ def test_all_processes_end_with_the_same_weights(launched: Path, together: dict[
 
 
 class OnGpu(Tensor):
-    """A tensor that stands for one on a GPU: a plain one is made of it on the CPU."""
+    """A tensor that represents one on a GPU: its copy on the CPU is a plain tensor."""
 
     def cpu(self, *_: Any, **__: Any) -> Tensor:
         return self.as_subclass(Tensor)
 
 
-def test_a_state_is_handed_on_without_a_tensor_on_a_gpu() -> None:
+def test_state_is_passed_on_without_gpu_tensors() -> None:
     moment = torch.ones(2).as_subclass(OnGpu)
     state = on_cpu({"state": {0: {"exp_avg": moment, "step": 3}}, "param_groups": [{"lr": moment}]})
     assert type(state["state"][0]["exp_avg"]) is type(state["param_groups"][0]["lr"]) is Tensor

@@ -1,4 +1,4 @@
-"""Parts of a step are as long as the work in them."""
+"""The measured parts of a step include all of their work."""
 
 import time
 
@@ -17,7 +17,7 @@ def test_parts_add_up() -> None:
     assert timer.seconds == {"score": 3.0}
 
 
-def test_an_accelerator_is_waited_for_at_both_ends_of_a_part(
+def test_accelerator_is_synchronised_at_both_ends_of_a_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[torch.device] = []
@@ -28,5 +28,5 @@ def test_an_accelerator_is_waited_for_at_both_ends_of_a_part(
     assert waited == [device, device]
 
 
-def test_a_processor_is_not_waited_for() -> None:
+def test_cpu_is_not_synchronised() -> None:
     assert clock_of(torch.device("cpu")) is time.perf_counter

@@ -1,4 +1,4 @@
-"""One step of the trainer: what it reports, shares, mixes and learns."""
+"""One step of the trainer: what it reports, publishes, mixes and learns."""
 
 from typing import ClassVar
 
@@ -24,13 +24,13 @@ from tests.node_client.learning.scripted import answer_right, sum_of
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
 
-class ListeningPolicy(Policy):
-    """Notes the system prompt of everything that it is asked."""
+class RecordingPolicy(Policy):
+    """Records the system prompt of every question."""
 
-    told: ClassVar[list[str]] = []
+    system_prompts: ClassVar[list[str]] = []
 
     def prompt_ids(self, question: str, *, system_prompt: str = SYSTEM_PROMPT) -> list[int]:
-        self.told.append(system_prompt)
+        self.system_prompts.append(system_prompt)
         return super().prompt_ids(question, system_prompt=system_prompt)
 
 
@@ -51,7 +51,7 @@ def test_training_set_mixes_local_and_external_rollouts(verifier: Verifier) -> N
     assert (report.local_used, report.external_used) == (2, 2)
 
 
-def test_isolated_arm_trains_on_as_many_rollouts_all_its_own(verifier: Verifier) -> None:
+def test_isolated_arm_trains_on_as_many_rollouts_of_its_own(verifier: Verifier) -> None:
     trainer = make_trainer(
         verifier, config=TrainConfig(arm="isolated"), exchange=offer_sums(verifier, 8)
     )
@@ -64,29 +64,29 @@ def test_offline_node_trains_on_its_own_rollouts(verifier: Verifier) -> None:
     assert (report.local_used, report.external_used) == (4, 0)
 
 
-def test_own_and_external_questions_are_asked_under_the_seasons_prompt(
+def test_own_and_external_questions_use_the_seasons_system_prompt(
     verifier: Verifier,
 ) -> None:
     policy = toy_policy()
-    policy.__class__ = ListeningPolicy
+    policy.__class__ = RecordingPolicy
     season = replace(toy_season(), system_prompt="Speak in <answer>tags</answer>.")
     exchange = offer_sums(verifier, 8)
     report = make_trainer(verifier, policy=policy, season=season, exchange=exchange).step()
     assert report.external_used == 2
-    assert set(ListeningPolicy.told) == {season.system_prompt}
-    # Each of four own questions was asked and trained on, and two of others were trained on.
-    assert len(ListeningPolicy.told) == 10
+    assert set(RecordingPolicy.system_prompts) == {season.system_prompt}
+    # Each of four own questions was requested and trained on; two external ones were trained on.
+    assert len(RecordingPolicy.system_prompts) == 10
 
 
-def test_training_reward_leaves_external_rollouts_out(verifier: Verifier) -> None:
-    # The untrained toy never answers in tags, the external rollouts are right in one of four.
+def test_training_reward_excludes_external_rollouts(verifier: Verifier) -> None:
+    # The untrained toy never answers in tags; one in four external completions is right.
     report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
     assert report.external_used == 2
     assert report.training_reward == 0
     assert report.informative_share == 0
 
 
-def test_external_rollouts_alone_move_the_weights(verifier: Verifier) -> None:
+def test_external_rollouts_alone_change_the_weights(verifier: Verifier) -> None:
     policy = toy_policy()
     before = weights_of(policy)
     report = make_trainer(verifier, policy=policy, exchange=offer_sums(verifier, 8)).step()
@@ -95,14 +95,14 @@ def test_external_rollouts_alone_move_the_weights(verifier: Verifier) -> None:
     assert weights_of(policy) != before
 
 
-def test_step_without_any_advantage_leaves_the_weights_alone(verifier: Verifier) -> None:
+def test_step_without_any_advantage_does_not_change_the_weights(verifier: Verifier) -> None:
     policy = toy_policy()
     before = weights_of(policy)
     assert make_trainer(verifier, policy=policy).step().grad_norm == 0
     assert weights_of(policy) == before
 
 
-def test_all_own_rollouts_are_shared(verifier: Verifier) -> None:
+def test_all_own_rollouts_are_published(verifier: Verifier) -> None:
     pool = PoolInMemory()
     trainer = make_trainer(verifier, policy=writing_policy(), exchange=pool)
     trainer.step()
@@ -112,7 +112,7 @@ def test_all_own_rollouts_are_shared(verifier: Verifier) -> None:
     assert len({rollout.id for rollout in pool.published}) == 8
 
 
-def test_those_of_the_shared_rollouts_that_are_informative_are_declared(
+def test_informative_published_rollouts_are_declared(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy, pool = toy_policy(), PoolInMemory()
@@ -130,7 +130,7 @@ def test_those_of_the_shared_rollouts_that_are_informative_are_declared(
     assert set(pool.declared) == half_right
 
 
-def test_no_more_rollouts_are_shared_than_chosen_and_those_that_the_strategy_prefers(
+def test_only_the_chosen_number_of_rollouts_preferred_by_the_strategy_is_published(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy, pool = toy_policy(), PoolInMemory()
@@ -139,11 +139,11 @@ def test_no_more_rollouts_are_shared_than_chosen_and_those_that_the_strategy_pre
     trainer = make_trainer(verifier, policy=policy, config=config, exchange=pool)
     reports = [trainer.step() for _ in range(4)]
     assert len(pool.published) == 4
-    # One of those with a right completion, wherever a step had one.
+    # One with a right completion, if the step had any.
     assert len(pool.declared) == sum(report.informative_share > 0 for report in reports) > 0
 
 
-def test_a_node_that_asks_itself_some_datasets_learns_from_others_about_all(
+def test_node_restricted_to_some_datasets_learns_from_external_rollouts_of_all(
     verifier: Verifier,
 ) -> None:
     season = replace(
@@ -161,24 +161,24 @@ def test_a_node_that_asks_itself_some_datasets_learns_from_others_about_all(
     assert report.external_used == 2
 
 
-def test_a_node_asks_all_of_a_season_that_has_none_of_its_datasets(verifier: Verifier) -> None:
+def test_node_asks_all_datasets_of_a_season_that_has_none_of_its_own(verifier: Verifier) -> None:
     config = TrainConfig(datasets=("spell_backward",))
     assert set(make_trainer(verifier, config=config).step().solved) == {"chain_sum"}
 
 
-def test_the_training_sets_reward_counts_external_rollouts_too(verifier: Verifier) -> None:
-    # The untrained toy never answers in tags; one completion in four of the others' is right.
+def test_training_set_reward_includes_external_rollouts(verifier: Verifier) -> None:
+    # The untrained toy never answers in tags; one in four external completions is right.
     report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
     assert (report.local_used, report.external_used) == (2, 2)
     assert report.training_set_reward == pytest.approx(0.25 / 2)
     assert report.training_set_informative == 0.5
 
 
-@pytest.mark.parametrize(("external", "asked"), [(2, 24), (6, 24), (0, 0)])
-def test_as_many_candidates_are_asked_for_whatever_the_number_of_places(
-    verifier: Verifier, external: int, asked: int
+@pytest.mark.parametrize(("external", "requested"), [(2, 24), (6, 24), (0, 0)])
+def test_number_of_requested_candidates_does_not_depend_on_the_number_of_places(
+    verifier: Verifier, external: int, requested: int
 ) -> None:
-    assert make_trainer(verifier, season=toy_season(external=external)).candidates == asked
+    assert make_trainer(verifier, season=toy_season(external=external)).candidates == requested
 
 
 def test_dropped_rollouts_are_counted_in_report_and_totals(verifier: Verifier) -> None:
@@ -190,18 +190,18 @@ def test_dropped_rollouts_are_counted_in_report_and_totals(verifier: Verifier) -
     assert trainer.totals.local_used == 8
 
 
-def test_report_tells_how_many_completions_look_back(verifier: Verifier) -> None:
+def test_report_contains_the_shares_of_reflection(verifier: Verifier) -> None:
     report = make_trainer(verifier).step()
     assert set(report.reflection) == {"recheck", "hesitation", "exploration"}
 
 
-def test_report_times_every_part_of_the_step(verifier: Verifier) -> None:
+def test_report_contains_the_time_of_every_part_of_the_step(verifier: Verifier) -> None:
     report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
     parts = {"generate", "score", "swarm", "judge", "forward", "backward", "optimizer"}
     assert set(report.seconds) == parts
 
 
-def test_a_room_that_memory_ran_out_of_between_steps_is_told_with_the_next_one(
+def test_lack_of_memory_between_steps_is_reported_with_the_next_step(
     verifier: Verifier,
 ) -> None:
     policy = toy_policy()
@@ -220,7 +220,7 @@ def test_first_pass_is_never_clipped_and_later_ones_are(verifier: Verifier) -> N
     assert often.clip_ratio > 0
 
 
-def test_micro_batches_change_nothing_but_memory(verifier: Verifier) -> None:
+def test_micro_batches_affect_only_memory(verifier: Verifier) -> None:
     whole, split = (
         make_trainer(
             verifier,
@@ -233,7 +233,7 @@ def test_micro_batches_change_nothing_but_memory(verifier: Verifier) -> None:
     assert split.grad_norm == pytest.approx(whole.grad_norm, rel=1e-4)
 
 
-def test_truncated_completions_can_be_left_out_of_the_loss(verifier: Verifier) -> None:
+def test_truncated_completions_can_be_excluded_from_the_loss(verifier: Verifier) -> None:
     config = TrainConfig(mask_truncated_completions=True, max_completion_length=1)
     report = make_trainer(verifier, config=config).step()
     assert report.clipped_ratio > 0
@@ -272,7 +272,7 @@ def test_demo_base_raises_its_own_training_reward(verifier: Verifier) -> None:
     assert sum(rewards[-5:]) > sum(rewards[:5]) + 1
 
 
-def test_season_decides_what_the_participant_left_open() -> None:
+def test_season_provides_settings_that_the_participant_leaves_open() -> None:
     plan = plan_step(TrainConfig(), toy_season(local=3, external=5, completions=6))
     assert (plan.local, plan.external, plan.batch, plan.completions) == (3, 5, 8, 6)
     assert plan.max_completion_length == 8
@@ -289,7 +289,7 @@ def test_season_decides_what_the_participant_left_open() -> None:
         (TrainConfig(num_generations=1), "cannot be compared"),
     ],
 )
-def test_settings_that_cannot_work_are_explained(config: TrainConfig, complaint: str) -> None:
+def test_invalid_settings_are_explained(config: TrainConfig, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
         plan_step(config, toy_season())
 
@@ -304,14 +304,14 @@ def test_settings_that_cannot_work_are_explained(config: TrainConfig, complaint:
         (TrainConfig(local=6), (6, 2)),
     ],
 )
-def test_mix_may_be_set_as_a_whole_or_by_its_parts(
+def test_mix_can_be_set_as_a_whole_or_by_its_parts(
     config: TrainConfig, mix: tuple[int, int]
 ) -> None:
     plan = plan_step(config, toy_season())
     assert (plan.local, plan.external) == mix
 
 
-def test_pretrained_models_take_small_steps_by_default() -> None:
+def test_pretrained_models_have_a_small_default_learning_rate() -> None:
     assert learning_rate_for(TrainConfig(), parameters=500_000_000) == 1e-6
     assert learning_rate_for(TrainConfig(), parameters=200_000) == 1e-4
     assert learning_rate_for(TrainConfig(learning_rate=0.5), parameters=1) == 0.5

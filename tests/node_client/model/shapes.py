@@ -1,4 +1,4 @@
-"""The shape of models that tests of several architectures make with random weights."""
+"""The shape of the random models that tests of several architectures build."""
 
 from typing import Any
 

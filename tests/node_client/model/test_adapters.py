@@ -1,4 +1,4 @@
-"""Adapters learn, are saved and loaded, switched off and merged; the model's weights stay."""
+"""Adapters are trained, saved, loaded, disabled and merged; the model's weights do not change."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from node_client.model.loading.pretrained import merge_adapters
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
-from tests.node_client.full_disk import files_of_at_most
+from tests.node_client.full_disk import limit_file_size
 from tests.node_client.learning.teamwork import UPDATES
 
 # Importing peft takes seconds.
@@ -31,7 +31,7 @@ def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
 
 
 def trained(policy: Policy) -> Policy:
-    """Let the policy take an optimizer step with its adapters."""
+    """Train the policy's adapters for one optimizer step."""
     updater = Updater.begin(policy, CONFIG)
     updater.update(UPDATES[0].groups, max_completion_length=4, timer=StepTimer(lambda: 0.0))
     return policy
@@ -41,11 +41,11 @@ def logprobs(policy: Policy) -> torch.Tensor:
     return policy.logprobs(PROMPT, COMPLETION)[0].detach()
 
 
-def test_fresh_adapters_change_nothing() -> None:
+def test_new_adapters_do_not_change_the_output() -> None:
     assert torch.equal(logprobs(adapted()), logprobs(toy_policy()))
 
 
-def test_adapters_are_the_same_in_every_run() -> None:
+def test_adapters_are_initialised_the_same_in_every_run() -> None:
     pairs = zip(adapted().trainable(), adapted().trainable(), strict=True)
     assert all(torch.equal(one, other) for one, other in pairs)
 
@@ -57,7 +57,7 @@ def test_only_adapters_are_trained() -> None:
     assert not torch.allclose(logprobs(trained(policy)), logprobs(toy_policy()))
 
 
-def test_the_reference_is_the_model_without_adapters() -> None:
+def test_reference_is_the_model_without_adapters() -> None:
     policy = adapted()
     policy.keep_reference()
     reference = trained(policy).reference_logprobs(PROMPT, COMPLETION)
@@ -65,7 +65,7 @@ def test_the_reference_is_the_model_without_adapters() -> None:
     assert not torch.allclose(reference, logprobs(policy))
 
 
-def test_a_policy_with_adapters_generates_what_it_would() -> None:
+def test_policy_with_adapters_generates_its_likeliest_tokens() -> None:
     policy = trained(adapted())
     [[answer]] = policy.generate(["1 + 1"], completions=1, max_new_tokens=6, temperature=0.0)
     ids = policy.prompt_ids("1 + 1")
@@ -76,7 +76,7 @@ def test_a_policy_with_adapters_generates_what_it_would() -> None:
         assert own[0, place] >= others[:, place].max() - 1e-5, token
 
 
-def test_saved_adapters_are_loaded_again(tmp_path: Path) -> None:
+def test_saved_adapters_can_be_loaded(tmp_path: Path) -> None:
     policy = trained(adapted())
     policy.save(tmp_path)
     again = adapted()
@@ -84,13 +84,13 @@ def test_saved_adapters_are_loaded_again(tmp_path: Path) -> None:
     assert torch.equal(logprobs(again), logprobs(policy))
 
 
-def test_adapters_are_not_loaded_into_a_run_that_trains_all_weights(tmp_path: Path) -> None:
+def test_adapters_cannot_be_loaded_into_a_run_that_trains_all_weights(tmp_path: Path) -> None:
     adapted().save(tmp_path)
     with pytest.raises(CheckpointError, match="trained with adapters"):
         toy_policy().load_weights(tmp_path)
 
 
-def test_all_weights_are_not_loaded_into_a_run_that_trains_adapters(tmp_path: Path) -> None:
+def test_all_weights_cannot_be_loaded_into_a_run_that_trains_adapters(tmp_path: Path) -> None:
     toy_policy().save(tmp_path)
     with pytest.raises(CheckpointError, match="trained with all weights"):
         adapted().load_weights(tmp_path)
@@ -103,7 +103,7 @@ def test_adapters_of_another_rank_are_refused(tmp_path: Path) -> None:
         other.load_weights(tmp_path)
 
 
-def test_layers_that_the_model_has_not_are_refused() -> None:
+def test_target_layers_that_the_model_lacks_are_refused() -> None:
     with pytest.raises(SettingsError, match="do not fit"):
         adapted(config=TrainConfig(lora_r=4, lora_target_modules=("no_such_layer",)))
 
@@ -119,16 +119,16 @@ def test_merged_adapters_are_an_ordinary_model(tmp_path: Path) -> None:
     assert torch.allclose(logprobs(merged), logprobs(policy), atol=1e-5)
 
 
-def test_a_disk_that_is_full_while_adapters_are_merged_is_an_os_error(tmp_path: Path) -> None:
+def test_full_disk_during_a_merge_raises_os_error(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "base")
     policy = Policy.load(str(tmp_path / "base"), device="cpu")
     begin_training(policy, CONFIG)
     policy.save(tmp_path / "adapters")
-    with files_of_at_most(2000), pytest.raises(OSError, match="File too large"):
+    with limit_file_size(2000), pytest.raises(OSError, match="File too large"):
         merge_adapters(tmp_path / "adapters", tmp_path / "merged")
 
 
-def test_a_folder_with_adapters_is_a_model_by_path(tmp_path: Path) -> None:
+def test_folder_with_adapters_can_be_loaded_as_a_model(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "base")
     policy = Policy.load(str(tmp_path / "base"), device="cpu")
     begin_training(policy, CONFIG)
@@ -146,6 +146,6 @@ def test_adapters_of_fewer_layers_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings")
-def test_adapters_of_embeddings_are_sampled_with() -> None:
+def test_policy_with_adapted_embeddings_samples_without_the_decoder() -> None:
     policy = adapted(config=TrainConfig(lora_r=4, lora_target_modules=("embed_tokens",)))
     assert policy._make_decoder() is None

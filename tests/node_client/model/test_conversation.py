@@ -13,8 +13,8 @@ from tests.node_client.fakes import TOY
 ROLES = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
 
 
-class Heard:
-    """A model that writes down each prompt, and says `ok` in its place."""
+class RecordingModel:
+    """A model that records each prompt, and generates `ok`."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, most: int) -> None:
         self.prompts: list[str] = []
@@ -24,7 +24,7 @@ class Heard:
         self.config = type("Config", (), {"max_position_embeddings": most})
         self._tokenizer = tokenizer
 
-    def eval(self) -> "Heard":
+    def eval(self) -> "RecordingModel":
         return self
 
     def generate(self, ids: torch.Tensor, *, streamer: Any, **sampling: Any) -> None:
@@ -44,13 +44,13 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-Start = Callable[..., tuple[Conversation, Heard]]
+Start = Callable[..., tuple[Conversation, RecordingModel]]
 
 
 @pytest.fixture
 def start(tokenizer: PreTrainedTokenizerBase) -> Start:
-    def begin(*, most: int = 1000, temperature: float = 0.0) -> tuple[Conversation, Heard]:
-        model: Any = Heard(tokenizer, most=most)
+    def begin(*, most: int = 1000, temperature: float = 0.0) -> tuple[Conversation, RecordingModel]:
+        model: Any = RecordingModel(tokenizer, most=most)
         settings = ChatSettings(system_prompt="Hi.", temperature=temperature, max_new_tokens=10)
         return Conversation(model=model, tokenizer=tokenizer, settings=settings), model
 
@@ -61,7 +61,7 @@ def ignore(piece: str) -> None:
     pass
 
 
-def test_the_model_hears_what_was_said_before_until_it_is_reset(start: Start) -> None:
+def test_prompt_contains_earlier_turns_until_reset(start: Start) -> None:
     conversation, model = start()
     pieces: list[str] = []
     conversation.ask("1?", on_text=pieces.append)
@@ -76,7 +76,7 @@ def test_the_model_hears_what_was_said_before_until_it_is_reset(start: Start) ->
     ]
 
 
-def test_without_a_chat_template_turns_are_lines(
+def test_turns_are_lines_without_a_chat_template(
     start: Start, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     tokenizer.chat_template = None
@@ -86,14 +86,14 @@ def test_without_a_chat_template_turns_are_lines(
     assert model.prompts[1] == "Hi.\n\n1?\nok\n\n2?\n"
 
 
-def test_what_the_model_cannot_hold_is_forgotten_oldest_first(start: Start) -> None:
+def test_oldest_turns_are_dropped_if_the_context_is_full(start: Start) -> None:
     conversation, model = start(most=60)
     for question in ("1?", "2?", "3?"):
         conversation.ask(question, on_text=ignore)
     assert model.prompts[-1] == "[system]Hi.[user]3?[assistant]"
 
 
-def test_an_answer_that_was_interrupted_counts_as_far_as_it_came(start: Start) -> None:
+def test_interrupted_answer_counts_up_to_the_interruption(start: Start) -> None:
     conversation, model = start()
     model.interrupt = True
     with pytest.raises(KeyboardInterrupt):
@@ -104,13 +104,15 @@ def test_an_answer_that_was_interrupted_counts_as_far_as_it_came(start: Start) -
 
 
 @pytest.mark.parametrize(("temperature", "sampled"), [(0.0, False), (0.7, True)])
-def test_temperature_0_is_greedy(start: Start, temperature: float, sampled: bool) -> None:
+def test_sampling_is_greedy_at_temperature_0(
+    start: Start, temperature: float, sampled: bool
+) -> None:
     conversation, model = start(temperature=temperature)
     conversation.ask("1?", on_text=ignore)
     assert model.sampling["do_sample"] is sampled
 
 
-def test_a_real_model_answers_in_pieces() -> None:
+def test_real_model_answers_in_pieces() -> None:
     conversation = Conversation(
         model=build_model(TOY, seed=0),
         tokenizer=build_tokenizer(),

@@ -1,4 +1,4 @@
-"""The decoder says what the model itself says, or is not used."""
+"""The decoder draws what the model itself draws, or is not used."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -59,7 +59,7 @@ def sample(model: PreTrainedModel, decoder: Decoder | None, sampling: Sampling) 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", FAMILY)
-def test_decoder_draws_what_the_model_draws(name: str, temperature: float) -> None:
+def test_decoder_draws_the_same_tokens_as_the_model(name: str, temperature: float) -> None:
     model = build(FAMILY[name]())
     assert can_decode(model, pad_id=0)
     drawn = [
@@ -74,10 +74,10 @@ def test_decoder_draws_what_the_model_draws(name: str, temperature: float) -> No
     assert torch.equal(tokens, decoded)
     assert torch.allclose(logprobs, decoded_logprobs, atol=1e-4)
     if temperature:
-        assert (tokens == 2).any()  # rows ended, and were dropped on the way
+        assert (tokens == 2).any()  # rows ended, and were dropped before the others
 
 
-def test_drawn_log_probs_in_bf16_are_close_to_the_models() -> None:
+def test_bf16_decoder_draws_the_same_greedy_token_as_the_model() -> None:
     model = build(FAMILY["qwen2"]())
     greedy = Sampling(1, 1, 0.0)
     halved, _ = sample(model, Decoder(model, dtype=torch.bfloat16), greedy)
@@ -92,11 +92,11 @@ def test_drawn_log_probs_in_bf16_are_close_to_the_models() -> None:
     ],
     ids=["sliding window", "another activation"],
 )
-def test_model_that_is_built_otherwise_decodes_itself(config: PreTrainedConfig) -> None:
+def test_unsupported_architecture_is_sampled_without_the_decoder(config: PreTrainedConfig) -> None:
     assert not can_decode(build(config), pad_id=0)
 
 
-def test_model_with_an_adapter_decodes_itself() -> None:
+def test_model_with_an_adapter_is_sampled_without_the_decoder() -> None:
     class Adapter(nn.Linear):
         pass
 
@@ -105,7 +105,7 @@ def test_model_with_an_adapter_decodes_itself() -> None:
     assert not can_decode(model, pad_id=0)
 
 
-def test_layer_that_computes_otherwise_is_noticed() -> None:
+def test_layer_with_a_different_computation_is_detected() -> None:
     model = build(FAMILY["qwen2"]())
     cast(Any, model.base_model).layers[1].mlp.register_forward_hook(
         lambda _, __, output: output * 2

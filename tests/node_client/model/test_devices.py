@@ -1,4 +1,4 @@
-"""A model computes in the precision that was asked for, or that pays."""
+"""A model computes in the requested precision, or in the one that pays off."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("parameters", [MIN_CAST_PARAMETERS, MIN_CAST_PARAMETERS - 1])
-def test_auto_takes_bf16_for_large_models_on_hardware_that_has_it(
+def test_auto_uses_bf16_for_large_models_on_hardware_with_fast_bf16(
     parameters: int, fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "_has_fast_bf16", lambda device: fast)
@@ -20,12 +20,12 @@ def test_auto_takes_bf16_for_large_models_on_hardware_that_has_it(
     assert choose_autocast("auto", device=CPU, parameters=parameters) == expected
 
 
-def test_what_was_asked_for_is_done() -> None:
+def test_explicit_precision_is_used() -> None:
     assert choose_autocast("bf16", device=CPU, parameters=1) == torch.bfloat16
     assert choose_autocast("fp32", device=CPU, parameters=10**12) is None
 
 
-def test_weights_and_gradients_stay_in_float32() -> None:
+def test_weights_and_gradients_are_float32_under_autocast() -> None:
     policy = toy_policy()
     policy.set_precision("bf16")
     logprobs, _ = policy.logprobs([[5, 6]], [[7, 8]])

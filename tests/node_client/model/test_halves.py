@@ -1,4 +1,4 @@
-"""Weights in halves are the float32 weights to the bit, and compute what autocast computes."""
+"""Split weights equal the float32 weights bit for bit, and compute what autocast computes."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def halves_of(whole: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def policy_with_rounded_rows() -> Policy:
-    """Return a policy whose embedding autocast, which leaves it alone, need not round."""
+    """Return a policy whose embeddings bf16 does not round, because autocast does not either."""
     policy = toy_policy()
     rows = policy._model.get_input_embeddings().weight
     rows.data = rows.data.bfloat16().float()
@@ -46,7 +46,7 @@ def halved_policy() -> Policy:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_every_float32_comes_back_to_the_bit(bits: int) -> None:
+def test_every_float32_is_restored_bit_for_bit(bits: int) -> None:
     whole = of_bits(bits)
     half, remainder = halves_of(whole)
     again = join(half, remainder, out=torch.empty_like(whole))
@@ -54,10 +54,10 @@ def test_every_float32_comes_back_to_the_bit(bits: int) -> None:
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_halves_are_rounded_to_the_nearest(value: float) -> None:
+def test_halves_are_rounded_to_nearest(value: float) -> None:
     whole = torch.tensor([value], dtype=torch.float32)
     half, remainder = halves_of(whole)
-    # Halfway between two, torch takes the even one, which a remainder of 16 bits cannot tell.
+    # Halfway between two values, torch rounds to even, which a 16-bit remainder cannot express.
     if remainder.item() != -(2**15):
         assert torch.equal(half, whole.bfloat16())
     else:
@@ -79,14 +79,14 @@ def test_halved_policy_computes_what_autocast_computes() -> None:
         assert torch.allclose(weight.grad.float(), exact.grad, rtol=2**-7, atol=1e-6)
 
 
-def test_no_weight_that_is_multiplied_with_stays_in_float32() -> None:
+def test_only_norms_stay_in_float32() -> None:
     policy = halved_policy()
     whole = [p for p in policy.trainable() if p.dtype == torch.float32]
     assert policy.remainders
     assert all(parameter.dim() == 1 for parameter in whole)  # norms
 
 
-def test_halved_policy_answers_as_before() -> None:
+def test_halved_policy_generates_what_autocast_generates() -> None:
     cast, halved = policy_with_rounded_rows(), halved_policy()
     cast.set_precision("bf16")
     answers = [
@@ -96,7 +96,7 @@ def test_halved_policy_answers_as_before() -> None:
     assert answers[0] == answers[1]
 
 
-def test_saved_policy_is_the_float32_model_and_is_taken_over_to_the_bit(tmp_path: Path) -> None:
+def test_halved_policy_loads_and_saves_float32_weights_bit_for_bit(tmp_path: Path) -> None:
     plain, halved = toy_policy(seed=1), halved_policy()
     plain.save(tmp_path / "plain")
     halved.load_weights(tmp_path / "plain")
@@ -109,7 +109,7 @@ def test_saved_policy_is_the_float32_model_and_is_taken_over_to_the_bit(tmp_path
     assert files[0] == files[1]
 
 
-def test_reference_of_a_kl_term_is_the_halved_model_as_it_was() -> None:
+def test_reference_of_a_kl_term_is_the_initial_halved_model() -> None:
     policy = toy_policy()
     begin_training(policy, TrainConfig(precision="bf16", beta=0.1))
     expected = policy.logprobs(PROMPTS, COMPLETIONS)[0]
@@ -128,7 +128,7 @@ def test_reference_of_a_kl_term_is_the_halved_model_as_it_was() -> None:
     ],
     ids=["float32", "float16", "adapters"],
 )
-def test_other_training_keeps_its_weights_whole(config: TrainConfig) -> None:
+def test_other_training_does_not_split_its_weights(config: TrainConfig) -> None:
     policy = toy_policy()
     begin_training(policy, config)
     assert not policy.remainders
@@ -151,7 +151,7 @@ def test_gradient_of_a_lookup_is_summed_in_float32() -> None:
     assert torch.equal(gradient[4], torch.full_like(gradient[4], 1 / 256))
 
 
-def test_weights_are_whole_for_a_moment_only() -> None:
+def test_weights_are_joined_only_temporarily() -> None:
     policy = halved_policy()
     (parameter, *_) = policy.remainders
     before = parameter.data

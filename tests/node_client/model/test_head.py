@@ -1,4 +1,4 @@
-"""Log-probs made for a piece of the vocabulary at once are those of all logits together."""
+"""Log-probs computed by pieces of the vocabulary equal those of all logits together."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def inputs() -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("bias", [True, False], ids=["with bias", "without"])
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 @pytest.mark.parametrize("piece", [1, ROWS * 5, 2**22])
-def test_log_probs_and_gradients_are_those_of_all_logits(
+def test_log_probs_and_gradients_equal_those_of_all_logits(
     monkeypatch: pytest.MonkeyPatch, piece: int, temperature: float, bias: bool
 ) -> None:
     monkeypatch.setattr(head, "PIECE", piece)
@@ -39,7 +39,7 @@ def test_log_probs_and_gradients_are_those_of_all_logits(
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_products_are_made_in_the_type_of_autocast() -> None:
+def test_products_have_the_type_of_autocast() -> None:
     states, tokens, weights = inputs()
     layer = nn.Linear(HIDDEN, VOCABULARY)
     with torch.autocast("cpu", torch.bfloat16):

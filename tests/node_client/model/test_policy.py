@@ -30,7 +30,7 @@ def test_batched_log_probs_equal_unbatched_ones(policy: Policy) -> None:
         assert torch.allclose(batched[row, : len(completion)], alone[0], atol=1e-4)
 
 
-def test_log_probs_are_of_the_temperature_that_was_sampled_at(policy: Policy) -> None:
+def test_log_probs_are_normalised_at_the_sampling_temperature(policy: Policy) -> None:
     prompt = [policy.prompt_ids("?")]
     vocabulary = [[token] for token in range(len(policy._tokenizer.tokenizer))]
     for temperature in (0.5, 1.0):
@@ -46,7 +46,7 @@ def test_greedy_answers_do_not_depend_on_the_other_questions(policy: Policy) -> 
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
-def test_generated_tokens_carry_the_log_probs_that_they_were_drawn_with(
+def test_generated_tokens_have_the_log_probs_that_they_were_drawn_with(
     policy: Policy, temperature: float
 ) -> None:
     (answers,) = policy.generate(["?"], completions=64, max_new_tokens=8, temperature=temperature)
@@ -61,7 +61,7 @@ def test_generated_tokens_carry_the_log_probs_that_they_were_drawn_with(
         assert answer.logprobs == pytest.approx(expected[:length].tolist(), abs=1e-5)
 
 
-def test_greedy_tokens_are_certain(policy: Policy) -> None:
+def test_greedy_tokens_have_log_prob_zero(policy: Policy) -> None:
     (answers,) = policy.generate(["?"], completions=1, max_new_tokens=4, temperature=0)
     assert answers[0].logprobs == [0.0] * len(answers[0].token_ids)
 
@@ -92,7 +92,7 @@ def test_no_questions_give_no_answers(policy: Policy) -> None:
     assert policy.generate([], completions=2, max_new_tokens=4, temperature=0) == []
 
 
-def test_stopped_completion_is_encoded_with_its_end(policy: Policy) -> None:
+def test_stopped_completion_is_encoded_with_its_end_token(policy: Policy) -> None:
     ids = policy.completion_ids("<answer>4</answer>", "stop")
     truncated = policy.completion_ids("<answer>4</answer>", "length")
     assert ids is not None
@@ -100,7 +100,7 @@ def test_stopped_completion_is_encoded_with_its_end(policy: Policy) -> None:
     assert ids[-1] not in ids[:-1]
 
 
-def test_generated_completion_is_encoded_as_it_was_generated(policy: Policy) -> None:
+def test_generated_completion_is_encoded_to_the_generated_tokens(policy: Policy) -> None:
     answers = policy.generate(["?"], completions=2000, max_new_tokens=1, temperature=1)[0]
     readable = [answer for answer in answers if "\ufffd" not in answer.text]
     stopped = [answer for answer in readable if answer.finish_reason == "stop"]
@@ -110,14 +110,14 @@ def test_generated_completion_is_encoded_as_it_was_generated(policy: Policy) -> 
 
 
 @pytest.mark.parametrize("text", ["", " 7 x 6 ", "<answer>42</answer>", "4<eos>", "e\u0301 数 🙂"])
-def test_a_text_is_encoded_as_transformers_does_it(policy: Policy, text: str) -> None:
+def test_text_is_encoded_as_in_transformers(policy: Policy, text: str) -> None:
     wrapper, tokenizer = policy._tokenizer, policy._tokenizer.tokenizer
     ids = tokenizer.encode(text, add_special_tokens=False)
     assert wrapper.encode(text) == ids
     assert wrapper.decode(ids) == tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def test_a_tokenizer_that_is_more_than_its_backend_is_asked_itself(
+def test_tokenizer_that_differs_from_its_backend_is_called_itself(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer = build_tokenizer()
@@ -136,7 +136,7 @@ def test_empty_truncated_completion_is_refused(policy: Policy) -> None:
     assert policy.completion_ids("", "length") is None
 
 
-def test_saved_policy_is_loaded_again_by_path(policy: Policy, tmp_path: Path) -> None:
+def test_saved_policy_can_be_loaded_by_path(policy: Policy, tmp_path: Path) -> None:
     policy.save(tmp_path / "mine")
     loaded = Policy.load(str(tmp_path / "mine"), device="cpu")
     assert loaded.name == "mine"
@@ -158,12 +158,12 @@ def test_folder_without_a_model_is_explained(tmp_path: Path) -> None:
         Policy.load(str(tmp_path))
 
 
-def test_nucleus_keeps_the_likeliest_tokens_only() -> None:
+def test_nucleus_sampling_draws_only_the_likeliest_tokens() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(500, 1)
     generator = torch.Generator().manual_seed(0)
     sampling = Sampling(1, 1, temperature=1, top_p=0.7, generator=generator)
     tokens, logprobs = sample_tokens(logits, sampling=sampling)
     assert set(tokens.tolist()) == {0, 1}
-    # Within the nucleus the two hold all the probability.
+    # Within the nucleus, the two tokens share all the probability.
     expected = torch.tensor([0.5 / 0.8, 0.3 / 0.8]).log()[tokens]
     assert torch.allclose(logprobs, expected)

@@ -4,7 +4,7 @@ from transformers import PreTrainedTokenizerBase
 from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.prompts import write_prompt
 
-TOLD = "Answer between <answer> and </answer>."
+INSTRUCTION = "Answer between <answer> and </answer>."
 ROLES = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
 NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
@@ -20,11 +20,11 @@ def tokenizer() -> PreTrainedTokenizerBase:
 @pytest.mark.parametrize(
     ("template", "system_prompt", "prompt"),
     [
-        (ROLES, TOLD, f"[system]{TOLD}[user]1 + 1?[assistant]"),
+        (ROLES, INSTRUCTION, f"[system]{INSTRUCTION}[user]1 + 1?[assistant]"),
         (ROLES, "", "[user]1 + 1?[assistant]"),
-        (NO_SYSTEM, TOLD, f"[user]{TOLD}\n\n1 + 1?[assistant]"),
+        (NO_SYSTEM, INSTRUCTION, f"[user]{INSTRUCTION}\n\n1 + 1?[assistant]"),
         (NO_SYSTEM, "", "[user]1 + 1?[assistant]"),
-        (None, TOLD, f"{TOLD}\n\n1 + 1?\n"),
+        (None, INSTRUCTION, f"{INSTRUCTION}\n\n1 + 1?\n"),
         (None, "", "1 + 1?\n"),
     ],
     ids=[
@@ -33,15 +33,17 @@ def tokenizer() -> PreTrainedTokenizerBase:
         "no system role",
         "no system role, none",
         "no template",
-        "nothing",
+        "no template, none",
     ],
 )
-def test_a_question_is_put_in_the_models_own_form(
+def test_question_is_written_in_the_chat_format_of_the_model(
     tokenizer: PreTrainedTokenizerBase, template: str | None, system_prompt: str, prompt: str
 ) -> None:
     tokenizer.chat_template = template
     assert write_prompt(tokenizer, "1 + 1?", system_prompt=system_prompt) == prompt
 
 
-def test_the_demo_models_read_the_question_only(tokenizer: PreTrainedTokenizerBase) -> None:
-    assert write_prompt(tokenizer, "1 + 1?", system_prompt=TOLD) == "1 + 1?\n"
+def test_prompt_of_demo_models_contains_only_the_question(
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    assert write_prompt(tokenizer, "1 + 1?", system_prompt=INSTRUCTION) == "1 + 1?\n"

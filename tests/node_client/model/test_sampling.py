@@ -1,4 +1,4 @@
-"""Sampling in batches: when memory runs out they get smaller, and nothing else changes."""
+"""Sampling in batches: they shrink when memory runs out, and nothing else changes."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ COPIES = 4
 
 
 class Cramped:
-    """Samples as long as there are few enough rows, and remembers how many there were."""
+    """Samples if there are few enough rows, and records how many were tried."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, rows: int) -> None:
         self.rows = rows
@@ -35,7 +35,7 @@ def answers_of(policy: Any) -> list[list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [12, 3, 1])
-def test_the_answers_are_the_same_when_fewer_fit_at_once(
+def test_answers_are_the_same_in_smaller_batches(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     expected = answers_of(toy_policy())
@@ -44,14 +44,14 @@ def test_the_answers_are_the_same_when_fewer_fit_at_once(
     assert min(cramped.tried) <= rows
 
 
-def test_the_first_failure_halves_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_failure_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     cramped = Cramped(monkeypatch, rows=16)
     answers_of(toy_policy())
     assert cramped.tried[:2] == [32, 16]
 
 
 @pytest.mark.slow
-def test_the_next_batch_begins_with_what_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_batch_starts_with_the_size_that_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, cramped = toy_policy(), Cramped(monkeypatch, rows=3)
     answers_of(policy)
     cramped.tried.clear()
@@ -60,14 +60,14 @@ def test_the_next_batch_begins_with_what_fitted(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_updates_keep_their_room_when_sampling_lacks_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_sampling_batches_do_not_affect_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, _ = toy_policy(), Cramped(monkeypatch, rows=3)
     answers_of(policy)
     assert policy.sampling_budget.share < policy.update_budget.share == 1
 
 
 @pytest.mark.slow
-def test_sampling_that_never_fits_ends_with_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_that_never_fits_ends_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     Cramped(monkeypatch, rows=0)
     with pytest.raises(MemoryExhaustedError, match="in sampling") as caught:
         answers_of(toy_policy())
@@ -76,7 +76,7 @@ def test_sampling_that_never_fits_ends_with_what_helps(monkeypatch: pytest.Monke
     assert "micro_batch_tokens" not in caught.value.fix
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_treated_as_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise RuntimeError("shapes do not match")
 

@@ -1,4 +1,4 @@
-"""Log-probs with shared prompts equal plain ones, or the model is run plainly."""
+"""Log-probs with shared prompts equal plain ones, or the model is run without sharing."""
 
 from collections.abc import Callable
 
@@ -98,7 +98,7 @@ def run(model: PreTrainedModel, mode: ScoringMode) -> tuple[Tensor, list[Tensor]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_chosen_way_gives_plain_log_probs_and_gradients(architecture: str) -> None:
+def test_chosen_mode_gives_plain_log_probs_and_gradients(architecture: str) -> None:
     model = build(architecture)
     mode = find_scoring_mode(model, pad_id=0)
     assert mode == ARCHITECTURES[architecture][1]
@@ -120,7 +120,7 @@ def test_large_vocabularies_are_scored_in_portions(monkeypatch: pytest.MonkeyPat
         assert torch.allclose(gradient, other, rtol=1e-4, atol=1e-3)
 
 
-def test_completions_of_one_token_need_no_second_run() -> None:
+def test_completions_of_one_token_are_scored_without_a_second_run() -> None:
     model = build("qwen2")
     shared, plain = (
         score(
@@ -157,7 +157,7 @@ def test_checkpointed_layers_give_the_same_log_probs_and_gradients() -> None:
         assert torch.allclose(one, other, atol=1e-4)
 
 
-def test_policy_with_checkpointed_layers_samples_as_before() -> None:
+def test_checkpointed_layers_do_not_change_sampling() -> None:
     plain, checkpointed = toy_policy(), toy_policy()
     checkpointed.checkpoint_activations()
     greedy = {"completions": 1, "max_new_tokens": 4, "temperature": 0.0}

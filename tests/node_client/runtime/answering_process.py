@@ -1,7 +1,7 @@
 """A client that only answers the judge, as a process that can be killed.
 
-python -m tests.node_client.runtime.answering_process SITE FOLDER TEXT: gives TEXT as its answer to
-every question, and prints `generating` whenever it is asked for one.
+`python -m tests.node_client.runtime.answering_process SITE FOLDER TEXT` answers every question with
+TEXT, and prints `generating` for each batch of questions.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import CoordinatorConnection
 from tests.node_client.coordinator import TOKEN
-from tests.node_client.shell_fakes import HELLO, Notebook, Parrot, at_once, empty_view
+from tests.node_client.shell_fakes import HELLO, EchoModel, Notebook, empty_view, no_backoff
 
 
-def tell() -> None:
+def print_generating() -> None:
     sys.stdout.write("generating\n")
     sys.stdout.flush()
 
@@ -26,12 +26,12 @@ def tell() -> None:
 async def run(site: Site, folder: Path, text: str) -> None:
     """Answer judge rounds until killed."""
     connection = CoordinatorConnection(
-        url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=at_once
+        url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=no_backoff
     )
     answerer = RoundAnswerer(
         client=SwarmClient(connection),
         worker=ModelWorker(),
-        generator=Parrot(text, when_asked=tell),
+        generator=EchoModel(text, before_batch=print_generating),
         view=empty_view(),
         spool=AnswerSpool(folder / "answers.jsonl", site=site, token=TOKEN),
         poll_s=0.05,

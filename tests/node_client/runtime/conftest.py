@@ -1,4 +1,4 @@
-"""What several tests of a running node share."""
+"""Fixtures for several tests of a running node."""
 
 from pathlib import Path
 

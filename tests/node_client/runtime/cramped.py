@@ -8,7 +8,7 @@ from node_client.cli import app
 
 
 def fail(*_: Any, **__: Any) -> Any:
-    """Find no memory."""
+    """Raise an error for a lack of memory."""
     raise MemoryError
 
 

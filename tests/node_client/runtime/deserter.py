@@ -1,4 +1,4 @@
-"""A leader that fails while a message is carried out, and a follower that waits for its part."""
+"""A leader that fails while a message is processed, and a follower that waits for its part."""
 
 import torch
 

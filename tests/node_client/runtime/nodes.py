@@ -16,11 +16,11 @@ from swarm_protocol.messages import NodeMessage
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator
 from tests.node_client.fakes import writing_policy
-from tests.node_client.shell_fakes import at_once, empty_view
+from tests.node_client.shell_fakes import empty_view, no_backoff
 
-# A test that waits for a second report, or for the last one at the end, would wait a second.
+# With the defaults, a test that waits for a second report or for the last one takes a second.
 REPORT_INTERVAL_S = 0.01
-# So would one that waits for a pause.
+# So does a test that waits for a pause.
 POLL_S = 0.01
 
 
@@ -47,7 +47,7 @@ async def made_node(
             settings,
             site=site,
             equipment=equipment,
-            backoff=at_once,
+            backoff=no_backoff,
             uniform=lambda: 0.0,
             report_interval_s=REPORT_INTERVAL_S,
             pauses=Pauses(settings, view=view, poll_s=POLL_S),
@@ -63,7 +63,7 @@ async def running_node(
     view: NodeView | None = None,
     policy: Policy | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a node against the coordinator; leaving the block stops it in good order."""
+    """Run a node against the coordinator; leaving the block stops it cleanly."""
     site = coordinator.site
     async with made_node(settings, site, verifier, view=view, policy=policy) as node:
         task = asyncio.create_task(node.run())
@@ -76,5 +76,5 @@ async def running_node(
             await task
 
 
-def heard_so_far(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
-    return sum(isinstance(message, kind) for message in coordinator.said)
+def count_received(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
+    return sum(isinstance(message, kind) for message in coordinator.received)

@@ -22,7 +22,7 @@ from swarm_protocol.messages import (
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.answerers import open_spool, running_answerer
-from tests.node_client.shell_fakes import Answer, Parrot, empty_view, running_connection
+from tests.node_client.shell_fakes import Answer, EchoModel, empty_view, running_connection
 
 
 def view_in_season() -> NodeView:
@@ -31,85 +31,85 @@ def view_in_season() -> NodeView:
     return view
 
 
-def round_to_ask(kind: type[NodeMessage]) -> RoundInfo:
-    """Return a round in which a node sends such a request."""
+def round_causing(kind: type[NodeMessage]) -> RoundInfo:
+    """Return a round in which a node sends a request of this kind."""
     return open_round() if kind is RequestQuestions else RoundInfo(1, "closed", now(), now(), 2)
 
 
-async def test_an_announced_round_is_answered_completely() -> None:
+async def test_announced_round_is_answered_completely() -> None:
     coordinator, view = Coordinator(), empty_view()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), view=view) as answerer,
+        running_answerer(node, EchoModel(), view=view) as answerer,
     ):
         coordinator.round = open_round(questions=40)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(
-            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        await coordinator.wait_for(
+            SubmitAnswers, where=lambda message: message.answers[-1].question == "r1q39"
         )
         await answerer.outbox.empty.wait()
         assert coordinator.answers == {f"r1q{n}": f"{n} + 1 = ?" for n in range(40)}
         assert view.answered[1] == 40
 
 
-async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+async def test_questions_are_answered_with_the_system_prompt_of_the_offer() -> None:
+    coordinator, echo = Coordinator(), EchoModel()
     coordinator.round, coordinator.system_prompt = open_round(), "Speak in <answer>tags</answer>."
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, parrot) as answerer,
+        running_answerer(node, echo) as answerer,
     ):
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
-        assert parrot.told == ["Speak in <answer>tags</answer>."]
+        await coordinator.wait_for(SubmitAnswers)
+        assert echo.system_prompts == ["Speak in <answer>tags</answer>."]
 
 
-async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
+async def test_round_with_a_lost_announcement_is_found_by_polling() -> None:
     coordinator = Coordinator()
     coordinator.round = open_round()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), poll_s=0.02),
+        running_answerer(node, EchoModel(), poll_s=0.02),
     ):
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
 
 
-async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+async def test_round_is_answered_once_despite_repeated_announcements() -> None:
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, parrot, poll_s=0.02) as answerer,
+        running_answerer(node, echo, poll_s=0.02) as answerer,
     ):
         coordinator.round = open_round()
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(RequestRound, count=3)
-        assert len(await coordinator.heard(RequestQuestions)) == 1
-        assert len(parrot.asked) == 2
+        await coordinator.wait_for(RequestRound, count=3)
+        assert len(await coordinator.wait_for(RequestQuestions)) == 1
+        assert len(echo.questions) == 2
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
-async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[NodeMessage]) -> None:
+async def test_temporarily_refused_request_is_repeated(kind: type[NodeMessage]) -> None:
     coordinator = Coordinator()
     coordinator.refusals[kind] = ErrorCode.RATE_LIMITED
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), view=view_in_season()) as answerer,
+        running_answerer(node, EchoModel(), view=view_in_season()) as answerer,
     ):
-        coordinator.round = round_to_ask(kind)
+        coordinator.round = round_causing(kind)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(kind, count=3)
-        assert len(await coordinator.heard(RequestRound)) >= 1
+        await coordinator.wait_for(kind, count=3)
+        assert len(await coordinator.wait_for(RequestRound)) >= 1
 
 
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
-async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
+async def test_permanently_refused_request_waits_for_the_next_poll(
     kind: type[NodeMessage],
 ) -> None:
     coordinator, view = Coordinator(), view_in_season()
@@ -117,50 +117,50 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), view=view) as answerer,
+        running_answerer(node, EchoModel(), view=view) as answerer,
     ):
-        coordinator.round = round_to_ask(kind)
+        coordinator.round = round_causing(kind)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(kind, count=2)
+        await coordinator.wait_for(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
         while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
             await node.client.request_round()
-        asked = len(await coordinator.heard(kind))
+        asked = len(await coordinator.wait_for(kind))
         for _ in range(10):
             await node.client.request_round()
-        assert len(await coordinator.heard(kind)) == asked
+        assert len(await coordinator.wait_for(kind)) == asked
 
 
-async def test_between_seasons_no_standing_is_asked_for() -> None:
+async def test_no_standing_is_requested_between_seasons() -> None:
     coordinator = Coordinator()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), poll_s=0.01),
+        running_answerer(node, EchoModel(), poll_s=0.01),
     ):
-        await coordinator.heard(RequestRound, count=3)
-        assert not any(isinstance(said, RequestStanding) for said in coordinator.said)
+        await coordinator.wait_for(RequestRound, count=3)
+        assert not any(isinstance(message, RequestStanding) for message in coordinator.received)
 
 
-async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_asking_again() -> None:
+async def test_round_opened_before_the_node_joined_is_not_requested_again() -> None:
     coordinator, view = Coordinator(), empty_view()
     coordinator.refusals[RequestQuestions] = ErrorCode.ROUND_PENDING
     coordinator.round = open_round(7)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), view=view, poll_s=0.02) as answerer,
+        running_answerer(node, EchoModel(), view=view, poll_s=0.02) as answerer,
     ):
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(RequestRound, count=3)
-        assert len(await coordinator.heard(RequestQuestions)) == 1
+        await coordinator.wait_for(RequestRound, count=3)
+        assert len(await coordinator.wait_for(RequestQuestions)) == 1
         assert (view.skipped_round, view.problem) == (7, None)
         coordinator.refusals.clear()
         coordinator.round = open_round(8)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
 
 
-async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: Path) -> None:
+async def test_every_announced_or_polled_round_is_recorded(tmp_path: Path) -> None:
     coordinator, noted = Coordinator(), list[RoundInfo | None]()
     rung, polled = (
         RoundInfo(number, "scheduled", now(), now(later_s=60), 2, commitment)
@@ -171,7 +171,7 @@ async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: 
         answerer = RoundAnswerer(
             client=node.client,
             worker=ModelWorker(),
-            generator=Parrot(),
+            generator=EchoModel(),
             view=empty_view(),
             spool=open_spool(tmp_path),
             record_commitment=noted.append,
@@ -179,49 +179,49 @@ async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: 
         )
         answerer.handle_announcement(rung)
         asking = asyncio.create_task(answerer.run())
-        await coordinator.heard(RequestRound, count=2)
+        await coordinator.wait_for(RequestRound, count=2)
         asking.cancel()
     assert noted[:2] == [rung, polled]
 
 
-async def test_a_round_that_ends_while_answering_gets_no_late_answers(
+async def test_no_answers_are_generated_for_a_round_that_has_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, parrot, poll_s=0.02) as answerer,
+        running_answerer(node, echo, poll_s=0.02) as answerer,
     ):
         coordinator.round = open_round(closes_in_s=-1)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(RequestRound)
-        assert parrot.asked == []
+        await coordinator.wait_for(RequestRound)
+        assert echo.questions == []
     assert "ended before" in caplog.text
 
 
-async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
-    coordinator, parrot = Coordinator(), Parrot()
+async def test_deadline_extended_by_an_outage_is_used() -> None:
+    coordinator, echo = Coordinator(), EchoModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, parrot) as answerer,
+        running_answerer(node, echo) as answerer,
     ):
         coordinator.round = open_round(closes_in_s=-1)
         answerer.handle_announcement(
             replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at)
         )
-        await coordinator.heard(SubmitAnswers)
-        assert parrot.asked
+        await coordinator.wait_for(SubmitAnswers)
+        assert echo.questions
 
 
-class SlowParrot(Parrot):
-    """Begins to answer and goes on when it is told to."""
+class SlowModel(EchoModel):
+    """Starts to answer and continues when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.began = threading.Event()
-        self.may_go_on = threading.Event()
+        self.may_continue = threading.Event()
 
     def generate(
         self,
@@ -233,7 +233,7 @@ class SlowParrot(Parrot):
         system_prompt: str,
     ) -> list[list[Answer]]:
         self.began.set()
-        self.may_go_on.wait()
+        self.may_continue.wait()
         return super().generate(
             questions,
             completions=completions,
@@ -243,25 +243,25 @@ class SlowParrot(Parrot):
         )
 
 
-async def test_no_training_step_comes_between_the_questions_of_a_round() -> None:
-    coordinator, parrot = Coordinator(), SlowParrot()
+async def test_no_training_step_runs_between_the_questions_of_a_round() -> None:
+    coordinator, echo = Coordinator(), SlowModel()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
         ModelWorker() as worker,
-        running_answerer(node, parrot, worker=worker) as answerer,
+        running_answerer(node, echo, worker=worker) as answerer,
     ):
         coordinator.round = open_round(questions=40)
         answerer.handle_announcement(coordinator.round)
-        await asyncio.to_thread(parrot.began.wait)
+        await asyncio.to_thread(echo.began.wait)
         has_turn = worker.turn.locked()
-        parrot.may_go_on.set()
+        echo.may_continue.set()
         assert has_turn
         async with worker.turn:
-            assert len(parrot.asked) == 40
+            assert len(echo.questions) == 40
 
 
-async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None:
+async def test_exam_waits_only_for_the_step_in_progress() -> None:
     coordinator, order = Coordinator(), list[str]()
     step_may_end = threading.Event()
 
@@ -276,43 +276,43 @@ async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None
         running_connection(coordinator) as node,
         ModelWorker() as worker,
         running_answerer(
-            node, Parrot(when_asked=lambda: order.append("round")), worker=worker
+            node, EchoModel(before_batch=lambda: order.append("round")), worker=worker
         ) as answerer,
     ):
         training = asyncio.create_task(train(worker))
         coordinator.round = open_round()
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(RequestQuestions)
-        # The offer travels back on the same connection before the answer to the next request.
+        await coordinator.wait_for(RequestQuestions)
+        # The offer arrives on the same connection before the reply to the next request.
         await node.client.request_round()
         step_may_end.set()
         await training
     assert order == ["step 0", "round", "step 1", "step 2"]
 
 
-async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> None:
+async def test_characters_invalid_in_messages_do_not_invalidate_the_answer() -> None:
     coordinator = Coordinator()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as answerer,
+        running_answerer(node, EchoModel("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as answerer,
     ):
         coordinator.round = open_round(questions=1)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         await answerer.outbox.empty.wait()
         assert coordinator.answers["r1q0"].startswith("ab?ccc")
 
 
-async def test_the_score_is_fetched_when_a_round_closes() -> None:
+async def test_score_is_requested_when_a_round_closes() -> None:
     coordinator, view = Coordinator(), view_in_season()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, Parrot(), view=view, poll_s=0.02) as answerer,
+        running_answerer(node, EchoModel(), view=view, poll_s=0.02) as answerer,
     ):
         answerer.handle_announcement(RoundInfo(1, "closed", now(), now(), 2))
-        await coordinator.heard(RequestStanding)
-        await coordinator.heard(RequestRound)
+        await coordinator.wait_for(RequestStanding)
+        await coordinator.wait_for(RequestRound)
         assert view.standing is not None
         assert view.standing.score == 0.5

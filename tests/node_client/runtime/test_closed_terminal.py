@@ -13,17 +13,17 @@ from node_client.storage.state import StateDir
 
 
 def run_in_terminal(*words: str) -> tuple[int, int]:
-    """Start a program in a terminal of its own; return its id and the terminal's other end."""
+    """Start a program in its own terminal; return its process id and the terminal's other end."""
     process, terminal = pty.fork()
     if process == 0:
-        # Where the tests run under nohup they would ignore the signal, and so would the program.
+        # Tests under nohup ignore the signal, and the program would inherit that.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execv(words[0], words)
     return process, terminal
 
 
 @pytest.mark.slow
-def test_a_node_saves_its_work_when_its_terminal_is_closed(tmp_path: Path) -> None:
+def test_node_saves_its_work_when_its_terminal_is_closed(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     process, terminal = run_in_terminal(
         *(sys.executable, "-m", "node_client", "train", "--offline"),

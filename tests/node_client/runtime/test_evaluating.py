@@ -1,4 +1,4 @@
-"""When held-out questions are asked, and who may come between."""
+"""When held-out questions are evaluated, and what may run in between."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ from tests.node_client.fakes import make_trainer
 
 
 async def make_steps(trainer: Trainer, count: int) -> list[StepReport]:
-    """Return the reports of so many steps, as a running client makes them."""
+    """Return the reports of `count` steps, made as in a running client."""
     async with ModelWorker() as worker:
         evaluator = Evaluator(trainer, worker=worker, is_stopping=lambda: False)
         reports = []
@@ -28,7 +28,7 @@ async def make_steps(trainer: Trainer, count: int) -> list[StepReport]:
         return reports
 
 
-async def test_score_comes_before_the_first_step_and_then_every_so_many(
+async def test_score_is_measured_before_the_first_step_and_then_at_intervals(
     verifier: Verifier,
 ) -> None:
     config = TrainConfig(eval_tasks=4, eval_every=2)
@@ -38,7 +38,7 @@ async def test_score_comes_before_the_first_step_and_then_every_so_many(
     assert ["evaluate" in report.seconds for report in reports] == [True, True, False, True]
 
 
-async def test_step_whose_evaluation_fails_is_reported_without_a_score(
+async def test_step_with_a_failed_evaluation_is_reported_without_a_score(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = Evaluation.ask
@@ -57,7 +57,7 @@ async def test_step_whose_evaluation_fails_is_reported_without_a_score(
     assert after.step == 3
 
 
-async def test_nothing_is_evaluated_unless_asked_for(verifier: Verifier) -> None:
+async def test_nothing_is_evaluated_unless_requested(verifier: Verifier) -> None:
     [report] = await make_steps(make_trainer(verifier, config=TrainConfig(eval_every=1)), 1)
     assert report.held_out is None
     assert report.held_out_before is None
@@ -73,7 +73,7 @@ async def test_score_is_logged_with_its_interval(verifier: Verifier) -> None:
         assert 0 <= float(figures[f"{name}/low"]) <= float(figures[f"{name}/score"])
 
 
-async def test_an_exam_comes_between_two_batches(
+async def test_exam_runs_between_two_batches_of_an_evaluation(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = count_batches(monkeypatch)
@@ -91,7 +91,7 @@ async def test_an_exam_comes_between_two_batches(
     assert len(batches) == 3
 
 
-async def test_who_is_stopped_asks_no_further_batch(
+async def test_stopped_node_evaluates_no_further_batch(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = count_batches(monkeypatch)
@@ -105,13 +105,13 @@ async def test_who_is_stopped_asks_no_further_batch(
 
 
 async def take_turn(worker: ModelWorker, batches: list[Evaluation]) -> int:
-    """Return how many batches had been asked when the judge round had its turn."""
+    """Return how many batches had been evaluated when the judge round got its turn."""
     async with worker.turn:
         return len(batches)
 
 
 def count_batches(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
-    """Return a list that gets an entry for each batch."""
+    """Return a list that receives an entry for each batch."""
     batches: list[Evaluation] = []
     ask = Evaluation.ask
 

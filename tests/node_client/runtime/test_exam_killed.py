@@ -1,4 +1,4 @@
-"""A client that is killed between answering and the judge's word hands in the same answers."""
+"""A client killed before its answers are acknowledged submits the same answers again."""
 
 import asyncio
 import sys
@@ -32,12 +32,12 @@ async def running_client(
         await process.wait()
 
 
-async def said_by(process: Process) -> str:
+async def output_of(process: Process) -> str:
     assert process.stdout is not None
     return (await process.stdout.read()).decode()
 
 
-async def test_the_answers_of_a_killed_client_are_handed_in_and_none_is_made_again(
+async def test_answers_of_a_killed_client_are_submitted_and_not_generated_again(
     tmp_path: Path,
 ) -> None:
     coordinator = Coordinator()
@@ -45,15 +45,15 @@ async def test_the_answers_of_a_killed_client_are_handed_in_and_none_is_made_aga
     coordinator.silent.add(SubmitAnswers)
     async with running(coordinator):
         async with running_client(coordinator, tmp_path, "first") as first:
-            [unconfirmed] = await coordinator.heard(SubmitAnswers)
-        assert (await said_by(first)).count("generating") == 1
+            [unconfirmed] = await coordinator.wait_for(SubmitAnswers)
+        assert (await output_of(first)).count("generating") == 1
         coordinator.silent.clear()
-        coordinator.said.clear()
+        coordinator.received.clear()
         async with running_client(coordinator, tmp_path, "second") as second:
-            [again] = await coordinator.heard(SubmitAnswers)
-            await coordinator.heard(RequestQuestions)
-            asked = sum(isinstance(said, RequestRound) for said in coordinator.said)
-            await coordinator.heard(RequestRound, count=asked + 2)
-        assert await said_by(second) == ""
+            [again] = await coordinator.wait_for(SubmitAnswers)
+            await coordinator.wait_for(RequestQuestions)
+            asked = sum(isinstance(message, RequestRound) for message in coordinator.received)
+            await coordinator.wait_for(RequestRound, count=asked + 2)
+        assert await output_of(second) == ""
     assert again.answers == unconfirmed.answers
     assert list(coordinator.answers.values()) == ["first"] * 12

@@ -1,4 +1,4 @@
-"""Steps that fail one after another: the pauses between them, and what is saved at the end."""
+"""Steps that fail one after another: the pauses between them, and the save at the end."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ NEVER_S = 1000.0
 
 @pytest.fixture(autouse=True)
 def failing_after_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the verifier fail in every step but the first."""
+    """Let the verifier fail in every step except the first."""
     step = Trainer.step
 
     def fail_later(self: Trainer) -> StepReport:
@@ -53,7 +53,7 @@ def make_training(
     return training
 
 
-async def test_a_node_pauses_between_failed_steps_and_saves_before_it_gives_up(
+async def test_node_pauses_between_failed_steps_and_saves_before_it_gives_up(
     settings: Settings, verifier: Verifier
 ) -> None:
     view, pauses = empty_view(), list[int]()
@@ -71,9 +71,7 @@ async def test_a_node_pauses_between_failed_steps_and_saves_before_it_gives_up(
     assert view.saved.step == 1
 
 
-async def test_a_pause_ends_when_the_node_is_stopped(
-    settings: Settings, verifier: Verifier
-) -> None:
+async def test_pause_ends_when_the_node_is_stopped(settings: Settings, verifier: Verifier) -> None:
     view = empty_view()
 
     def stop(attempt: int) -> float:
@@ -87,7 +85,7 @@ async def test_a_pause_ends_when_the_node_is_stopped(
     assert view.saved.step == 1
 
 
-async def test_a_season_that_this_node_cannot_train_in_costs_no_step(
+async def test_unsupported_season_ends_the_node_without_losing_a_step(
     settings: Settings, verifier: Verifier
 ) -> None:
     view = empty_view()

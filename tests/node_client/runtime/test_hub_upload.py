@@ -28,22 +28,22 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REPOSITORY = "me/model"
 
 
-class Shelf:
-    """A hub that keeps what it is given, or refuses it. `hold` lets a test stop an upload."""
+class FakeHub:
+    """A hub that stores uploads, or refuses them. `hold` lets a test block an upload."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[str, dict[str, str]]] = []
+        self.uploads: list[tuple[str, dict[str, str]]] = []
         self.trouble: Exception | None = None
-        self.asked = threading.Event()
+        self.started = threading.Event()
         self.hold = threading.Event()
         self.hold.set()
 
     def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        self.asked.set()
+        self.started.set()
         assert self.hold.wait(20)
         if self.trouble is not None:
             raise self.trouble
-        self.taken.append((message, {path.name: path.read_text() for path in folder.iterdir()}))
+        self.uploads.append((message, {path.name: path.read_text() for path in folder.iterdir()}))
 
 
 class Clock:
@@ -86,84 +86,82 @@ async def offer(uploader: HubUploader, checkpoint: Path, score: float | None) ->
     await uploader.finish()
 
 
-async def test_only_a_model_that_has_improved_is_uploaded(
+async def test_model_is_uploaded_only_if_it_has_improved(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
-    shelf = Shelf()
-    offered = make_uploader(shelf, tmp_path, clock=clock)
+    fake_hub = FakeHub()
+    offered = make_uploader(fake_hub, tmp_path, clock=clock)
     for score in (None, 0.5, 0.5, 0.4, 0.6):
         await offer(offered, checkpoint, score)
         clock.now += timedelta(hours=2)
-    assert [message for message, _ in shelf.taken] == [
+    assert [message for message, _ in fake_hub.uploads] == [
         "Step 7, judge score 0.500 in season one",
         "Step 7, judge score 0.600 in season one",
     ]
-    assert shelf.taken[0][1].keys() == {"config.json", "README.md"}
+    assert fake_hub.uploads[0][1].keys() == {"config.json", "README.md"}
 
 
-async def test_it_is_never_uploaded_more_often_than_the_interval_allows(
-    tmp_path: Path, checkpoint: Path, clock: Clock
-) -> None:
-    shelf = Shelf()
-    offered = make_uploader(shelf, tmp_path, clock=clock)
+async def test_uploads_respect_the_interval(tmp_path: Path, checkpoint: Path, clock: Clock) -> None:
+    fake_hub = FakeHub()
+    offered = make_uploader(fake_hub, tmp_path, clock=clock)
     for score in (0.1, 0.2, 0.3):
         await offer(offered, checkpoint, score)
         clock.now += timedelta(minutes=31)
-    assert len(shelf.taken) == 2
+    assert len(fake_hub.uploads) == 2
 
 
-async def test_a_restarted_run_knows_what_was_uploaded(
+async def test_restarted_run_remembers_the_last_upload(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
-    shelf = Shelf()
-    await offer(make_uploader(shelf, tmp_path, clock=clock), checkpoint, 0.5)
-    again = make_uploader(shelf, tmp_path, clock=clock)
+    fake_hub = FakeHub()
+    await offer(make_uploader(fake_hub, tmp_path, clock=clock), checkpoint, 0.5)
+    again = make_uploader(fake_hub, tmp_path, clock=clock)
     await offer(again, checkpoint, 0.6)
     clock.now += timedelta(hours=2)
     await offer(again, checkpoint, 0.4)
-    assert len(shelf.taken) == 1
+    assert len(fake_hub.uploads) == 1
 
 
-async def test_training_does_not_wait_and_the_checkpoint_may_be_removed_meanwhile(
+async def test_training_does_not_wait_for_an_upload_and_may_remove_the_checkpoint(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
-    shelf = Shelf()
-    shelf.hold.clear()
-    offered = make_uploader(shelf, tmp_path, clock=clock)
+    fake_hub = FakeHub()
+    fake_hub.hold.clear()
+    offered = make_uploader(fake_hub, tmp_path, clock=clock)
     merit = Merit(kind="judge_score", season="one", value=0.5)
     origin = trace_run(empty_view(), step=7, season="one")
     offered.offer(checkpoint, merit=merit, origin=origin)
-    assert await asyncio.to_thread(shelf.asked.wait, 20)
+    assert await asyncio.to_thread(fake_hub.started.wait, 20)
     shutil.rmtree(checkpoint)
-    shelf.hold.set()
+    fake_hub.hold.set()
     await offered.finish()
-    assert "config.json" in shelf.taken[0][1]
+    assert "config.json" in fake_hub.uploads[0][1]
 
 
-async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interval(
+async def test_failed_upload_is_reported_and_retried_after_the_interval(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
-    shelf, view = Shelf(), empty_view()
-    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
-    shelf.trouble = OSError("no network\nat all")
+    fake_hub, view = FakeHub(), empty_view()
+    offered = make_uploader(fake_hub, tmp_path, clock=clock, view=view)
+    fake_hub.trouble = OSError("no network\nat all")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
     assert view.problem.message == "The model could not be uploaded to me/model: no network"
-    shelf.trouble = None
+    fake_hub.trouble = None
     await offer(offered, checkpoint, 0.5)
-    assert shelf.taken == []
+    assert fake_hub.uploads == []
     clock.now += timedelta(hours=1)
     await offer(offered, checkpoint, 0.5)
-    assert len(shelf.taken) == 1
+    assert len(fake_hub.uploads) == 1
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
+async def test_unexpected_error_of_an_upload_is_reported_and_the_next_one_is_tried(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
-    shelf, view = Shelf(), empty_view()
-    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
-    shelf.trouble = KeyError("nobody thought of it")
+    fake_hub, view = FakeHub(), empty_view()
+    offered = make_uploader(fake_hub, tmp_path, clock=clock, view=view)
+    fake_hub.trouble = KeyError("unexpected")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
     assert (
@@ -171,13 +169,13 @@ async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
         == "The model could not be uploaded to me/model: the upload was interrupted"
     )
     assert not (tmp_path / "hub").exists()
-    shelf.trouble = None
+    fake_hub.trouble = None
     clock.now += timedelta(hours=1)
     await offer(offered, checkpoint, 0.5)
-    assert len(shelf.taken) == 1
+    assert len(fake_hub.uploads) == 1
 
 
-def test_the_card_of_a_run_states_its_node_and_standing() -> None:
+def test_card_of_a_run_states_its_node_and_standing() -> None:
     view = empty_view()
     view.site, view.node = Site("https://swarm.example.org"), "heron"
     view.standing = NodeStanding(
@@ -203,7 +201,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubOnThisMachine]:
         yield running
 
 
-def test_the_hugging_face_hub_gets_a_repository_and_one_commit_with_all_files(
+def test_hugging_face_hub_receives_a_repository_and_one_commit_with_all_files(
     hub: HubOnThisMachine, checkpoint: Path
 ) -> None:
     HuggingFaceHub(private=True, endpoint=hub.address).upload(
@@ -214,7 +212,7 @@ def test_the_hugging_face_hub_gets_a_repository_and_one_commit_with_all_files(
     assert hub.tokens == {"Bearer hf_secret"}
 
 
-def test_a_hub_that_refuses_or_is_not_there_is_an_os_error(
+def test_refusing_or_unreachable_hub_raises_os_error(
     hub: HubOnThisMachine, checkpoint: Path
 ) -> None:
     hub.refuse = True
@@ -250,14 +248,14 @@ def test_only_a_higher_score_of_the_same_kind_or_a_new_season_is_better(
     assert is_better(Merit(kind=kind, season=season, value=value), None)
 
 
-def test_an_upload_is_remembered_for_its_repository(tmp_path: Path) -> None:
+def test_upload_is_recorded_for_its_repository(tmp_path: Path) -> None:
     write_upload(tmp_path / "hub.json", uploaded())
     assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) == uploaded()
     assert read_upload(tmp_path / "hub.json", repository="me/other") is None
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
-def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path, content: bytes | None) -> None:
+def test_unreadable_record_counts_as_none(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "hub.json").write_bytes(content)
     assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) is None

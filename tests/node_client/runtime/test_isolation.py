@@ -1,4 +1,4 @@
-"""The owner is told once what the verifier's child goes without."""
+"""The owner is warned once about protections that the verifier's child lacks."""
 
 from dataclasses import replace
 
@@ -22,21 +22,21 @@ async def notices(verifier: Verifier) -> list[str]:
     return [notice.message for notice in view.notices]
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, *took_hold: str) -> None:
+def simulate_isolation(monkeypatch: pytest.MonkeyPatch, *took_hold: str) -> None:
     isolation = frozenset(took_hold)
     monkeypatch.setattr(Verifier, "isolation", property(lambda verifier: isolation))
 
 
 async def test_missing_protections_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, "rlimits", "processes")
+    simulate_isolation(monkeypatch, "rlimits", "processes")
     [notice] = await notices(Verifier())
     assert "does not offer: filesystem, network." in notice
 
 
-async def test_a_node_that_trains_says_it_at_its_start(
+async def test_training_node_shows_missing_protections_at_its_start(
     monkeypatch: pytest.MonkeyPatch, verifier: Verifier, settings: Settings
 ) -> None:
-    pretend(monkeypatch, "rlimits")
+    simulate_isolation(monkeypatch, "rlimits")
     view = empty_view()
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
@@ -44,12 +44,14 @@ async def test_a_node_that_trains_says_it_at_its_start(
     assert "does not offer" in view.notices[0].message
 
 
-async def test_nothing_is_said_where_all_took_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, "rlimits", "filesystem", "network")
+async def test_no_notice_is_shown_if_all_protections_took_effect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulate_isolation(monkeypatch, "rlimits", "filesystem", "network")
     assert await notices(Verifier()) == []
 
 
-async def test_a_child_that_does_not_start_is_left_to_the_first_step(
+async def test_child_that_fails_to_start_causes_no_notice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(verifier: Verifier) -> None:

@@ -1,4 +1,4 @@
-"""What a client notes about its run while it happens."""
+"""What a client records about its run while it is running."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +42,7 @@ def read(state: StateDir) -> RunState:
     return run
 
 
-def test_a_run_is_noted_from_its_start_to_its_end(state: StateDir) -> None:
+def test_run_is_recorded_from_its_start_to_its_end(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
     with state.lock(), journal.recording():
@@ -54,13 +54,13 @@ def test_a_run_is_noted_from_its_start_to_its_end(state: StateDir) -> None:
     assert (read(state).state, read(state).since, read(state).why) == ("stopped", ended, "")
 
 
-def test_a_run_that_fails_says_why(state: StateDir) -> None:
+def test_failed_run_is_recorded_with_the_reason(state: StateDir) -> None:
     with pytest.raises(NodeError), state.lock(), Journal(state).recording():
         raise NodeError("The disk is gone.", fix="Find it.")
     assert (read(state).state, read(state).why) == ("stopped", "The disk is gone.")
 
 
-def test_the_latest_step_is_noted_every_ten_seconds(state: StateDir) -> None:
+def test_latest_step_is_recorded_every_ten_seconds(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
     with state.lock(), journal.recording():
@@ -73,7 +73,7 @@ def test_the_latest_step_is_noted_every_ten_seconds(state: StateDir) -> None:
         assert read(state).last_step_at == step_at
 
 
-def test_a_pause_is_noted_with_its_reason_and_end(state: StateDir) -> None:
+def test_pause_is_recorded_with_its_reason_and_end(state: StateDir) -> None:
     journal = Journal(state)
     until = NOON.isoformat()
     with state.lock(), journal.recording():
@@ -85,7 +85,7 @@ def test_a_pause_is_noted_with_its_reason_and_end(state: StateDir) -> None:
         assert (read(state).state, read(state).until) == ("running", None)
 
 
-def test_the_time_without_a_coordinator_is_noted(state: StateDir) -> None:
+def test_time_without_a_coordinator_is_recorded(state: StateDir) -> None:
     clock = Clock()
     journal = Journal(state, clock=clock)
     with state.lock(), journal.recording():
@@ -101,7 +101,7 @@ def test_the_time_without_a_coordinator_is_noted(state: StateDir) -> None:
         assert read(state).offline_since is None
 
 
-def test_a_record_that_cannot_be_written_ends_nothing(
+def test_unwritable_record_does_not_end_the_run(
     state: StateDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     with state.lock():

@@ -1,4 +1,4 @@
-"""A node that trains for weeks holds no more than one that began a moment ago."""
+"""A node that trains for weeks uses no more memory than one that has just started."""
 
 import gc
 from itertools import pairwise
@@ -21,7 +21,7 @@ STEPS = 60
 
 
 class CountingView(NodeView):
-    """Counts the objects that live after every tenth step."""
+    """Counts the live objects after every tenth step."""
 
     counts: list[int]
 
@@ -34,7 +34,7 @@ class CountingView(NodeView):
 
 
 @pytest.mark.slow
-async def test_no_step_leaves_an_object_behind(verifier: Verifier, tmp_path: Path) -> None:
+async def test_steps_leave_no_objects_behind(verifier: Verifier, tmp_path: Path) -> None:
     settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated", steps=STEPS)
     view = CountingView(model="toy", parameters=1000, device="cpu", arm="isolated")
     view.counts = []
@@ -44,4 +44,4 @@ async def test_no_step_leaves_an_object_behind(verifier: Verifier, tmp_path: Pat
     # Other tests of this process may leave objects in between, but not in every stretch.
     fewest = min(after - before for before, after in pairwise(view.counts))
     assert len(view.counts) == STEPS // STRETCH
-    assert fewest < STRETCH // 2, "a step keeps objects that it makes"
+    assert fewest < STRETCH // 2, "a step leaks objects"

@@ -1,4 +1,4 @@
-"""Every step of every run is in the metrics file, under trl's names."""
+"""Every step of every run is in the metrics file, under the names that trl uses."""
 
 import json
 from dataclasses import fields, replace
@@ -34,7 +34,7 @@ def test_every_figure_of_a_report_is_logged_under_a_flat_name(verifier: Verifier
     assert figures["frac_reward_zero_std"] == 1 - report.informative_share
 
 
-async def test_a_resumed_run_writes_each_step_once(verifier: Verifier, tmp_path: Path) -> None:
+async def test_resumed_run_writes_each_step_once(verifier: Verifier, tmp_path: Path) -> None:
     settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated", steps=2)
     for _ in range(2):
         async with ModelWorker() as worker:

@@ -30,30 +30,30 @@ from swarm_protocol.messages import (
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.fakes import external_sum, toy_season
-from tests.node_client.runtime.nodes import heard_so_far, made_node, running_node
+from tests.node_client.runtime.nodes import count_received, made_node, running_node
 from tests.node_client.shell_fakes import empty_view
 
 
-async def test_a_node_trains_shares_samples_and_reports(
+async def test_node_trains_publishes_samples_and_reports(
     settings: Settings, verifier: Verifier
 ) -> None:
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier),
     ):
-        [hello] = await coordinator.heard(Hello)
+        [hello] = await coordinator.wait_for(Hello)
         assert (hello.model, hello.arm) == ("toy", "swarm")
-        [published, *_] = await coordinator.heard(PublishRollouts)
+        [published, *_] = await coordinator.wait_for(PublishRollouts)
         assert {rollout.task.dataset for rollout in published.rollouts} == {"chain_sum"}
-        await coordinator.heard(RequestRollouts)
-        reports = await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(RequestRollouts)
+        reports = await coordinator.wait_for(ReportTraining, count=3)
     assert [report.step for report in reports] == sorted({report.step for report in reports})
     assert reports[-1].local_used == 4 * reports[-1].step
     assert settings.state.load_lifetime().rollouts_shared > 0
 
 
 @pytest.mark.parametrize("shared", [False, True])
-async def test_hardware_is_told_only_if_the_owner_chose_to(
+async def test_hardware_is_sent_only_if_the_owner_chose_so(
     settings: Settings, verifier: Verifier, shared: bool
 ) -> None:
     chosen = replace(settings, share_hardware=shared)
@@ -61,14 +61,14 @@ async def test_hardware_is_told_only_if_the_owner_chose_to(
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(chosen, coordinator, verifier),
     ):
-        [hello] = await coordinator.heard(Hello)
+        [hello] = await coordinator.wait_for(Hello)
     assert (hello.hardware is not None) == shared
     if hello.hardware is not None:
         assert hello.hardware.device.startswith("CPU")
         assert hello.hardware.memory > 0
 
 
-async def test_a_node_tells_which_rollouts_of_others_it_trained_on_and_how_it_thinks(
+async def test_used_rollouts_and_reflection_are_reported(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
@@ -76,31 +76,29 @@ async def test_a_node_tells_which_rollouts_of_others_it_trained_on_and_how_it_th
     coordinator.pool = [external_sum(verifier, texts, counter=n) for n in range(2)]
     names = {RolloutName(each.node, each.rollout.id) for each in coordinator.pool}
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(ReportTraining, where=lambda report: bool(report.used))
-        [report, *_] = await coordinator.heard(
+        await coordinator.wait_for(ReportTraining, where=lambda report: bool(report.used))
+        [report, *_] = await coordinator.wait_for(
             ReportTraining, where=lambda report: report.external_used == 2
         )
-    reports = [said for said in coordinator.said if isinstance(said, ReportTraining)]
-    told = [name for said in reports for name in said.used]
-    assert (len(told), set(told)) == (2, names)
+    reports = [message for message in coordinator.received if isinstance(message, ReportTraining)]
+    used = [name for each in reports for name in each.used]
+    assert (len(used), set(used)) == (2, names)
     assert set(report.reflection) == {"recheck", "hesitation", "exploration"}
 
 
-async def test_a_node_answers_a_round_while_it_trains(
-    settings: Settings, verifier: Verifier
-) -> None:
+async def test_node_answers_a_round_while_it_trains(settings: Settings, verifier: Verifier) -> None:
     coordinator = Coordinator(season=toy_season())
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.round = open_round(questions=20)
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await coordinator.heard(SubmitAnswers)
-        done = len(await coordinator.heard(ReportTraining))
-        await coordinator.heard(ReportTraining, count=done + 1)
+        await coordinator.wait_for(SubmitAnswers)
+        done = len(await coordinator.wait_for(ReportTraining))
+        await coordinator.wait_for(ReportTraining, count=done + 1)
     assert len(coordinator.answers) == 20
 
 
-async def test_training_goes_on_while_the_coordinator_is_gone(
+async def test_training_continues_while_the_coordinator_is_away(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
@@ -109,21 +107,21 @@ async def test_training_goes_on_while_the_coordinator_is_gone(
         made_node(settings, coordinator.site, verifier, view=view) as node,
     ):
         task = asyncio.create_task(node.run())
-        [before, *_] = await coordinator.heard(ReportTraining)
+        [before, *_] = await coordinator.wait_for(ReportTraining)
         await coordinator.stop()
         while view.steps_this_run < before.step + 5:
             await asyncio.wait([task], timeout=0.01)
-        heard = len(await coordinator.heard(ReportTraining))
+        count = len(await coordinator.wait_for(ReportTraining))
         await coordinator.start()
-        reports = await coordinator.heard(ReportTraining, count=heard + 1)
+        reports = await coordinator.wait_for(ReportTraining, count=count + 1)
         node.stop()
         await task
-    # Only the newest of the reports that were owed meanwhile is sent.
-    assert reports[heard].step >= before.step + 5
+    # Of the reports that became due meanwhile, only the newest is sent.
+    assert reports[count].step >= before.step + 5
 
 
 @pytest.mark.slow
-async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_learns(
+async def test_loss_of_the_coordinator_does_not_change_what_an_isolated_node_learns(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
@@ -139,7 +137,7 @@ async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_lear
             made_node(alone, coordinator.site, verifier, view=view) as node,
         ):
             task = asyncio.create_task(node.run())
-            await coordinator.heard(ReportTraining)
+            await coordinator.wait_for(ReportTraining)
             if is_lost:
                 await coordinator.stop()
                 assert view.steps_this_run < 40
@@ -148,11 +146,11 @@ async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_lear
             assert (view.connection.phase == "connected") is not is_lost
         files = read_manifest(newest_first(state.checkpoints)[0]).files
         hashes.append({name: hash for name, hash in files.items() if name != "run.json"})
-        coordinator.said.clear()
+        coordinator.received.clear()
     assert hashes[0] == hashes[1]
 
 
-async def test_a_node_follows_new_rules_and_practises_without_a_season(
+async def test_node_follows_new_rules_and_practises_without_a_season(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
@@ -160,11 +158,11 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
         running(coordinator),
         running_node(settings, coordinator, verifier, view=view) as task,
     ):
-        [*_, before] = await coordinator.heard(ReportTraining, count=3)
+        [*_, before] = await coordinator.wait_for(ReportTraining, count=3)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
-        # Totals begin anew with a season, steps do not.
-        [after, *_] = await coordinator.heard(
+        # Totals restart with a season, steps do not.
+        [after, *_] = await coordinator.wait_for(
             ReportTraining, where=lambda report: report.local_used < 4 * report.step
         )
         assert after.step > before.step
@@ -179,15 +177,18 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
             "The season next has ended; its scores stay on the site.",
         ]
         await coordinator.ring(SeasonState(None, toy_season()))
-        await coordinator.heard(
+        await coordinator.wait_for(
             PublishRollouts, where=lambda message: message.rollouts[0].step >= practised
         )
-        shared = [said for said in coordinator.said if isinstance(said, PublishRollouts)]
-        assert {each.task.dataset for said in shared for each in said.rollouts} == {"chain_sum"}
+        shared = [
+            message for message in coordinator.received if isinstance(message, PublishRollouts)
+        ]
+        datasets = {each.task.dataset for message in shared for each in message.rollouts}
+        assert datasets == {"chain_sum"}
 
 
 @pytest.mark.parametrize("arm", ["swarm", "base"])
-async def test_a_node_that_never_met_its_coordinator_ends_with_a_reason(
+async def test_node_that_never_reached_its_coordinator_ends_with_a_reason(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, arm: Arm
 ) -> None:
     monkeypatch.setattr(node_module, "FIRST_JOIN_TIMEOUT_S", 0.01)
@@ -202,7 +203,7 @@ async def test_a_node_that_never_met_its_coordinator_ends_with_a_reason(
     assert view.steps_this_run == 0
 
 
-async def test_a_node_that_was_welcomed_before_trains_alone_while_its_coordinator_is_away(
+async def test_node_welcomed_earlier_trains_alone_while_its_coordinator_is_away(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_module, "WELCOME_TIMEOUT_S", 0.01)
@@ -217,7 +218,7 @@ async def test_a_node_that_was_welcomed_before_trains_alone_while_its_coordinato
     assert (progress.step, progress.season) == (1, "practice")
 
 
-async def test_a_restarted_node_knows_its_season_and_goes_on_where_it_was(
+async def test_restarted_node_remembers_its_season_and_resumes(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, view = replace(settings, steps=2), empty_view()
@@ -234,21 +235,21 @@ async def test_a_restarted_node_knows_its_season_and_goes_on_where_it_was(
     assert (progress.step, progress.season) == (4, "sums")
 
 
-async def test_settings_that_keep_rollouts_at_home_are_told_once_in_a_season(
+async def test_settings_that_prevent_publishing_are_reported_once_per_season(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season(completions=4)), empty_view()
     larger = replace(settings, training=TrainConfig(num_generations=5))
     async with running(coordinator), running_node(larger, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(ReportTraining, count=2)
-    assert heard_so_far(coordinator, PublishRollouts) == 0
+        await coordinator.wait_for(ReportTraining, count=2)
+    assert count_received(coordinator, PublishRollouts) == 0
     [notice] = view.notices
     assert "Leave num_generations out" in notice.message
 
 
-async def test_a_refusal_for_good_ends_the_node_after_it_saved_its_work(
+async def test_fatal_refusal_ends_the_node_after_it_saved_its_work(
     settings: Settings, verifier: Verifier
 ) -> None:
     async with (
@@ -256,7 +257,7 @@ async def test_a_refusal_for_good_ends_the_node_after_it_saved_its_work(
         made_node(settings, coordinator.site, verifier) as node,
     ):
         task = asyncio.create_task(node.run())
-        await coordinator.heard(ReportTraining, count=2)
+        await coordinator.wait_for(ReportTraining, count=2)
         code = ErrorCode.AUTH_INVALID
         await coordinator.ring(Refused(None, code, "Revoked.", "Ask.", fatal=True))
         with pytest.raises(CoordinatorRefusedError, match="Revoked"):
@@ -266,7 +267,7 @@ async def test_a_refusal_for_good_ends_the_node_after_it_saved_its_work(
     assert progress.step >= 2
 
 
-async def test_a_season_of_another_generator_is_refused_with_a_remedy(
+async def test_season_of_another_generator_is_refused_with_a_remedy(
     settings: Settings, verifier: Verifier
 ) -> None:
     season = msgspec.structs.replace(toy_season(), generator="reasoning-gym 9.9.9")
@@ -279,61 +280,61 @@ async def test_a_season_of_another_generator_is_refused_with_a_remedy(
     assert "join page" in problem.value.fix
 
 
-async def test_a_node_that_divides_by_its_senders_log_probs_asks_for_them(
+async def test_importance_by_the_sender_requests_log_probs(
     settings: Settings, verifier: Verifier
 ) -> None:
-    told = replace(settings, training=TrainConfig(importance="sender"))
+    configured = replace(settings, training=TrainConfig(importance="sender"))
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
-        running_node(told, coordinator, verifier),
+        running_node(configured, coordinator, verifier),
     ):
-        [request, *_] = await coordinator.heard(RequestRollouts)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
         assert request.logprobs
-        [published, *_] = await coordinator.heard(PublishRollouts)
+        [published, *_] = await coordinator.wait_for(PublishRollouts)
         completions = published.rollouts[0].completions
         assert all(decode_logprobs(each.logprobs or "") for each in completions)
 
 
-async def test_a_node_that_is_refused_the_pool_goes_on_with_its_own_rollouts(
+async def test_node_that_is_refused_the_pool_continues_with_its_own_rollouts(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
     coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        reports = await coordinator.heard(ReportTraining, count=2)
+        reports = await coordinator.wait_for(ReportTraining, count=2)
     assert reports[-1].local_used == 4 * reports[-1].step
-    assert heard_so_far(coordinator, RequestRollouts) == 1
+    assert count_received(coordinator, RequestRollouts) == 1
 
 
-async def test_commitments_of_welcomes_and_doorbells_are_noted(
+async def test_commitments_of_welcomes_and_doorbells_are_recorded(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
     coordinator.round = open_round(1, commitment="one")
     async with running(coordinator), running_node(settings, coordinator, verifier):
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         coordinator.round = open_round(2, commitment="two")
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await coordinator.heard(SubmitAnswers, where=lambda said: said.round == 2)
+        await coordinator.wait_for(SubmitAnswers, where=lambda message: message.round == 2)
     noted = read_commitments(settings.state.commitments)
     assert [(line.round, line.commitment) for line in noted] == [(1, "one"), (2, "two")]
     assert {line.site for line in noted} == {coordinator.site.base}
 
 
-async def test_a_client_that_will_soon_be_too_old_says_so(
+async def test_soon_outdated_client_reports_the_upgrade(
     settings: Settings, verifier: Verifier, caplog: pytest.LogCaptureFixture
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.upgrade = "9.9.9"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
     assert view.upgrade is not None
     assert "older than 9.9.9" in view.upgrade
     assert f"swarm-node --index-url {coordinator.site.base}/simple/" in view.upgrade
     assert caplog.text.count(view.upgrade) == 1
 
 
-async def test_a_client_that_is_too_old_names_the_line_that_upgrades_it(
+async def test_outdated_client_names_the_upgrade_command(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())

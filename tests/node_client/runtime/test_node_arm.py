@@ -1,4 +1,4 @@
-"""Which arm a node is in, who says so, and what it does in it."""
+"""The arm of a node: who decides it, and what the node does in it."""
 
 import asyncio
 from dataclasses import replace
@@ -27,33 +27,33 @@ from swarm_protocol.messages import (
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.fakes import toy_policy, toy_season
-from tests.node_client.runtime.nodes import heard_so_far, made_node, running_node
+from tests.node_client.runtime.nodes import count_received, made_node, running_node
 from tests.node_client.shell_fakes import empty_view
 
 
-async def test_the_coordinators_arm_and_name_are_the_nodes(
+async def test_node_uses_the_arm_and_name_of_the_coordinator(
     settings: Settings, verifier: Verifier
 ) -> None:
     async with running(Coordinator(season=toy_season())) as coordinator:
         coordinator.arm = "isolated"
         async with running_node(settings, coordinator, verifier):
-            reports = await coordinator.heard(ReportTraining, count=2)
-        assert not heard_so_far(coordinator, RequestRollouts)
-        assert not heard_so_far(coordinator, PublishRollouts)
-        # J = 0 and I = all, so an isolated node trains on as much as one of the swarm.
+            reports = await coordinator.wait_for(ReportTraining, count=2)
+        assert not count_received(coordinator, RequestRollouts)
+        assert not count_received(coordinator, PublishRollouts)
+        # J = 0 and I = all, so an isolated node trains on as many rollouts as a node of the swarm.
         assert reports[-1].local_used == 4 * reports[-1].step
     remembered = settings.state.load()
     assert (remembered.node, remembered.url) == ("amber-quiet-heron", coordinator.site.base)
 
 
-async def test_an_isolated_node_gives_where_the_season_lets_it(
+async def test_isolated_node_publishes_if_the_season_allows_it(
     settings: Settings, verifier: Verifier
 ) -> None:
     season = msgspec.structs.replace(toy_season(), isolated_publish=True)
     async with running(Coordinator(season=season)) as coordinator:
         coordinator.arm = "isolated"
         async with running_node(settings, coordinator, verifier):
-            assert await coordinator.heard(PublishRollouts)
+            assert await coordinator.wait_for(PublishRollouts)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ async def test_an_isolated_node_gives_where_the_season_lets_it(
         ("fresh", "fresh"),
     ],
 )
-async def test_a_node_prefers_what_its_owner_chose(
+async def test_node_requests_the_sampling_strategy_that_its_owner_chose(
     settings: Settings, verifier: Verifier, pool: ExternalPool, prefer: str
 ) -> None:
     chosen = replace(settings, training=replace(settings.training, external_pool=pool))
     season = msgspec.structs.replace(toy_season(), sampling=["any", prefer])
     coordinator = Coordinator(season=season)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
-        [request, *_] = await coordinator.heard(RequestRollouts)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
     assert request.prefer == prefer
 
 
@@ -82,34 +82,34 @@ async def test_a_node_prefers_what_its_owner_chose(
     [
         ("fresh", ["any", "informative"], "any"),
         ("informative", ["any", "fresh"], "any"),
-        # Of older coordinators.
+        # Older coordinators.
         ("fresh", [], "any"),
         ("informative", [], "informative"),
-        # Of a newer one.
+        # A newer coordinator.
         ("fresh", ["any", "by_moon", "fresh"], "fresh"),
     ],
 )
-async def test_a_node_asks_for_what_the_season_allows_and_says_once_if_it_is_not_the_owners_choice(
+async def test_disallowed_sampling_strategy_is_replaced_and_reported_once(
     settings: Settings, verifier: Verifier, pool: ExternalPool, allowed: list[str], prefer: str
 ) -> None:
     chosen = replace(settings, training=replace(settings.training, external_pool=pool))
     season = msgspec.structs.replace(toy_season(), sampling=allowed)
     coordinator, view = Coordinator(season=season), empty_view()
     async with running(coordinator), running_node(chosen, coordinator, verifier, view=view):
-        [request, *_] = await coordinator.heard(RequestRollouts)
-        await coordinator.hang_up()
-        await coordinator.heard(Hello, count=2)
-        await coordinator.heard(RequestRollouts, count=3)
+        [request, *_] = await coordinator.wait_for(RequestRollouts)
+        await coordinator.close_connections()
+        await coordinator.wait_for(Hello, count=2)
+        await coordinator.wait_for(RequestRollouts, count=3)
     assert request.prefer == prefer
-    said = [notice for notice in view.notices if "does not allow" in notice.message]
-    assert len(said) == (prefer == "any")
+    warnings = [notice for notice in view.notices if "does not allow" in notice.message]
+    assert len(warnings) == (prefer == "any")
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in policy.trainable()]
 
 
-async def test_a_base_node_answers_with_its_model_untouched_and_does_nothing_else(
+async def test_base_node_answers_with_its_untrained_model_and_does_nothing_else(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
@@ -118,22 +118,22 @@ async def test_a_base_node_answers_with_its_model_untouched_and_does_nothing_els
             await node.run()
         checkpoints = sorted(settings.state.checkpoints.iterdir())
         assert checkpoints
-        coordinator.said.clear()
+        coordinator.received.clear()
         policy, coordinator.round = toy_policy(), open_round()
         untouched = weights_of(policy)
         base = replace(settings, arm="base")
         async with running_node(base, coordinator, verifier, policy=policy):
-            await coordinator.heard(SubmitAnswers)
+            await coordinator.wait_for(SubmitAnswers)
             coordinator.round = open_round(2)
             await coordinator.ring(RoundState(None, coordinator.round, now()))
-            await coordinator.heard(SubmitAnswers, count=2)
+            await coordinator.wait_for(SubmitAnswers, count=2)
     assert all(map(torch.equal, weights_of(policy), untouched))
     assert sorted(settings.state.checkpoints.iterdir()) == checkpoints
     judged = {Hello, RequestRound, RequestQuestions, SubmitAnswers, RequestStanding}
-    assert {type(message) for message in coordinator.said} <= judged
+    assert {type(message) for message in coordinator.received} <= judged
 
 
-async def test_a_base_node_shows_no_score_of_a_season_that_has_ended(
+async def test_base_node_shows_no_score_of_an_ended_season(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
@@ -150,84 +150,84 @@ async def test_a_base_node_shows_no_score_of_a_season_that_has_ended(
         assert view.standing is None
 
 
-@pytest.mark.parametrize(("wish", "told"), [("base", "swarm"), ("isolated", "base")])
-async def test_a_node_never_answers_as_base_what_it_trained_nor_the_other_way_round(
-    settings: Settings, verifier: Verifier, wish: Arm, told: Arm
+@pytest.mark.parametrize(("wish", "assigned"), [("base", "swarm"), ("isolated", "base")])
+async def test_node_refuses_a_change_between_the_base_arm_and_another(
+    settings: Settings, verifier: Verifier, wish: Arm, assigned: Arm
 ) -> None:
     coordinator = Coordinator(season=toy_season())
-    coordinator.arm = told
+    coordinator.arm = assigned
     async with (
         running(coordinator),
         made_node(replace(settings, arm=wish), coordinator.site, verifier) as node,
     ):
-        with pytest.raises(CoordinatorRefusedError, match=told) as refusal:
+        with pytest.raises(CoordinatorRefusedError, match=assigned) as refusal:
             async with asyncio.timeout(20):
                 await node.run()
-    assert f"--arm {told}" in refusal.value.fix
-    assert not heard_so_far(coordinator, RequestQuestions)
+    assert f"--arm {assigned}" in refusal.value.fix
+    assert not count_received(coordinator, RequestQuestions)
 
 
-async def test_a_node_asks_again_for_its_arm_when_a_season_that_flips_coins_begins(
+async def test_node_requests_its_arm_again_when_a_season_with_coin_flips_begins(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.arm = "swarm"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.season = msgspec.structs.replace(toy_season(), name="next", assignment="coin")
         coordinator.arm = "isolated"
         coordinator.silent.add(Hello)
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(Hello, count=2)
-        # Until it is welcomed it takes no rollouts of others, which could spoil an isolated node.
+        await coordinator.wait_for(Hello, count=2)
+        # Until it is welcomed it uses no rollouts of others, as it may become an isolated node.
         assert view.arm == "isolated"
         coordinator.silent.clear()
         await coordinator.stop()
         await coordinator.start()
-        # The step that had begun before may still ask once.
-        reported = heard_so_far(coordinator, ReportTraining)
-        await coordinator.heard(ReportTraining, count=reported + 2)
-        asked = heard_so_far(coordinator, RequestRollouts)
-        await coordinator.heard(ReportTraining, count=reported + 4)
-        assert heard_so_far(coordinator, RequestRollouts) == asked
+        # A step that had already started may still send one request.
+        reported = count_received(coordinator, ReportTraining)
+        await coordinator.wait_for(ReportTraining, count=reported + 2)
+        asked = count_received(coordinator, RequestRollouts)
+        await coordinator.wait_for(ReportTraining, count=reported + 4)
+        assert count_received(coordinator, RequestRollouts) == asked
         assert view.arm == "isolated"
 
 
-async def test_the_coin_may_send_a_node_back_to_the_swarm(
+async def test_coin_flip_may_return_a_node_to_the_swarm(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     coordinator.arm = "isolated"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.season = msgspec.structs.replace(toy_season(), name="next", assignment="coin")
         coordinator.arm = "swarm"
         await coordinator.ring(SeasonState(None, coordinator.season))
-        await coordinator.heard(RequestRollouts)
+        await coordinator.wait_for(RequestRollouts)
         assert (view.arm, view.season) == ("swarm", coordinator.season)
 
 
-async def test_after_a_season_with_coins_a_node_is_again_what_its_owner_chose(
+async def test_node_returns_to_its_owners_arm_after_a_season_with_coin_flips(
     settings: Settings, verifier: Verifier
 ) -> None:
     season = msgspec.structs.replace(toy_season(), assignment="coin")
     coordinator, view = Coordinator(season=season), empty_view()
     coordinator.arm = "isolated"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         rules = msgspec.structs.replace(toy_season(), name="next")
         await coordinator.ring(SeasonState(None, rules))
-        await coordinator.heard(RequestRollouts)
-        assert heard_so_far(coordinator, Hello) == 1
+        await coordinator.wait_for(RequestRollouts)
+        assert count_received(coordinator, Hello) == 1
 
 
-async def test_a_node_stays_connected_when_its_owner_chooses_the_arm_in_the_next_season(
+async def test_node_stays_connected_if_the_next_season_has_no_coin_flips(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
-        await coordinator.heard(ReportTraining, where=lambda report: report.local_used % 6 == 0)
-        assert heard_so_far(coordinator, Hello) == 1
+        await coordinator.wait_for(ReportTraining, where=lambda report: report.local_used % 6 == 0)
+        assert count_received(coordinator, Hello) == 1

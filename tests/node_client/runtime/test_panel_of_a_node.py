@@ -1,4 +1,4 @@
-"""The panel of a real node: through a change of season, and after it was started again."""
+"""The panel of a real node: during changes of season, and after a restart."""
 
 import asyncio
 import io
@@ -21,10 +21,10 @@ PATIENCE_S = 30
 
 
 class Screen(io.StringIO):
-    """A terminal on which a test waits for what is drawn from now on."""
+    """A terminal on which a test waits for new output."""
 
     async def shows(self, *words: str) -> None:
-        """Return as soon as one frame shows all of these; older frames are forgotten."""
+        """Return as soon as one new frame contains all of these words."""
         self.seek(0)
         self.truncate()
         async with asyncio.timeout(PATIENCE_S):
@@ -35,7 +35,7 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-async def test_the_panel_goes_on_through_changes_of_season(
+async def test_panel_continues_through_changes_of_season(
     settings: Settings, verifier: Verifier, caplog: pytest.LogCaptureFixture
 ) -> None:
     coordinator, view, screen = Coordinator(season=toy_season()), empty_view(), Screen()
@@ -46,7 +46,7 @@ async def test_the_panel_goes_on_through_changes_of_season(
     ):
         view.site = coordinator.site
         shown = asyncio.create_task(run_with_panel(node, view, console=console, refresh_s=0.001))
-        await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(ReportTraining, count=3)
         for name in ("second", "third", "fourth"):
             rules = msgspec.structs.replace(toy_season(), name=name)
             await coordinator.ring(SeasonState(None, rules))
@@ -58,7 +58,7 @@ async def test_the_panel_goes_on_through_changes_of_season(
     assert not [each for each in caplog.records if "panel" in each.getMessage()]
 
 
-async def test_the_curve_goes_on_after_a_restart(settings: Settings, verifier: Verifier) -> None:
+async def test_curve_continues_after_a_restart(settings: Settings, verifier: Verifier) -> None:
     alone = replace(settings, arm="isolated", steps=4)
     curves = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A node that pauses finishes what others wait for, says goodbye, and comes back by itself."""
+"""A pausing node finishes what others wait for, closes its connection, and resumes by itself."""
 
 import asyncio
 from dataclasses import replace
@@ -24,40 +24,42 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 MIDNIGHT = NOON.replace(hour=0)
 
 
-def ask_for_pause(settings: Settings) -> None:
+def pause_node(settings: Settings) -> None:
     settings.state.path.mkdir(exist_ok=True)
     request_pause(settings.state, now=datetime.now(UTC), until=None)
 
 
-class Ear:
-    """Waits for what a view tells."""
+class EventWaiter:
+    """Waits for events of a view."""
 
     def __init__(self, view: NodeView) -> None:
-        self._heard: asyncio.Queue[Event] = asyncio.Queue()
-        view.emit = self._heard.put_nowait
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        view.emit = self._events.put_nowait
 
-    async def hear(self, kind: type[Event]) -> None:
+    async def wait_for(self, kind: type[Event]) -> None:
         async with asyncio.timeout(20):
-            while not isinstance(await self._heard.get(), kind):
+            while not isinstance(await self._events.get(), kind):
                 pass
 
 
-async def farewell(coordinator: Coordinator) -> int | None:
+async def wait_until_closed(coordinator: Coordinator) -> int | None:
     async with asyncio.timeout(20):
-        return await coordinator.farewell()
+        return await coordinator.close_code()
 
 
-async def test_a_paused_node_saves_and_says_goodbye(settings: Settings, verifier: Verifier) -> None:
+async def test_paused_node_saves_and_closes_its_connection(
+    settings: Settings, verifier: Verifier
+) -> None:
     view = empty_view()
-    ear = Ear(view)
+    waiter = EventWaiter(view)
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await coordinator.heard(ReportTraining)
-        ask_for_pause(settings)
-        assert await farewell(coordinator) == CloseCode.GOING_AWAY
-        await ear.hear(Paused)
+        await coordinator.wait_for(ReportTraining)
+        pause_node(settings)
+        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
+        await waiter.wait_for(Paused)
         made = view.steps_this_run
         [newest, *_] = newest_first(settings.state.checkpoints)
         assert newest.name == f"step-{made:08d}"
@@ -65,81 +67,84 @@ async def test_a_paused_node_saves_and_says_goodbye(settings: Settings, verifier
         assert view.steps_this_run == made
 
 
-async def test_a_node_goes_on_where_it_was_when_the_pause_is_over(
+async def test_node_resumes_its_training_after_the_pause(
     settings: Settings, verifier: Verifier
 ) -> None:
     view = empty_view()
-    ear = Ear(view)
+    waiter = EventWaiter(view)
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await coordinator.heard(ReportTraining)
-        ask_for_pause(settings)
-        await ear.hear(Paused)
-        [last] = [said.step for said in coordinator.said if isinstance(said, ReportTraining)][-1:]
+        await coordinator.wait_for(ReportTraining)
+        pause_node(settings)
+        await waiter.wait_for(Paused)
+        steps = [each.step for each in coordinator.received if isinstance(each, ReportTraining)]
+        last = steps[-1]
         withdraw_pause(settings.state)
-        await coordinator.heard(Hello, count=2)
-        reports = await coordinator.heard(ReportTraining, where=lambda said: said.step > last)
+        await coordinator.wait_for(Hello, count=2)
+        reports = await coordinator.wait_for(
+            ReportTraining, where=lambda message: message.step > last
+        )
     assert reports[0].step <= last + 3
     assert view.paused is None
 
 
-async def test_a_round_that_is_open_is_answered_before_the_pause(
+async def test_open_round_is_answered_before_the_pause(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
-    ear = Ear(view)
+    waiter = EventWaiter(view)
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         coordinator.round = open_round(questions=40)
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await ear.hear(RoundChanged)
-        ask_for_pause(settings)
-        await ear.hear(Paused)
+        await waiter.wait_for(RoundChanged)
+        pause_node(settings)
+        await waiter.wait_for(Paused)
         assert len(coordinator.answers) == 40
 
 
-async def test_a_node_that_starts_in_a_pause_stays_away_until_it_is_over(
+async def test_node_started_in_a_pause_does_not_connect_until_its_end(
     settings: Settings, verifier: Verifier
 ) -> None:
-    ask_for_pause(settings)
+    pause_node(settings)
     view = empty_view()
-    ear = Ear(view)
+    waiter = EventWaiter(view)
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await ear.hear(Paused)
+        await waiter.wait_for(Paused)
         await asyncio.sleep(0.1)
         assert coordinator.headers == []
         withdraw_pause(settings.state)
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
 
 
-async def test_a_paused_node_stops_at_once(settings: Settings, verifier: Verifier) -> None:
-    ask_for_pause(settings)
+async def test_paused_node_stops_immediately(settings: Settings, verifier: Verifier) -> None:
+    pause_node(settings)
     view = empty_view()
-    ear = Ear(view)
+    waiter = EventWaiter(view)
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(settings, coordinator, verifier, view=view),
     ):
-        await ear.hear(Paused)
+        await waiter.wait_for(Paused)
     assert view.steps_this_run == 0
 
 
-async def test_an_untrained_node_pauses_too(settings: Settings, verifier: Verifier) -> None:
+async def test_base_node_pauses_too(settings: Settings, verifier: Verifier) -> None:
     base = replace(settings, arm="base")
     async with (
         running(Coordinator(season=toy_season())) as coordinator,
         running_node(base, coordinator, verifier),
     ):
-        await coordinator.heard(Hello)
-        ask_for_pause(settings)
-        assert await farewell(coordinator) == CloseCode.GOING_AWAY
+        await coordinator.wait_for(Hello)
+        pause_node(settings)
+        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
         withdraw_pause(settings.state)
-        await coordinator.heard(Hello, count=2)
+        await coordinator.wait_for(Hello, count=2)
 
 
 def pauses_at(
@@ -152,7 +157,7 @@ def pauses_at(
 
 
 @pytest.mark.parametrize(("moment", "paused"), [(NOON, True), (MIDNIGHT, False)])
-def test_a_node_pauses_outside_its_hours(
+def test_node_pauses_outside_its_hours(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, moment: datetime, paused: bool
 ) -> None:
     local = moment.astimezone()
@@ -165,23 +170,23 @@ def test_a_node_pauses_outside_its_hours(
         assert due.until == moment + timedelta(hours=11)
 
 
-@pytest.mark.parametrize(("heeds", "battery"), [(True, True), (True, False), (False, True)])
-def test_a_node_pauses_on_battery_if_it_was_told_to(
-    settings: Settings, heeds: bool, battery: bool
+@pytest.mark.parametrize(("enabled", "battery"), [(True, True), (True, False), (False, True)])
+def test_node_pauses_on_battery_only_if_configured(
+    settings: Settings, enabled: bool, battery: bool
 ) -> None:
-    chosen = replace(settings, pause_on_battery=heeds)
+    chosen = replace(settings, pause_on_battery=enabled)
     due = pauses_at(NOON, chosen, battery=battery).due()
-    assert (due is not None) == (heeds and battery)
+    assert (due is not None) == (enabled and battery)
 
 
-def test_a_pause_of_some_hours_ends_by_itself(settings: Settings) -> None:
+def test_pause_of_limited_duration_ends_by_itself(settings: Settings) -> None:
     settings.state.path.mkdir(exist_ok=True)
     request_pause(settings.state, now=NOON, until=NOON + timedelta(hours=2))
     assert pauses_at(NOON + timedelta(minutes=119), settings).due() is not None
     assert pauses_at(NOON + timedelta(minutes=120), settings).due() is None
 
 
-def test_a_damaged_wish_is_a_pause_without_an_end(settings: Settings) -> None:
+def test_damaged_pause_file_is_a_pause_without_an_end(settings: Settings) -> None:
     settings.state.path.mkdir(exist_ok=True)
     (settings.state.path / "pause.json").write_text("{")
     due = pauses_at(NOON, settings).due()

@@ -1,4 +1,4 @@
-"""Names of used rollouts are owed until a report that held them was taken."""
+"""Names of used rollouts are pending until a report with them is acknowledged."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,29 +33,29 @@ async def running_reporter(
                 await task
 
 
-def ids_of(said: ReportTraining) -> list[str]:
-    return [name.id for name in said.used]
+def ids_of(sent: ReportTraining) -> list[str]:
+    return [name.id for name in sent.used]
 
 
-async def test_a_superseded_report_leaves_its_names_to_the_next() -> None:
+async def test_names_of_a_superseded_report_are_in_the_next() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
         reporter.put(step_report(1, "a"), TrainingTotals())
         reporter.put(step_report(2, "b"), TrainingTotals())
-        [said] = await coordinator.heard(ReportTraining)
-    assert (said.step, ids_of(said)) == (2, ["a", "b"])
+        [sent] = await coordinator.wait_for(ReportTraining)
+    assert (sent.step, ids_of(sent)) == (2, ["a", "b"])
 
 
-async def test_names_that_were_taken_are_not_told_again() -> None:
+async def test_acknowledged_names_are_not_reported_again() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
         reporter.put(step_report(1, "a"), TrainingTotals())
-        await coordinator.heard(ReportTraining)
+        await coordinator.wait_for(ReportTraining)
         await reporter.outbox.empty.wait()
         reporter.put(step_report(2, "b"), TrainingTotals())
-        said = await coordinator.heard(ReportTraining, count=2)
-    assert [ids_of(each) for each in said] == [["a"], ["b"]]
+        sent = await coordinator.wait_for(ReportTraining, count=2)
+    assert [ids_of(each) for each in sent] == [["a"], ["b"]]
 
 
-async def test_names_of_a_refused_report_are_told_by_the_next() -> None:
+async def test_names_of_a_refused_report_are_in_the_next() -> None:
     refusals: list[RefusedError] = []
     coordinator = Coordinator()
     coordinator.refusals[ReportTraining] = ErrorCode.SEASON_NONE
@@ -65,12 +65,12 @@ async def test_names_of_a_refused_report_are_told_by_the_next() -> None:
         assert [refusal.code for refusal in refusals] == [ErrorCode.SEASON_NONE]
         del coordinator.refusals[ReportTraining]
         reporter.put(step_report(2), TrainingTotals())
-        said = await coordinator.heard(ReportTraining, count=2)
-    assert ids_of(said[-1]) == ["a"]
+        sent = await coordinator.wait_for(ReportTraining, count=2)
+    assert ids_of(sent[-1]) == ["a"]
 
 
-async def test_no_more_names_are_owed_than_a_report_holds() -> None:
+async def test_pending_names_are_limited_to_the_size_of_a_report() -> None:
     async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
         reporter.put(step_report(1, *(f"r{n}" for n in range(MAX_USED + 2))), TrainingTotals())
-        [said] = await coordinator.heard(ReportTraining)
-    assert ids_of(said) == [f"r{n}" for n in range(2, MAX_USED + 2)]
+        [sent] = await coordinator.wait_for(ReportTraining)
+    assert ids_of(sent) == [f"r{n}" for n in range(2, MAX_USED + 2)]

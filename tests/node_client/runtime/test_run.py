@@ -1,4 +1,4 @@
-"""A run as others see it: what stands on standard output, and how it ends."""
+"""A run as seen from outside: its standard output, and how it ends."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.node_client.panel_views import full_view
 
 
 def two_steps(folder: Path) -> list[str]:
-    """Return the arguments with which `swarm-node` makes two steps with a toy model."""
+    """Return the arguments with which `swarm-node` trains a toy model for two steps."""
     toy_policy().save(folder / "model")
     return [
         *("train", "--offline", "--steps", "2", "--model", str(folder / "model")),
@@ -32,7 +32,7 @@ def two_steps(folder: Path) -> list[str]:
 def train_with_json(
     folder: Path, *, stdout: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    """Make them in a process that tells events on standard output."""
+    """Run these steps in a process that prints events to standard output."""
     return subprocess.run(
         [sys.executable, "-m", "node_client", *two_steps(folder), "--json"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -45,20 +45,26 @@ def train_with_json(
 
 
 @pytest.mark.slow
-def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path) -> None:
+def test_json_output_contains_only_events(tmp_path: Path) -> None:
     ended = train_with_json(tmp_path)
     assert ended.returncode == 0, ended.stderr
-    told = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert [said["event"] for said in told] == ["started", "step", "step", "checkpoint", "stopped"]
-    assert (told[0]["site"], told[0]["arm"]) == (None, "isolated")
-    assert [said["step"] for said in told[1:]] == [1, 2, 2, 2]
-    assert told[1]["memory"] > 2**20
-    assert told[1]["tokens_per_second"] > 0
+    printed = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [entry["event"] for entry in printed] == [
+        "started",
+        "step",
+        "step",
+        "checkpoint",
+        "stopped",
+    ]
+    assert (printed[0]["site"], printed[0]["arm"]) == (None, "isolated")
+    assert [entry["step"] for entry in printed[1:]] == [1, 2, 2, 2]
+    assert printed[1]["memory"] > 2**20
+    assert printed[1]["tokens_per_second"] > 0
     assert "Stopped." in ended.stderr
 
 
 @pytest.mark.slow
-def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Path) -> None:
+def test_training_continues_and_is_saved_if_the_events_are_not_read(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ended = train_with_json(tmp_path, stdout=writer)
@@ -69,7 +75,7 @@ def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_without_a_terminal_each_step_is_a_line_with_its_time(tmp_path: Path) -> None:
+def test_each_step_without_a_terminal_is_a_line_with_its_time(tmp_path: Path) -> None:
     ended = run_forked("node_client", *two_steps(tmp_path))
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
@@ -83,7 +89,7 @@ def test_without_a_terminal_each_step_is_a_line_with_its_time(tmp_path: Path) ->
     ("level", "line"),
     [(logging.INFO, "the season sums [2J has ended"), (logging.WARNING, "warning: the season")],
 )
-def test_a_line_of_the_log_cannot_steer_a_terminal(level: int, line: str) -> None:
+def test_log_line_cannot_control_a_terminal(level: int, line: str) -> None:
     message = "the season %s has ended"
     record = logging.LogRecord("n", level, "f", 1, message, ("sums\x1b[2J\n",), None)
     text = LineFormatter("%(message)s").format(record)
@@ -91,7 +97,7 @@ def test_a_line_of_the_log_cannot_steer_a_terminal(level: int, line: str) -> Non
     assert text.isprintable()
 
 
-async def test_the_live_panel_leaves_room_for_the_echo_of_ctrl_c() -> None:
+async def test_live_panel_leaves_space_for_the_echo_of_ctrl_c() -> None:
     console = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
     showing = asyncio.create_task(show_panel(full_view(), console=console, refresh_s=0))
     await asyncio.sleep(0)

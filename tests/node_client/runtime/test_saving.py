@@ -1,4 +1,4 @@
-"""Checkpoints come at the right times, and the totals of a node's life with them."""
+"""Checkpoints are saved at the right times, together with the totals of a node's lifetime."""
 
 import errno
 from datetime import UTC, datetime
@@ -52,9 +52,7 @@ def lines_set_aside(folder: Path) -> int:
     return len(metrics.read_text().splitlines())
 
 
-async def test_totals_of_a_nodes_life_go_on_over_restarts(
-    tmp_path: Path, verifier: Verifier
-) -> None:
+async def test_lifetime_totals_continue_after_restarts(tmp_path: Path, verifier: Verifier) -> None:
     first = (await run_alone(tmp_path, verifier, steps=2)).lifetime
     both = (await run_alone(tmp_path, verifier, steps=1)).lifetime
     assert (first.steps, both.steps) == (2, 3)
@@ -64,16 +62,16 @@ async def test_totals_of_a_nodes_life_go_on_over_restarts(
     assert StateDir(tmp_path).load_lifetime() == both
 
 
-async def test_totals_are_those_of_the_checkpoint_that_a_killed_run_goes_on_from(
+async def test_totals_of_a_killed_run_are_those_of_its_checkpoint(
     tmp_path: Path, verifier: Verifier
 ) -> None:
     await run_alone(tmp_path, verifier, steps=2)
-    # A client that is killed here has written the checkpoint, but not yet its totals.
+    # A client that is killed at this point has written the checkpoint, but not yet its totals.
     StateDir(tmp_path).save_lifetime(Lifetime())
     assert (await run_alone(tmp_path, verifier, steps=1)).lifetime.steps == 3
 
 
-async def test_a_run_that_begins_anew_adds_to_the_nodes_life_and_keeps_the_metrics_of_before(
+async def test_fresh_run_adds_to_the_lifetime_and_keeps_the_earlier_metrics(
     tmp_path: Path, verifier: Verifier
 ) -> None:
     await run_alone(tmp_path, verifier, steps=2)
@@ -82,8 +80,8 @@ async def test_a_run_that_begins_anew_adds_to_the_nodes_life_and_keeps_the_metri
     assert lines_set_aside(tmp_path) == 2
 
 
-class Forgetful(Policy):
-    """Cannot be saved until there is room for it."""
+class UnsavablePolicy(Policy):
+    """A policy that raises `problem` instead of being saved."""
 
     problem: BaseException | None = None
 
@@ -102,12 +100,12 @@ class Forgetful(Policy):
         (MemoryError(), "Close other"),
     ],
 )
-async def test_a_checkpoint_that_there_is_no_room_for_is_told_and_tried_again(
+async def test_save_that_fails_for_lack_of_space_is_reported_and_retried(
     tmp_path: Path, verifier: Verifier, problem: Exception, fix: str
 ) -> None:
     policy, view = toy_policy(), empty_view()
-    policy.__class__ = Forgetful
-    assert isinstance(policy, Forgetful)
+    policy.__class__ = UnsavablePolicy
+    assert isinstance(policy, UnsavablePolicy)
     trainer = make_trainer(verifier, policy=policy)
     settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated")
     async with ModelWorker() as worker:
@@ -127,12 +125,12 @@ async def test_a_checkpoint_that_there_is_no_room_for_is_told_and_tried_again(
     assert describe_ending(view, folder=tmp_path) == f"All steps are saved in {tmp_path}"
 
 
-async def test_an_error_that_is_not_about_room_ends_the_run(
+async def test_save_that_fails_for_another_reason_ends_the_run(
     tmp_path: Path, verifier: Verifier
 ) -> None:
     policy = toy_policy()
-    policy.__class__ = Forgetful
-    assert isinstance(policy, Forgetful)
+    policy.__class__ = UnsavablePolicy
+    assert isinstance(policy, UnsavablePolicy)
     policy.problem = RuntimeError("shapes do not match")
     trainer = make_trainer(verifier, policy=policy)
     trainer.step()
@@ -143,7 +141,7 @@ async def test_an_error_that_is_not_about_room_ends_the_run(
             await saver.save_if_changed(trainer)
 
 
-def test_the_last_line_names_the_step_that_is_safe() -> None:
+def test_last_line_names_the_saved_step() -> None:
     view = full_view()
     assert view.report is not None
     view.saved = SavedStep(step=view.report.step - 1, at=datetime.now(UTC))

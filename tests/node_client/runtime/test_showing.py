@@ -1,4 +1,4 @@
-"""The live panel beside a running node: no error of its own ends it, the training, or the shell."""
+"""The live panel of a running node: its errors end neither panel, training nor shell."""
 
 import asyncio
 import errno
@@ -19,7 +19,7 @@ HIDE_CURSOR = "\x1b[?25l"
 
 
 class Screen(io.StringIO):
-    """What a terminal shows. One that is gone takes no more text, as after a lost login."""
+    """Records what a terminal shows. If it is gone, writing fails as after a lost login."""
 
     is_gone = False
 
@@ -34,13 +34,13 @@ def terminal(screen: Screen) -> Console:
 
 
 def undrawable(closes_at: str = "soon") -> RoundInfo:
-    """Return a round whose end is no time, so that it cannot be counted down."""
+    """Return a round whose end is not a time, so that it cannot be counted down."""
     return RoundInfo(7, "open", closes_at, closes_at, 64)
 
 
 @asynccontextmanager
 async def shown(view: NodeView, screen: Screen) -> AsyncIterator[asyncio.Task[None]]:
-    """Draw a view without a pause between two frames while the block runs."""
+    """Draw a view repeatedly, without pauses, while the block runs."""
     showing = asyncio.create_task(show_panel(view, console=terminal(screen), refresh_s=0))
     try:
         yield showing
@@ -50,7 +50,7 @@ async def shown(view: NodeView, screen: Screen) -> AsyncIterator[asyncio.Task[No
 
 
 async def draw_frames() -> None:
-    """Let a panel that is drawn without a pause be drawn several times."""
+    """Let the event loop draw several frames."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -59,7 +59,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.name.startswith("node_client")]
 
 
-async def test_a_state_that_cannot_be_drawn_is_logged_once_and_the_next_one_is_drawn(
+async def test_undrawable_state_is_logged_once_and_the_next_state_is_drawn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     view, screen = full_view(), Screen()
@@ -74,7 +74,7 @@ async def test_a_state_that_cannot_be_drawn_is_logged_once_and_the_next_one_is_d
     assert "Training continues" in warning
 
 
-async def test_every_distinct_error_of_drawing_is_logged(
+async def test_every_distinct_drawing_error_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     view = full_view()
@@ -87,7 +87,7 @@ async def test_every_distinct_error_of_drawing_is_logged(
     assert "'later'" in second
 
 
-async def test_a_panel_that_ends_in_a_state_that_cannot_be_drawn_restores_the_terminal() -> None:
+async def test_terminal_is_restored_if_the_panel_ends_in_an_undrawable_state() -> None:
     view, screen = full_view(), Screen()
     async with shown(view, screen) as showing:
         await draw_frames()
@@ -98,7 +98,7 @@ async def test_a_panel_that_ends_in_a_state_that_cannot_be_drawn_restores_the_te
 
 
 class PatientNode:
-    """A node that trains for as long as it takes to draw a few frames."""
+    """A node that trains while a few frames are drawn."""
 
     has_finished = False
 
@@ -110,7 +110,7 @@ class PatientNode:
         raise NotImplementedError
 
 
-async def test_a_terminal_that_is_gone_ends_the_panel_but_not_the_node(
+async def test_lost_terminal_ends_the_panel_but_not_the_node(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     screen, node = Screen(), PatientNode()
@@ -123,7 +123,7 @@ async def test_a_terminal_that_is_gone_ends_the_panel_but_not_the_node(
 
 
 class BrokenScreen(Screen):
-    """A screen whose first frame fails with an error that is no OSError."""
+    """A screen whose first frame fails with an error other than OSError."""
 
     is_broken = True
 
@@ -149,7 +149,7 @@ class NodeUntilShown:
         raise NotImplementedError
 
 
-async def test_a_panel_that_fails_begins_again_and_the_error_is_logged(
+async def test_failed_panel_is_restarted_and_the_error_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     screen = BrokenScreen()

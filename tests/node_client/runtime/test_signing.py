@@ -23,8 +23,8 @@ ANSWERS = [AnswerText("q2", "2", "stop")]
 
 def offer(commitment: str) -> QuestionsOffered:
     questions = [OfferedQuestion(f"q{place}", "chain_sum", "1 + 1 = ?") for place in (1, 2)]
-    told = open_round(12, commitment=commitment)
-    return QuestionsOffered(None, told, 8, 0.0, now(), questions)
+    round_info = open_round(12, commitment=commitment)
+    return QuestionsOffered(None, round_info, 8, 0.0, now(), questions)
 
 
 @pytest.fixture
@@ -34,22 +34,22 @@ def signing(tmp_path: Path) -> AnswerSigner:
     )
 
 
-def test_an_answer_is_signed_at_its_question_s_place(signing: AnswerSigner) -> None:
+def test_answer_is_signed_with_the_place_of_its_question(signing: AnswerSigner) -> None:
     [signed] = signing.sign(ANSWERS, offer("c0ffee"))
     entry = AnswerEntry("amber", 2, "q2", hash_text("2"))
     stated = encode_signed_answer(entry, number=12, commitment="c0ffee")
     assert is_signed(stated, key=public_key_of(PRIVATE), signature=signed.signature or "")
 
 
-def test_without_a_commitment_nothing_is_signed(signing: AnswerSigner) -> None:
+def test_nothing_is_signed_without_a_commitment(signing: AnswerSigner) -> None:
     assert signing.sign(ANSWERS, offer("")) == ANSWERS
 
 
 @pytest.mark.parametrize("question", ["q2", "q9"])
-def test_a_receipt_that_the_coordinator_did_not_sign_is_not_kept(
+def test_receipt_not_signed_by_the_coordinator_is_not_stored(
     signing: AnswerSigner, tmp_path: Path, caplog: pytest.LogCaptureFixture, question: str
 ) -> None:
-    told = SignedReceipt("c0ffee", "now", [ReceivedAnswer(question, 2)], "d7" * 32, "e5" * 64)
-    signing.store_receipt(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], told)
+    unsigned = SignedReceipt("c0ffee", "now", [ReceivedAnswer(question, 2)], "d7" * 32, "e5" * 64)
+    signing.store_receipt(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], unsigned)
     assert find_receipts(tmp_path / "r", site=SITE, number=12) == []
     assert "receipt" in caplog.text

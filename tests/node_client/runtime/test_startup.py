@@ -18,7 +18,7 @@ from node_client.storage.state import StateDir, TrainingProgress
 
 @pytest.fixture
 def state(tmp_path: Path) -> StateDir:
-    """A state folder with a checkpoint."""
+    """Return a state folder with a checkpoint."""
     state = StateDir(tmp_path)
     (state.checkpoints / "step-00000012").mkdir(parents=True)
     state.save_progress(
@@ -31,7 +31,7 @@ def noon() -> datetime:
     return datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def test_a_run_that_begins_anew_keeps_the_checkpoints_of_before(state: StateDir) -> None:
+def test_fresh_run_moves_the_earlier_checkpoints_aside(state: StateDir) -> None:
     aside = prepare(state, "fresh", clock=noon)
     assert aside == state.path / "checkpoints-until-2026-11-21T12-00-00"
     assert (aside / "step-00000012").is_dir()
@@ -39,13 +39,13 @@ def test_a_run_that_begins_anew_keeps_the_checkpoints_of_before(state: StateDir)
     assert state.load_progress() is None
 
 
-def test_two_runs_that_begin_anew_at_once_keep_both(state: StateDir) -> None:
+def test_two_fresh_runs_at_the_same_time_keep_both_sets_of_checkpoints(state: StateDir) -> None:
     first = prepare(state, "fresh", clock=noon)
     (state.checkpoints / "step-00000001").mkdir(parents=True)
     assert prepare(state, "fresh", clock=noon) not in (first, None)
 
 
-def test_a_run_that_goes_on_from_a_fresh_start_cuts_no_lines_of_the_run_before(
+def test_resumed_run_after_a_fresh_start_keeps_metrics_of_the_earlier_run(
     state: StateDir,
 ) -> None:
     full = state.metrics.with_name("metrics.1.jsonl")
@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_from_a_fresh_start_cuts_no_lines_of_the_run_before(
     assert aside.with_suffix(".1.jsonl").read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
-def test_metrics_of_a_run_without_a_checkpoint_left_are_set_aside_once(state: StateDir) -> None:
+def test_metrics_of_a_run_without_checkpoints_are_moved_aside_once(state: StateDir) -> None:
     for step in (12, 1):
         MetricsFile(state.metrics).log({}, step=step)
         set_lost_metrics_aside(state, clock=noon)
@@ -69,23 +69,21 @@ def test_metrics_of_a_run_without_a_checkpoint_left_are_set_aside_once(state: St
 
 
 @pytest.mark.parametrize("start", ["auto", "resume"])
-def test_a_run_that_goes_on_leaves_the_checkpoints_where_they_are(
-    state: StateDir, start: Start
-) -> None:
+def test_resumed_run_leaves_the_checkpoints_in_place(state: StateDir, start: Start) -> None:
     assert prepare(state, start) is None
     assert (state.checkpoints / "step-00000012").is_dir()
 
 
-def test_beginning_anew_where_nothing_is_sets_nothing_aside(tmp_path: Path) -> None:
+def test_fresh_start_in_an_empty_folder_moves_nothing_aside(tmp_path: Path) -> None:
     assert prepare(StateDir(tmp_path), "fresh") is None
 
 
-def test_going_on_from_nothing_is_refused(tmp_path: Path) -> None:
+def test_resume_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no checkpoint"):
         check_start(StateDir(tmp_path), "resume")
 
 
-def test_going_on_is_refused_where_all_checkpoints_are_damaged(tmp_path: Path) -> None:
+def test_resume_is_refused_if_all_checkpoints_are_damaged(tmp_path: Path) -> None:
     damaged = ResumePoint(step=0, problems=["one is damaged"])
     with pytest.raises(CheckpointError):
         check_resumed(damaged, start="resume", checkpoints=tmp_path)

@@ -1,4 +1,4 @@
-"""A node that is told to stop does so after the batch or the step in progress."""
+"""A node that is asked to stop does so after the batch or step in progress."""
 
 import asyncio
 from dataclasses import replace
@@ -15,32 +15,32 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, open_round, running
 from tests.node_client.fakes import toy_policy
 from tests.node_client.runtime.answerers import open_spool, running_answerer
-from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
+from tests.node_client.shell_fakes import EchoModel, empty_view, running_connection
 
 
-async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> None:
+async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
     coordinator, view, worker = Coordinator(), empty_view(), ModelWorker()
 
     def stop() -> None:
         view.stopping = True
 
-    parrot = Parrot(when_asked=stop)
+    echo = EchoModel(before_batch=stop)
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_answerer(node, parrot, worker=worker, view=view, folder=tmp_path) as answerer,
+        running_answerer(node, echo, worker=worker, view=view, folder=tmp_path) as answerer,
     ):
         coordinator.round = open_round(questions=40)
         answerer.handle_announcement(coordinator.round)
-        await coordinator.heard(SubmitAnswers)
+        await coordinator.wait_for(SubmitAnswers)
         async with worker.turn:
-            assert len(parrot.asked) == 16
+            assert len(echo.questions) == 16
         await answerer.outbox.empty.wait()
     assert len(coordinator.answers) == 16
     assert len(open_spool(tmp_path).answered(1)) == 16
 
 
-async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
+async def test_no_step_follows_an_exam_during_which_the_node_was_stopped(
     settings: Settings, verifier: Verifier
 ) -> None:
     settings.state.path.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             before_step=note,
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
-        async with worker.turn:  # as a judge round holds it
+        async with worker.turn:  # as during a judge round
             running_training = asyncio.create_task(training.run())
             await waits.wait()
             training.stop()
@@ -65,7 +65,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
     assert view.steps_this_run == 0
 
 
-async def test_a_node_that_rests_after_a_step_stops_at_once(
+async def test_node_resting_after_a_step_stops_immediately(
     settings: Settings, verifier: Verifier
 ) -> None:
     settings.state.path.mkdir(exist_ok=True)

@@ -25,7 +25,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
-    """Two processes that train until they are stopped."""
+    """Start two processes that train until they are stopped."""
     running = subprocess.Popen(
         [*TORCHRUN, "-m", "node_client", *TRAIN, str(state)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -50,7 +50,7 @@ def test_two_processes_train_as_one_node_and_end_after_its_steps(state: Path) ->
     assert [path.name for path in (state / "checkpoints").glob("step-*")] == ["step-00000002"]
 
 
-def test_ctrl_c_in_the_terminal_lets_the_leader_save_and_both_end(
+def test_ctrl_c_lets_the_leader_save_and_ends_both_processes(
     endless: subprocess.Popen[str],
 ) -> None:
     assert endless.stdout is not None
@@ -61,19 +61,19 @@ def test_ctrl_c_in_the_terminal_lets_the_leader_save_and_both_end(
     assert "saved a checkpoint" in output
 
 
-def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> None:
+def test_refused_leader_ends_its_follower(state: Path) -> None:
     refused = run_forked(PAIR, "node_client", *TRAIN, str(state), "--resume")
     assert refused.returncode == 1
     assert (refused.stdout + refused.stderr).count("error: ") == 1
 
 
-def test_a_leader_that_fails_while_a_message_is_carried_out_leaves_nobody_waiting() -> None:
+def test_leader_that_fails_while_a_message_is_processed_ends_its_follower() -> None:
     ran = run_forked(PAIR, "tests.node_client.runtime.deserter")
     assert ran.returncode == 1
     assert "RuntimeError: failed before GenerateAnswers" in ran.stderr
 
 
-def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:
+def test_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:
     ran = run_forked(PAIR, "tests.node_client.runtime.cramped", *TRAIN, str(state))
     assert ran.returncode == 1
     output = ran.stdout + ran.stderr

@@ -26,10 +26,10 @@ def opened(folder: Path, tracker: Tracker) -> TrackerSink:
 
 
 class FakeRun:
-    """A run of a tracker that notes what it was told."""
+    """A run of a tracker that records its options and figures."""
 
-    def __init__(self, **told: Any) -> None:
-        self.told = told
+    def __init__(self, **options: Any) -> None:
+        self.options = options
         self.logged: list[tuple[dict[str, Any], int]] = []
         self.finished = False
 
@@ -41,15 +41,15 @@ class FakeRun:
 
 
 class FakeModule(SimpleNamespace):
-    """wandb or trackio as far as the client uses it; `runs` are those that were opened."""
+    """The parts of wandb or trackio that the client uses; `runs` are the opened ones."""
 
     Error = type("Error", (Exception,), {})
 
     def __init__(self) -> None:
         super().__init__(runs=[], account=True)
 
-    def init(self, **told: Any) -> FakeRun:
-        run = FakeRun(**told)
+    def init(self, **options: Any) -> FakeRun:
+        run = FakeRun(**options)
         self.runs.append(run)
         return run
 
@@ -57,8 +57,8 @@ class FakeModule(SimpleNamespace):
         assert not prompt
         return bool(self.account)
 
-    def Settings(self, **told: Any) -> dict[str, Any]:  # wandb's name
-        return told
+    def Settings(self, **options: Any) -> dict[str, Any]:  # wandb's name
+        return options
 
 
 @pytest.fixture(params=["wandb", "trackio"])
@@ -69,7 +69,7 @@ def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return module
 
 
-def test_tensorboard_draws_the_figures_and_forgets_steps_that_are_made_again(
+def test_tensorboard_shows_the_figures_and_drops_repeated_steps(
     tmp_path: Path,
 ) -> None:
     sink = opened(tmp_path, "tensorboard")
@@ -86,7 +86,7 @@ def test_tensorboard_draws_the_figures_and_forgets_steps_that_are_made_again(
     assert points == [(1, 0.1), (2, 0.2), (3, 0.9)]
 
 
-def test_a_service_gets_every_figure_with_its_step(service: FakeModule, tmp_path: Path) -> None:
+def test_service_receives_every_figure_with_its_step(service: FakeModule, tmp_path: Path) -> None:
     sink = opened(tmp_path, service.name)
     sink.begin(step=0)
     sink.log({"reward": 0.5, "season": "sums"}, step=1)
@@ -94,16 +94,16 @@ def test_a_service_gets_every_figure_with_its_step(service: FakeModule, tmp_path
     [run] = service.runs
     assert run.logged == [({"reward": 0.5, "season": "sums"}, 1)]
     assert run.finished
-    assert run.told["project"] == "p"
-    assert run.told["config"]["num_iterations"] == 1
+    assert run.options["project"] == "p"
+    assert run.options["config"]["num_iterations"] == 1
 
 
-def test_a_service_is_told_no_secret(service: FakeModule, tmp_path: Path) -> None:
+def test_service_receives_no_secret(service: FakeModule, tmp_path: Path) -> None:
     opened(tmp_path, service.name).begin(step=0)
-    assert "secret" not in str(service.runs[0].told)
+    assert "secret" not in str(service.runs[0].options)
 
 
-def test_a_tracker_that_fails_is_warned_about_once_and_then_left_alone(
+def test_failing_tracker_causes_one_warning_and_is_not_called_again(
     caplog: pytest.LogCaptureFixture, service: FakeModule, tmp_path: Path
 ) -> None:
     sink = opened(tmp_path, service.name)
@@ -123,7 +123,7 @@ def test_a_tracker_that_fails_is_warned_about_once_and_then_left_alone(
     ]
 
 
-def test_wandb_without_an_account_is_refused_before_training_begins(
+def test_wandb_without_an_account_is_refused_before_training_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     module = FakeModule()
@@ -139,25 +139,25 @@ def refuse(*, prompt: bool) -> bool:
     raise FakeModule.Error("WANDB_API_KEY invalid")
 
 
-def login_of_before() -> bool:
+def outdated_login() -> bool:
     return True
 
 
 @pytest.mark.parametrize(
-    ("login", "said"), [(refuse, "WANDB_API_KEY invalid"), (login_of_before, "too old")]
+    ("login", "message"), [(refuse, "WANDB_API_KEY invalid"), (outdated_login, "too old")]
 )
-def test_wandb_that_cannot_be_asked_is_refused_with_a_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, login: Callable[..., bool], said: str
+def test_wandb_with_a_failing_or_outdated_login_is_refused_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, login: Callable[..., bool], message: str
 ) -> None:
     module = FakeModule()
     monkeypatch.setattr(module, "login", login, raising=False)
     monkeypatch.setitem(sys.modules, "wandb", module)
-    with pytest.raises(SettingsError, match=said) as refusal:
+    with pytest.raises(SettingsError, match=message) as refusal:
         open_tracker(settings(tmp_path, "wandb"))
     assert "leave out --report-to" in refusal.value.fix
 
 
-def test_a_tracker_that_is_not_installed_is_told_with_the_line_that_installs_it(
+def test_missing_tracker_is_reported_with_its_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("node_client.settings.config.find_spec", lambda name: None)

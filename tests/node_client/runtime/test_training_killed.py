@@ -1,4 +1,4 @@
-"""A run that is killed at random moments ends with the same bits as one that was not."""
+"""A run that is killed at random moments ends with the same bits as an uninterrupted one."""
 
 import json
 from pathlib import Path
@@ -12,12 +12,12 @@ from tests.node_client.runtime.training_process import KILLS, STEPS
 pytestmark = pytest.mark.slow
 
 MODULE = "tests.node_client.runtime.training_process"
-# What depends on the clock alone.
+# Figures that depend only on the clock.
 TIMES = ("time", "step_time", "seconds/")
 
 
 def digests_of(folder: Path) -> dict[str, str]:
-    """Return the hashes of all that the last checkpoint holds, but for how long it took."""
+    """Return the hashes of the last checkpoint's files, except the one that contains durations."""
     last = folder / "checkpoints" / f"step-{STEPS:08d}"
     return {name: hash for name, hash in read_manifest(last).files.items() if name != "run.json"}
 
@@ -31,12 +31,12 @@ def figures_in(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, threads: int) -> None:
-    told = run_forked(MODULE, str(tmp_path), str(threads), threads=threads)
-    assert told.returncode == 0, told.stderr
-    resumed_at = json.loads(told.stdout)
+def test_killed_run_continues_bit_for_bit(tmp_path: Path, threads: int) -> None:
+    ran = run_forked(MODULE, str(tmp_path), str(threads), threads=threads)
+    assert ran.returncode == 0, ran.stderr
+    resumed_at = json.loads(ran.stdout)
     assert len(resumed_at) == KILLS
-    assert set(resumed_at) - {0, STEPS}, "no run went on from a checkpoint"
+    assert set(resumed_at) - {0, STEPS}, "no run resumed from a checkpoint"
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert digests_of(broken) == digests_of(whole)

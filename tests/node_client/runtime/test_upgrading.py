@@ -1,4 +1,4 @@
-"""A node whose owner lets its service install newer clients ends for one, after the round."""
+"""A node that its service may update ends for a newer client, after the round."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.nodes import running_node
 
 
-async def test_a_node_answers_the_round_saves_and_ends_for_a_newer_client(
+async def test_node_answers_the_round_saves_and_ends_for_a_newer_client(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator = Coordinator(season=toy_season())
@@ -35,7 +35,7 @@ async def test_a_node_answers_the_round_saves_and_ends_for_a_newer_client(
 
 
 @pytest.mark.parametrize("auto_update", [True, False])
-async def test_a_node_that_may_not_or_could_not_be_updated_goes_on(
+async def test_node_continues_if_it_may_not_or_could_not_be_updated(
     settings: Settings, verifier: Verifier, auto_update: bool
 ) -> None:
     coordinator = Coordinator(season=toy_season())
@@ -47,13 +47,13 @@ async def test_a_node_that_may_not_or_could_not_be_updated_goes_on(
         )
     chosen = replace(settings, auto_update=auto_update)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
-        await coordinator.heard(ReportTraining, count=3)
+        await coordinator.wait_for(ReportTraining, count=3)
 
 
 @pytest.mark.parametrize(
     ("auto_update", "ending"), [(True, UpgradeDueError), (False, CoordinatorRefusedError)]
 )
-async def test_a_client_that_is_too_old_ends_for_a_newer_one_only_where_it_may(
+async def test_outdated_client_ends_for_an_upgrade_only_if_updates_are_enabled(
     settings: Settings, verifier: Verifier, auto_update: bool, ending: type[Exception]
 ) -> None:
     coordinator = Coordinator(season=toy_season())

@@ -1,8 +1,8 @@
 """A node that trains alone, in processes that are killed.
 
-python -m tests.node_client.runtime.training_process FOLDER THREADS: trains without a break in
-FOLDER/whole, and in FOLDER/broken with the same key, killed at random moments and started again
-until it is done. Prints the steps at which it was started again.
+`python -m tests.node_client.runtime.training_process FOLDER THREADS` trains without interruption
+in FOLDER/whole, and in FOLDER/broken with the same key, killed at random moments and restarted
+until it is done. Prints the steps at which it was restarted.
 """
 
 import asyncio
@@ -30,30 +30,30 @@ from tests.node_client.fakes import toy_policy
 
 STEPS = 16
 KILLS = 4
-# About as long as a step with its checkpoint takes: the kill may come anywhere in it.
+# About the duration of a step with its checkpoint: the kill may occur at any point in it.
 STEP_S = 0.1
 
 
-class TellingView(NodeView):
+class SignallingView(NodeView):
     """Writes a byte after each step."""
 
-    tell: int
+    signal_fd: int
 
     def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
         super().show_step(report, totals)
-        os.write(self.tell, b".")
+        os.write(self.signal_fd, b".")
 
 
-async def train(folder: Path, *, tell: int) -> None:
-    """Train up to STEPS in all, with a checkpoint after every other step."""
+async def train(folder: Path, *, signal_fd: int) -> None:
+    """Train until STEPS are done in total, with a checkpoint after every second step."""
     left = STEPS - saved_step(folder)
     if left == 0:
         return
     settings = Settings(
         state=StateDir(folder), model="toy", arm="isolated", steps=left, save_steps=2
     )
-    view = TellingView(model="toy", parameters=1000, device="cpu", arm="isolated")
-    view.tell = tell
+    view = SignallingView(model="toy", parameters=1000, device="cpu", arm="isolated")
+    view.signal_fd = signal_fd
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
@@ -65,10 +65,10 @@ def saved_step(folder: Path) -> int:
     return int(checkpoints[0].name.removeprefix("step-")) if checkpoints else 0
 
 
-def start(folder: Path, *, threads: int, tell: int) -> int:
-    """Train in a process of its own, whose global chance is like no other's; return its id.
+def start(folder: Path, *, threads: int, signal_fd: int) -> int:
+    """Train in a new process with its own global random state; return its process id.
 
-    It writes a byte to `tell` after each step.
+    It writes a byte to `signal_fd` after each step.
     """
     child = os.fork()
     if child:
@@ -76,7 +76,7 @@ def start(folder: Path, *, threads: int, tell: int) -> int:
     torch.set_num_threads(threads)
     torch.manual_seed(os.getpid())
     random.seed(os.getpid())
-    asyncio.run(train(folder, tell=tell))
+    asyncio.run(train(folder, signal_fd=signal_fd))
     os._exit(0)
 
 
@@ -90,21 +90,21 @@ def main(folder: Path, *, threads: int) -> None:
     saving.SAVE_AT_MOST_EVERY_S = 0
     nowhere = os.open(os.devnull, os.O_WRONLY)
     whole, broken = make_folder(folder / "whole"), make_folder(folder / "broken")
-    assert os.waitpid(start(whole, threads=threads, tell=nowhere), 0)[1] == 0
+    assert os.waitpid(start(whole, threads=threads, signal_fd=nowhere), 0)[1] == 0
     rng = random.Random(threads)
     resumed_at = []
     for _ in range(KILLS):
-        hear, tell = os.pipe()
-        child = start(broken, threads=threads, tell=tell)
-        os.close(tell)
+        read_fd, signal_fd = os.pipe()
+        child = start(broken, threads=threads, signal_fd=signal_fd)
+        os.close(signal_fd)
         for _ in range(rng.randint(1, 4)):
-            os.read(hear, 1)  # a step was made
+            os.read(read_fd, 1)  # a step was made
         time.sleep(rng.uniform(0, STEP_S))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        os.close(hear)
+        os.close(read_fd)
         resumed_at.append(saved_step(broken))
-    assert os.waitpid(start(broken, threads=threads, tell=nowhere), 0)[1] == 0
+    assert os.waitpid(start(broken, threads=threads, signal_fd=nowhere), 0)[1] == 0
     sys.stdout.write(json.dumps(resumed_at) + "\n")
 
 

@@ -19,7 +19,7 @@ def token(value: str, source: Source = Source.FLAG) -> GivenValue:
     return GivenValue(value, source, "a place")
 
 
-def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) -> None:
+def test_settings_precedence_is_flags_environment_file_remembered(tmp_path: Path) -> None:
     StateDir(tmp_path).save(
         NodeRecord(url=SITE.base, token="memory", model="memory", arm="isolated")
     )
@@ -34,7 +34,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) 
     assert (settings.save_steps, settings.training.epsilon) == (50, 0.2)
 
 
-def test_a_file_in_the_current_folder_is_used_and_one_in_the_state_folder_then_is_not(
+def test_file_in_the_current_folder_replaces_the_one_in_the_state_folder(
     tmp_path: Path,
 ) -> None:
     state = tmp_path / "state"
@@ -46,27 +46,27 @@ def test_a_file_in_the_current_folder_is_used_and_one_in_the_state_folder_then_i
     assert choices.value("steps") is None
 
 
-def test_a_state_folder_cannot_send_the_client_to_another_one(tmp_path: Path) -> None:
+def test_file_in_the_state_folder_cannot_set_state_dir(tmp_path: Path) -> None:
     (tmp_path / "swarm-node.toml").write_text('state_dir = "elsewhere"')
     with pytest.raises(SettingsError, match="state_dir cannot be set"):
         choose(None, flags={"state_dir": str(tmp_path)}, environment={}, here=tmp_path / "no")
 
 
-def test_a_file_that_was_named_is_the_only_one(tmp_path: Path) -> None:
+def test_named_file_replaces_all_others(tmp_path: Path) -> None:
     (tmp_path / "swarm-node.toml").write_text("steps = 1")
     (tmp_path / "mine.toml").write_text("steps = 2")
     named = {"config": str(tmp_path / "mine.toml")}
     assert choose(None, flags=named, environment={}, here=tmp_path).value("steps") == 2
 
 
-def test_none_gives_a_setting_of_the_file_back_to_the_season(tmp_path: Path) -> None:
+def test_none_resets_a_setting_of_the_file_to_that_of_the_season(tmp_path: Path) -> None:
     (tmp_path / "swarm-node.toml").write_text("local = 3")
     assert choose(None, flags={}, environment={}, here=tmp_path).value("local") == 3
     none = choose(None, flags={"local": "none"}, environment={}, here=tmp_path)
     assert none.value("local") is None
 
 
-def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path) -> None:
+def test_stronger_source_decides_between_token_and_token_file(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("from-file\n")
     by_flag = GivenValue(path, Source.FLAG, "--token-file")
@@ -84,14 +84,14 @@ def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", ["two words", "line\nbreak", "smart\u201dquote"])
-def test_a_token_that_was_copied_badly_is_refused_without_repeating_it(text: str) -> None:
+def test_malformed_token_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         find_token(choices_with(token=token(text)))
     assert text not in refusal.value.message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"])
-def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "token"
     if content is not None:
         file.write_bytes(content)
@@ -99,7 +99,7 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
         find_token(choices_with(token_file=GivenValue(file, Source.FLAG, "--token-file")))
 
 
-def test_a_loss_that_contradicts_itself_is_refused_before_anything_is_loaded() -> None:
+def test_contradictory_loss_settings_are_refused_before_loading() -> None:
     level = GivenValue("sequence", Source.FLAG, "a place")
     with pytest.raises(SettingsError, match="mean over sequences"):
         choices_with(importance_sampling_level=level).resolve(arm="swarm")

@@ -7,7 +7,7 @@ from node_client.settings.train_config import TrainConfig
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_the_page_of_the_client_lists_every_setting_of_a_run_with_its_help() -> None:
+def test_client_page_lists_every_run_setting_with_its_help() -> None:
     page = (DOCS / "client.md").read_text()
     for setting in settings_of(RunConfig):
         default = "none" if setting.default in (None, "", ()) else f"`{setting.default}`"
@@ -15,7 +15,7 @@ def test_the_page_of_the_client_lists_every_setting_of_a_run_with_its_help() -> 
         assert f"| `{setting.name}` | {default} | {setting.help} |" in page
 
 
-def test_the_page_of_training_lists_every_setting_of_the_trainer() -> None:
+def test_training_page_lists_every_trainer_setting() -> None:
     table = (DOCS / "training.md").read_text()
     names = [setting.name for setting in settings_of(TrainConfig) if setting.name != "arm"]
     assert [name for name in names if f"`{name}`" not in table] == []

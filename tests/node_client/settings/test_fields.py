@@ -24,7 +24,7 @@ def setting(annotation: Any) -> Setting:
     return Setting("a_name", annotation, None, "", Example, secret=False)
 
 
-def test_the_docstring_under_a_field_is_its_help() -> None:
+def test_docstring_below_a_field_is_its_help() -> None:
     assert [each.help for each in settings_of(Example)] == ["How many there are.", "", ""]
 
 
@@ -32,7 +32,7 @@ def test_every_setting_has_help() -> None:
     assert [name for name, each in all_settings().items() if not each.help] == []
 
 
-def test_a_setting_is_called_the_same_everywhere() -> None:
+def test_flag_and_variable_are_derived_from_the_setting_name() -> None:
     assert (setting(int).flag, setting(int).variable) == ("--a-name", "SWARM_A_NAME")
 
 
@@ -51,13 +51,13 @@ def test_a_setting_is_called_the_same_everywhere() -> None:
         (str, "text", "TEXT"),
     ],
 )
-def test_what_a_value_must_be_is_told_in_words(
+def test_allowed_values_are_described_in_words(
     annotation: Any, allowed: str, placeholder: str
 ) -> None:
     assert (setting(annotation).allowed, setting(annotation).placeholder) == (allowed, placeholder)
 
 
-def test_help_is_read_where_the_client_is_imported_from_a_zip_file(
+def test_help_is_read_from_a_module_in_a_zip_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = "import dataclasses\n@dataclasses.dataclass\nclass M:\n    x: int = 1\n    'An x.'\n"

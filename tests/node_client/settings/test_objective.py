@@ -1,4 +1,4 @@
-"""Settings of the loss that contradict mathematics or each other are refused with a reason."""
+"""Loss settings that contradict mathematics or each other are refused with a reason."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from node_client.settings.train_config import TrainConfig
         (TrainConfig(delta=1.28), "within the clip range"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(config: TrainConfig, reason: str) -> None:
+def test_contradictory_settings_are_refused(config: TrainConfig, reason: str) -> None:
     with pytest.raises(SettingsError, match=reason) as refusal:
         check_objective(config)
     assert refusal.value.fix

@@ -2,7 +2,7 @@ from node_client.settings.fields import all_settings
 from node_client.settings.panels import PANELS, panel_of, panels
 
 
-def test_every_setting_stands_under_one_heading() -> None:
+def test_every_setting_has_exactly_one_heading() -> None:
     placed = [setting.name for group in panels().values() for setting in group]
     assert sorted(placed) == sorted(all_settings())
 
@@ -12,5 +12,5 @@ def test_every_name_under_a_heading_is_a_setting() -> None:
     assert [name for name in named if name not in all_settings()] == []
 
 
-def test_a_setting_knows_its_heading() -> None:
+def test_panel_of_returns_the_heading_of_a_setting() -> None:
     assert panel_of(all_settings()["model"]) == "Run"

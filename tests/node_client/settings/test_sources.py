@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "swarm-node.toml"
 
 
-def test_text_becomes_what_its_setting_is() -> None:
+def test_text_is_converted_to_the_type_of_its_setting() -> None:
     layer = read_environment(
         {
             "SWARM_STEPS": " 7 ",
@@ -40,7 +40,7 @@ def test_text_becomes_what_its_setting_is() -> None:
     }
 
 
-def test_a_list_is_written_with_commas() -> None:
+def test_list_is_separated_by_commas() -> None:
     words = Setting("words", tuple[str, ...], (), "", object, secret=False)
     assert convert_text(words, "a, b,", place="--words") == ("a", "b")
 
@@ -58,7 +58,7 @@ def test_a_list_is_written_with_commas() -> None:
         ("arm", "lone", "one of swarm, isolated, base"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_place_and_what_is_allowed(
+def test_wrong_value_is_refused_with_its_source_and_the_allowed_values(
     name: str, text: str, allowed: str
 ) -> None:
     flag, variable = f"--{name.replace('_', '-')}", f"SWARM_{name.upper()}"
@@ -69,26 +69,26 @@ def test_a_wrong_value_is_told_with_its_place_and_what_is_allowed(
 
 
 @pytest.mark.parametrize("line", ['steps = "7"', "steps = 0", "plain = 1", "reward = 'half'"])
-def test_a_wrong_value_in_a_file_is_told_with_file_and_key(file: Path, line: str) -> None:
+def test_wrong_value_in_a_file_is_refused_with_file_and_key(file: Path, line: str) -> None:
     file.write_text(line)
     with pytest.raises(SettingsError, match=f"{file}: {line.split()[0]} is .* must be"):
         read_file(file)
 
 
-def test_a_secret_is_not_repeated(file: Path) -> None:
+def test_secret_is_not_repeated_in_the_error(file: Path) -> None:
     file.write_text("token = 1234567")
     with pytest.raises(SettingsError) as refusal:
         read_file(file)
     assert "1234567" not in refusal.value.message
 
 
-def test_an_unknown_key_is_an_error_that_names_the_nearest(file: Path) -> None:
+def test_unknown_key_is_refused_with_the_nearest_name(file: Path) -> None:
     file.write_text("learning-rate = 1e-5")
     with pytest.raises(SettingsError, match=r"learning-rate is no setting\. .*learning_rate\?"):
         read_file(file)
 
 
-def test_a_file_that_is_no_toml_or_not_there_is_named(file: Path) -> None:
+def test_missing_or_invalid_file_is_named(file: Path) -> None:
     with pytest.raises(SettingsError, match=str(file)):
         read_file(file)
     file.write_text("steps: 3")
@@ -96,14 +96,14 @@ def test_a_file_that_is_no_toml_or_not_there_is_named(file: Path) -> None:
         read_file(file)
 
 
-def test_paths_in_a_file_start_from_its_folder(file: Path) -> None:
+def test_relative_paths_in_a_file_start_from_its_folder(file: Path) -> None:
     file.write_text('token_file = "secrets/token"\nstate_dir = "/var/node"')
     layer = read_file(file)
     assert layer["token_file"].value == file.parent / "secrets" / "token"
     assert layer["state_dir"].value == Path("/var/node")
 
 
-def test_a_variable_that_is_no_setting_is_told_with_the_nearest_name() -> None:
+def test_unknown_variable_is_reported_with_the_nearest_name() -> None:
     environment = {"SWARM_LEARNIGN_RATE": "1", "SWARM_ARM": "swarm", "HOME": "/"}
     [warning] = unknown_variables(environment)
     assert "SWARM_LEARNIGN_RATE" in warning

@@ -1,6 +1,6 @@
-"""Saves that are killed: for each operation of a save, a process that dies right before it.
+"""Killed saves: for each operation of a save, a process that is killed right before it.
 
-python -m tests.node_client.storage.saving FOLDER: prints JSON for each scenario's operations.
+`python -m tests.node_client.storage.saving FOLDER` prints JSON for each scenario's operations.
 """
 
 import json
@@ -19,12 +19,12 @@ from node_client.storage import checkpoint
 from tests.node_client.fakes import toy_policy
 
 WATCHED = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
-# What a save does in each scenario, after step 2 was saved: the step that it saves, and its limit.
-SCENARIOS = {"next": (3, 2), "again": (2, 2), "only one is kept": (3, 1)}
+# For each scenario, after step 2 was saved: the step that is saved next, and the limit.
+SCENARIOS = {"next": (3, 2), "again": (2, 2), "limit of one": (3, 1)}
 
 
 class Run:
-    """A trainer whose whole state follows from its step."""
+    """A trainer whose state is determined by its step."""
 
     def __init__(self, policy: Policy, step: int) -> None:
         self.policy = policy
@@ -43,24 +43,24 @@ class Run:
         )
 
 
-def tell(line: dict[str, Any]) -> None:
-    """Print it, for the process that started this one."""
+def print_line(line: dict[str, Any]) -> None:
+    """Print a line for the parent process."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def die_before(operation: int, folder: Path) -> None:
-    """Let this process be killed right before it does so much to files in the folder."""
+    """Let this process be killed right before its n-th operation on files in the folder."""
     done = 0
 
     def count(name: str) -> None:
         nonlocal done
         done += 1
         if done == operation:
-            tell({"before": name})
+            print_line({"before": name})
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def hear(event: str, arguments: tuple[object, ...]) -> None:
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
         if event in WATCHED and str(folder) in str(arguments[0]):
             count(event)
 
@@ -70,12 +70,12 @@ def die_before(operation: int, folder: Path) -> None:
         count("os.fsync")
         flush(handle)
 
-    sys.addaudithook(hear)
+    sys.addaudithook(audit)
     os.fsync = counted_flush  # type: ignore[assignment]
 
 
 def killed_saves(folder: Path, *, step: int, limit: int) -> Iterator[dict[str, Any]]:
-    """Save again and again, killed one operation later each time, and tell what is left."""
+    """Save repeatedly, killed one operation later each time, and yield the state that is left."""
     policy, operation, status = toy_policy(), 0, 1
     before = folder.with_name(f"{folder.name} before")
     for done in (1, 2):
@@ -105,6 +105,6 @@ def killed_saves(folder: Path, *, step: int, limit: int) -> Iterator[dict[str, A
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for scenario, (step, limit) in SCENARIOS.items():
-        tell({"scenario": scenario})
+        print_line({"scenario": scenario})
         for line in killed_saves(Path(sys.argv[1]) / scenario, step=step, limit=limit):
-            tell(line)
+            print_line(line)

@@ -1,4 +1,4 @@
-"""An answer stays on the disk from before it is sent until the judge has it."""
+"""An answer is on the disk from before it is sent until the judge has it."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def answer(question: str, *, number: int = 1) -> PendingAnswer:
     return number, AnswerText(question, f"the answer to {question}", "length")
 
 
-def test_answers_are_owed_until_they_are_settled_also_after_a_restart(tmp_path: Path) -> None:
+def test_answers_are_pending_until_settled_even_after_a_restart(tmp_path: Path) -> None:
     one, two = answer("one"), answer("two")
     spool = open_spool(tmp_path)
     spool.add([one, two])
@@ -32,7 +32,7 @@ def test_answers_are_owed_until_they_are_settled_also_after_a_restart(tmp_path: 
     assert spool.pending == open_spool(tmp_path).pending == [two]
 
 
-def test_a_settled_question_counts_as_answered_but_its_answer_is_gone(tmp_path: Path) -> None:
+def test_settled_question_counts_as_answered_but_its_text_is_deleted(tmp_path: Path) -> None:
     spool = open_spool(tmp_path)
     spool.add([answer("one"), answer("two")])
     spool.settle([answer("one")])
@@ -40,19 +40,19 @@ def test_a_settled_question_counts_as_answered_but_its_answer_is_gone(tmp_path: 
     assert "the answer to one" not in (tmp_path / "answers.jsonl").read_text()
 
 
-def test_answers_are_handed_in_by_the_node_that_gave_them_only(tmp_path: Path) -> None:
+def test_answers_are_pending_only_for_the_node_and_site_that_they_belong_to(tmp_path: Path) -> None:
     open_spool(tmp_path).add([answer("one")])
     assert open_spool(tmp_path, token="another's").pending == []
     assert open_spool(tmp_path, site=Site("https://elsewhere.org")).pending == []
 
 
-def test_the_token_is_not_in_the_file(tmp_path: Path) -> None:
+def test_token_is_not_in_the_file(tmp_path: Path) -> None:
     open_spool(tmp_path, token="secret").add([answer("one")])
     assert "secret" not in (tmp_path / "answers.jsonl").read_text()
 
 
 @pytest.mark.parametrize("damage", [b'{"owner": "ab', b"\xff\xfe", b"{}", b'{"round": "x"}'])
-def test_a_damaged_line_is_passed_over_with_a_message(
+def test_damaged_line_is_skipped_with_a_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
     open_spool(tmp_path).add([answer("one")])
@@ -63,7 +63,7 @@ def test_a_damaged_line_is_passed_over_with_a_message(
     assert "damaged" in caplog.text
 
 
-def test_half_a_line_costs_only_itself(tmp_path: Path) -> None:
+def test_partial_line_does_not_affect_other_lines(tmp_path: Path) -> None:
     spool = open_spool(tmp_path)
     spool.add([answer("one")])
     with (tmp_path / "answers.jsonl").open("ab") as file:
@@ -72,7 +72,7 @@ def test_half_a_line_costs_only_itself(tmp_path: Path) -> None:
     assert open_spool(tmp_path).pending == [answer("one"), answer("two")]
 
 
-def test_lines_of_another_version_are_left_alone(
+def test_lines_of_another_version_are_ignored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_spool(tmp_path).add([answer("one")])
@@ -82,7 +82,7 @@ def test_lines_of_another_version_are_left_alone(
     assert "another version" in caplog.text
 
 
-def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MAX_PENDING", 5)
     spool = open_spool(tmp_path)
     for number in range(20):
@@ -93,7 +93,7 @@ def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [number for number, _ in spool.pending] == [17, 18, 18, 19, 19]
 
 
-def test_a_disk_that_takes_nothing_does_not_stop_the_exam(
+def test_unwritable_disk_does_not_stop_the_exam(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool = open_spool(tmp_path / "missing")
@@ -103,7 +103,7 @@ def test_a_disk_that_takes_nothing_does_not_stop_the_exam(
     assert "cannot be saved" in caplog.text
 
 
-def test_an_answer_is_on_the_disk_before_it_can_be_sent(tmp_path: Path) -> None:
+def test_answer_is_on_the_disk_before_it_can_be_sent(tmp_path: Path) -> None:
     killed = (
         "import os, signal, sys; from pathlib import Path\n"
         "from tests.node_client.storage.test_answers import answer, open_spool\n"

@@ -1,4 +1,4 @@
-"""A run goes on from its checkpoint as if it had not stopped."""
+"""A resumed run continues from its checkpoint as if it had not stopped."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from node_client.storage import checkpoint
 from node_client.storage.manifest import Merit
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
-from tests.node_client.full_disk import files_of_at_most
+from tests.node_client.full_disk import limit_file_size
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -80,7 +80,7 @@ def test_same_step_can_be_saved_again(verifier: Verifier, tmp_path: Path) -> Non
         "manifest.json",
     ],
 )
-def test_corrupt_checkpoint_falls_back_to_the_one_before(
+def test_corrupt_checkpoint_falls_back_to_the_previous_one(
     verifier: Verifier, tmp_path: Path, file: str
 ) -> None:
     trainer, _ = trainer_with_pool(verifier)
@@ -100,7 +100,7 @@ def test_corrupt_checkpoint_falls_back_to_the_one_before(
     assert Path(file).name in problem
 
 
-def test_what_was_just_written_stays_whatever_damaged_ones_have_a_higher_step(
+def test_new_checkpoint_is_kept_despite_damaged_ones_with_higher_steps(
     verifier: Verifier, tmp_path: Path
 ) -> None:
     trainer = make_trainer(verifier)
@@ -111,7 +111,7 @@ def test_what_was_just_written_stays_whatever_damaged_ones_have_a_higher_step(
         assert checkpoint.save(tmp_path, trainer, limit=1).exists()
 
 
-def test_damaged_checkpoints_take_no_place_and_go_when_the_run_has_passed_them(
+def test_damaged_checkpoints_do_not_count_and_are_removed_once_passed(
     verifier: Verifier, tmp_path: Path
 ) -> None:
     trainer = make_trainer(verifier)
@@ -130,7 +130,7 @@ def test_damaged_checkpoints_take_no_place_and_go_when_the_run_has_passed_them(
     ]
 
 
-def test_missing_file_is_noticed(verifier: Verifier, tmp_path: Path) -> None:
+def test_missing_file_is_detected(verifier: Verifier, tmp_path: Path) -> None:
     (checkpoint.save(tmp_path, make_trainer(verifier)) / "trainer.safetensors").unlink()
     resumed = checkpoint.resume(tmp_path, make_trainer(verifier))
     assert resumed is not None
@@ -138,7 +138,7 @@ def test_missing_file_is_noticed(verifier: Verifier, tmp_path: Path) -> None:
     assert "trainer.safetensors is missing" in resumed.problems[0]
 
 
-def test_draft_of_a_crashed_save_is_no_checkpoint(verifier: Verifier, tmp_path: Path) -> None:
+def test_draft_of_a_crashed_save_is_not_a_checkpoint(verifier: Verifier, tmp_path: Path) -> None:
     written = checkpoint.save(tmp_path, make_trainer(verifier))
     written.rename(tmp_path / f".{written.name}.partial")
     assert checkpoint.resume(tmp_path, make_trainer(verifier)) is None
@@ -146,9 +146,7 @@ def test_draft_of_a_crashed_save_is_no_checkpoint(verifier: Verifier, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == [written.name]
 
 
-def test_leftovers_of_crashed_saves_do_not_fill_the_disk(
-    verifier: Verifier, tmp_path: Path
-) -> None:
+def test_leftovers_of_crashed_saves_are_removed(verifier: Verifier, tmp_path: Path) -> None:
     for leftover in (".step-00000003.partial", ".step-00000001.gone", "step-00000009.before"):
         (tmp_path / leftover / "policy").mkdir(parents=True)
     (tmp_path / "step-00000009").mkdir()
@@ -158,7 +156,9 @@ def test_leftovers_of_crashed_saves_do_not_fill_the_disk(
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
 
 
-def test_checkpoint_that_is_being_replaced_still_counts(verifier: Verifier, tmp_path: Path) -> None:
+def test_checkpoint_that_is_being_replaced_can_be_resumed(
+    verifier: Verifier, tmp_path: Path
+) -> None:
     trainer, _ = trainer_with_pool(verifier)
     trainer.step()
     written = checkpoint.save(tmp_path, trainer)
@@ -178,7 +178,7 @@ def steps_kept(folder: Path) -> list[int]:
     return sorted(int(path.name.removeprefix("step-")) for path in folder.iterdir())
 
 
-def test_best_checkpoint_stays_beside_the_newest(verifier: Verifier, tmp_path: Path) -> None:
+def test_best_checkpoint_is_kept_beside_the_newest(verifier: Verifier, tmp_path: Path) -> None:
     trainer = make_trainer(verifier)
     save_rated(tmp_path, trainer, 0.2, 0.6, 0.4, 0.5, None)
     assert steps_kept(tmp_path) == [2, 4, 5]
@@ -191,7 +191,7 @@ def test_scores_of_different_seasons_are_not_compared(verifier: Verifier, tmp_pa
     assert steps_kept(tmp_path) == [2, 3, 4]
 
 
-def test_what_the_run_keeps_besides_comes_back(verifier: Verifier, tmp_path: Path) -> None:
+def test_additional_run_data_are_restored(verifier: Verifier, tmp_path: Path) -> None:
     trainer = make_trainer(verifier)
     checkpoint.save(tmp_path, trainer, run={"lifetime": {"tokens": 7}})
     resumed = checkpoint.resume(tmp_path, trainer)
@@ -199,7 +199,7 @@ def test_what_the_run_keeps_besides_comes_back(verifier: Verifier, tmp_path: Pat
     assert resumed.run == {"lifetime": {"tokens": 7}}
 
 
-def test_checkpoint_of_an_older_format_is_refused_with_a_way_on(
+def test_checkpoint_of_an_older_format_is_refused_with_a_remedy(
     verifier: Verifier, tmp_path: Path
 ) -> None:
     folder, aside = tmp_path / "checkpoints", tmp_path / "checkpoints-of-before"
@@ -219,21 +219,21 @@ def test_checkpoint_of_an_older_format_is_refused_with_a_way_on(
 
 
 @pytest.mark.parametrize("most_bytes", [1000, 20_000])
-def test_a_full_disk_costs_a_checkpoint_and_leaves_nothing_behind(
+def test_full_disk_fails_one_save_and_leaves_no_partial_files(
     verifier: Verifier, tmp_path: Path, most_bytes: int
 ) -> None:
     trainer, _ = trainer_with_pool(verifier)
     trainer.step()
     checkpoint.save(tmp_path, trainer)
     trainer.step()
-    with files_of_at_most(most_bytes), pytest.raises(OSError, match="File too large"):
+    with limit_file_size(most_bytes), pytest.raises(OSError, match="File too large"):
         checkpoint.save(tmp_path, trainer)
     assert steps_kept(tmp_path) == [1]
     checkpoint.save(tmp_path, trainer)
     assert steps_kept(tmp_path) == [1, 2]
 
 
-def test_nothing_in_a_checkpoint_is_pickled(verifier: Verifier, tmp_path: Path) -> None:
+def test_checkpoint_contains_no_pickled_data(verifier: Verifier, tmp_path: Path) -> None:
     trainer, _ = trainer_with_pool(verifier)
     trainer.step()
     written = checkpoint.save(tmp_path, trainer)

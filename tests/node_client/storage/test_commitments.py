@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "commitments.jsonl"
 
 
-def test_a_rounds_commitment_is_noted_once_with_the_time(path: Path) -> None:
+def test_commitment_of_a_round_is_recorded_once_with_the_time(path: Path) -> None:
     log = open_log(path)
     for _ in range(3):
         log.record(open_round(7, commitment="c0ffee"))
@@ -40,7 +40,7 @@ def test_a_rounds_commitment_is_noted_once_with_the_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize("phase", ["closed", "void"])
-def test_what_comes_after_the_answers_is_no_proof_and_is_not_noted(
+def test_commitment_is_not_recorded_if_it_is_empty_or_the_round_has_ended(
     path: Path, phase: RoundPhase
 ) -> None:
     log = open_log(path)
@@ -50,7 +50,7 @@ def test_what_comes_after_the_answers_is_no_proof_and_is_not_noted(
     assert read_commitments(path) == []
 
 
-def test_a_coordinator_that_says_something_else_later_is_blamed_once_and_the_first_is_kept(
+def test_changed_commitment_is_reported_once_and_the_first_is_kept(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_log(path).record(open_round(7, commitment="first"))
@@ -63,7 +63,7 @@ def test_a_coordinator_that_says_something_else_later_is_blamed_once_and_the_fir
     assert [line.commitment for line in read_commitments(path)] == ["first"]
 
 
-def test_each_site_has_rounds_of_its_own(path: Path) -> None:
+def test_rounds_are_separate_for_each_site(path: Path) -> None:
     open_log(path).record(open_round(7, commitment="here"))
     open_log(path, site=ELSEWHERE).record(open_round(7, commitment="there"))
     found = [find_commitment(path, site=site, number=7) for site in (HERE, ELSEWHERE)]
@@ -79,25 +79,25 @@ def test_only_the_latest_commitments_are_kept(path: Path, monkeypatch: pytest.Mo
     assert [line.round for line in read_commitments(path)] == [2, 3, 4]
 
 
-def test_a_line_that_a_crash_cut_off_costs_only_itself(path: Path) -> None:
+def test_line_truncated_by_a_crash_does_not_affect_others(path: Path) -> None:
     open_log(path).record(open_round(1, commitment="one"))
     path.write_bytes(path.read_bytes() + b'{"site": "https://sw')
     open_log(path).record(open_round(2, commitment="two"))
     assert [line.commitment for line in read_commitments(path)] == ["one", "two"]
 
 
-def test_a_disk_that_takes_no_note_does_not_stop_the_node(
+def test_failed_write_does_not_stop_the_node(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_log(tmp_path / "missing" / "file").record(open_round(1, commitment="one"))
     assert "was not recorded" in caplog.text
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=str(tmp_path)):
         read_commitments(tmp_path)
 
 
-def test_a_text_that_is_too_long_for_a_hash_is_not_noted(path: Path) -> None:
+def test_commitment_too_long_for_a_hash_is_not_recorded(path: Path) -> None:
     open_log(path).record(RoundInfo(1, "open", "", "", 1, "c" * 200))
     assert read_commitments(path) == []

@@ -1,4 +1,4 @@
-"""Flushing waits for what can be flushed and forgives what cannot."""
+"""Flushing waits for what can be flushed and ignores what cannot."""
 
 import errno
 import logging
@@ -15,14 +15,14 @@ def refuse(handle: object) -> None:
     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
-def test_a_folder_on_a_file_system_that_flushes_none_is_forgiven(
+def test_unsupported_flush_of_a_folder_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", refuse)
     flush(tmp_path)
 
 
-def test_a_file_that_cannot_be_flushed_is_not(
+def test_unsupported_flush_of_a_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "file"
@@ -32,7 +32,7 @@ def test_a_file_that_cannot_be_flushed_is_not(
         flush(file)
 
 
-def test_no_folder_is_opened_where_none_can_be(
+def test_folder_is_not_opened_if_folders_cannot_be_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(durable, "FOLDERS_CAN_BE_FLUSHED", False)
@@ -40,7 +40,7 @@ def test_no_folder_is_opened_where_none_can_be(
     flush(tmp_path)
 
 
-def test_a_folder_that_cannot_be_removed_stays_with_a_warning(
+def test_folder_that_cannot_be_removed_causes_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

@@ -15,7 +15,9 @@ SITE = Site("https://swarm.org")
 PRIVATE = make_key()
 
 
-def told(sequence: int, *, head: str = "9f" * 32, restored: Restored | None = None) -> ChainHead:
+def signed_head(
+    sequence: int, *, head: str = "9f" * 32, restored: Restored | None = None
+) -> ChainHead:
     signature = sign(PRIVATE, encode_signed_head(sequence=sequence, head=head))
     return ChainHead(sequence, head, public_key_of(PRIVATE), signature, restored)
 
@@ -27,18 +29,18 @@ def receipt_of(number: int) -> StoredReceipt:
     return StoredReceipt(SITE.base, number, "c0ffee", "now", entries, key, signature)
 
 
-def test_each_head_is_noted_once_and_found_by_its_site(tmp_path: Path) -> None:
+def test_each_head_is_recorded_once_per_site(tmp_path: Path) -> None:
     path = tmp_path / "heads.jsonl"
     for site in (SITE, Site("https://other.org")):
         for _ in range(2):
             log = HeadLog(path, site=site)
-            log.record(told(1))
-            log.record(told(2))
+            log.record(signed_head(1))
+            log.record(signed_head(2))
             log.record(None)
     assert [line.sequence for line in find_heads(path, site=SITE)] == [1, 2]
 
 
-def test_a_head_that_is_not_signed_is_not_noted(
+def test_head_without_a_valid_signature_is_not_recorded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "heads.jsonl"
@@ -47,33 +49,33 @@ def test_a_head_that_is_not_signed_is_not_noted(
     assert "no valid signature" in caplog.text
 
 
-def test_a_link_that_changes_is_told_once_and_both_are_kept(
+def test_changed_link_is_reported_once_and_both_heads_are_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = HeadLog(tmp_path / "heads.jsonl", site=SITE)
     for head in ("aa", "bb", "cc", "aa"):
-        log.record(told(7, head=head * 32))
+        log.record(signed_head(7, head=head * 32))
     assert caplog.text.count("changed link 7") == 1
     assert [line.head[:2] for line in read_heads(tmp_path / "heads.jsonl")] == ["aa", "bb"]
 
 
-def test_a_link_that_a_backup_undid_is_no_reason_to_warn(
+def test_link_undone_by_a_restored_backup_causes_no_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = HeadLog(tmp_path / "heads.jsonl", site=SITE)
-    log.record(told(7))
-    log.record(told(7, head="bb" * 32, restored=Restored(6, 2)))
+    log.record(signed_head(7))
+    log.record(signed_head(7, head="bb" * 32, restored=Restored(6, 2)))
     assert "changed" not in caplog.text
 
 
-def test_the_oldest_heads_and_receipts_are_forgotten(
+def test_oldest_heads_and_receipts_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heads, "MAX_HEADS", 4)
     monkeypatch.setattr(receipts, "MAX_RECEIPTS", 4)
     log, kept = HeadLog(tmp_path / "heads", site=SITE), ReceiptLog(tmp_path / "receipts")
     for number in range(1, 6):
-        log.record(told(number))
+        log.record(signed_head(number))
         kept.append(receipt_of(number))
     assert [line.sequence for line in read_heads(tmp_path / "heads")] == [4, 5]
     assert not find_receipts(tmp_path / "receipts", site=SITE, number=3)

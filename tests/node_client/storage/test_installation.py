@@ -1,4 +1,4 @@
-"""The line that upgrades the client fits how it was installed."""
+"""The upgrade command matches how the client was installed."""
 
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +27,7 @@ SITE = "https://swarm.example.org"
         ("pyvenv.cfg", False, "uv pip"),
     ],
 )
-def test_an_environment_tells_what_installs_into_it(
+def test_installer_is_recognised_by_the_files_of_the_environment(
     tmp_path: Path, receipt: str, has_pip: bool, installer: Installer
 ) -> None:
     (tmp_path / receipt).touch()
@@ -35,7 +35,7 @@ def test_an_environment_tells_what_installs_into_it(
 
 
 @pytest.mark.parametrize(("version", "is_cpu_build"), [("2.13.0+cpu", True), ("2.13.0", False)])
-def test_the_build_of_pytorch_is_told_by_its_version(
+def test_cpu_build_is_recognised_by_the_version_of_pytorch(
     monkeypatch: pytest.MonkeyPatch, version: str, is_cpu_build: bool
 ) -> None:
     monkeypatch.setattr(metadata, "version", lambda _project: version)
@@ -46,7 +46,7 @@ def test_the_build_of_pytorch_is_told_by_its_version(
     ("installer", "tool"), [("uv tool", "uv"), ("pipx", "pipx"), ("pip", "venv")]
 )
 @pytest.mark.parametrize(("build", "is_cpu_build"), [("cpu", True), ("cuda", False)])
-def test_the_line_is_the_one_of_the_join_page(
+def test_upgrade_command_is_the_one_of_the_join_page(
     installer: Installer, tool: Tool, build: Build, is_cpu_build: bool
 ) -> None:
     installation = ClientInstallation(installer, "/home/me/.swarm-node/bin/python", is_cpu_build)
@@ -54,6 +54,6 @@ def test_the_line_is_the_one_of_the_join_page(
     assert line.replace("/home/me/.swarm-node", FOLDER) == write_update_lines(SITE)[build][tool]
 
 
-def test_a_python_whose_path_has_a_space_is_quoted() -> None:
+def test_python_path_with_a_space_is_quoted() -> None:
     installation = ClientInstallation("uv pip", "/my things/bin/python", is_cpu_build=False)
     assert "--python '/my things/bin/python' " in upgrade_command(parse_site(SITE), installation)

@@ -1,4 +1,4 @@
-"""Whenever a save is killed, the checkpoint before it or the whole new one is there."""
+"""After a save is killed at any point, the previous checkpoint or the complete new one exists."""
 
 import json
 from typing import Any
@@ -17,8 +17,8 @@ Lines = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
-    """Return what one process told of each scenario."""
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
+    """Return what one process printed for each scenario."""
     ran = run_forked(MODULE, str(tmp_path_factory.mktemp("checkpoints")))
     assert ran.returncode == 0, ran.stderr
     scenarios: dict[str, Lines] = {}
@@ -31,10 +31,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_save_that_is_killed_before_any_operation_costs_no_checkpoint(
-    told: dict[str, Lines], scenario: str
+def test_save_killed_before_any_operation_loses_no_checkpoint(
+    outcomes: dict[str, Lines], scenario: str
 ) -> None:
-    lines = told[scenario]
+    lines = outcomes[scenario]
     deaths = {line["before"] for line in lines if "before" in line}
     left = [line for line in lines if "step" in line]
     step, limit = SCENARIOS[scenario]
@@ -42,11 +42,11 @@ def test_a_save_that_is_killed_before_any_operation_costs_no_checkpoint(
     assert {"open", "os.mkdir", "os.rename", "os.fsync"} <= deaths
     assert len(left) > 20
     assert all(state["is_sound"] for state in left)
-    # Until the rename the one before counts, from then on the new one.
+    # Up to the rename the previous checkpoint counts, after it the new one.
     steps = [state["step"] for state in left]
     assert steps == sorted(steps)
     assert (steps[0], steps[-1]) == (2, step)
-    # The next save leaves nothing of the killed one but checkpoints, and no more than it should.
+    # The next save leaves only checkpoints, within the limit, and nothing of the killed save.
     for state in left:
         assert all(name.startswith("step-") and len(name) == 13 for name in state["later"])
         assert len(state["later"]) == limit

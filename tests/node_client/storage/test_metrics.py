@@ -1,4 +1,4 @@
-"""The metrics file holds each step once, in order, whatever happened to the client."""
+"""The metrics file contains each step once, in order, whatever happened to the client."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ def steps_in(path: Path) -> list[int]:
     return [json.loads(line)["step"] for line in path.read_text().splitlines()]
 
 
-def test_a_step_is_one_line_with_its_time(tmp_path: Path) -> None:
+def test_step_is_one_line_with_its_time(tmp_path: Path) -> None:
     file = open_file(tmp_path)
     file.begin(step=0)
     file.log({"reward": 0.5, "season": "sums"}, step=1)
@@ -33,7 +33,7 @@ def test_a_step_is_one_line_with_its_time(tmp_path: Path) -> None:
     }
 
 
-def test_a_resumed_run_cuts_off_the_steps_that_it_makes_again(tmp_path: Path) -> None:
+def test_resumed_run_truncates_the_steps_that_it_repeats(tmp_path: Path) -> None:
     file = open_file(tmp_path)
     for step in range(1, 8):
         file.log({}, step=step)
@@ -43,7 +43,7 @@ def test_a_resumed_run_cuts_off_the_steps_that_it_makes_again(tmp_path: Path) ->
     assert steps_in(tmp_path / "metrics.jsonl") == [1, 2, 3, 4, 5]
 
 
-def test_half_a_line_is_cut_off_at_the_start(tmp_path: Path) -> None:
+def test_partial_line_is_truncated_at_the_start(tmp_path: Path) -> None:
     file = open_file(tmp_path)
     file.log({}, step=1)
     with (tmp_path / "metrics.jsonl").open("ab") as raw:
@@ -53,23 +53,23 @@ def test_half_a_line_is_cut_off_at_the_start(tmp_path: Path) -> None:
     assert steps_in(tmp_path / "metrics.jsonl") == [1, 10]
 
 
-def test_half_a_line_never_swallows_the_next_one(tmp_path: Path) -> None:
+def test_partial_line_does_not_swallow_the_next_one(tmp_path: Path) -> None:
     file = open_file(tmp_path)
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1, "rew')
     file.log({}, step=2)
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 2
 
 
-def test_steps_that_were_never_saved_are_not_kept_beside_those_made_again(tmp_path: Path) -> None:
+def test_unsaved_steps_are_replaced_by_their_repetition(tmp_path: Path) -> None:
     open_file(tmp_path).log({}, step=1)
-    anew = open_file(tmp_path)
-    anew.begin(step=0)
-    anew.log({}, step=1)
+    restarted = open_file(tmp_path)
+    restarted.begin(step=0)
+    restarted.log({}, step=1)
     assert steps_in(tmp_path / "metrics.jsonl") == [1]
     assert list(tmp_path.iterdir()) == [tmp_path / "metrics.jsonl"]
 
 
-def test_the_file_is_bounded_and_a_resumed_run_cuts_the_full_one_too(
+def test_file_is_bounded_and_a_resumed_run_also_truncates_the_full_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "MAX_BYTES", 300)
@@ -86,7 +86,7 @@ def test_the_file_is_bounded_and_a_resumed_run_cuts_the_full_one_too(
     assert [*steps_in(full), *steps_in(current)] == kept[:3]
 
 
-def test_a_disk_that_takes_no_lines_is_told_of_once_and_stops_nobody(
+def test_unwritable_disk_is_reported_once_and_is_not_an_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = open_file(tmp_path / "missing")
@@ -106,25 +106,25 @@ def log_rewards(folder: Path, rewards: list[float], *, season: str = "sums") -> 
         file.log({"reward": reward, "season": season}, step=step)
 
 
-def test_the_latest_rewards_are_read_in_order(tmp_path: Path) -> None:
+def test_latest_rewards_are_read_in_order(tmp_path: Path) -> None:
     log_rewards(tmp_path, [0.1, 0.2, 0.3])
     assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
     assert rewards_in(tmp_path, limit=2) == [0.2, 0.3]
 
 
-def test_no_metrics_hold_no_rewards(tmp_path: Path) -> None:
+def test_missing_metrics_give_no_rewards(tmp_path: Path) -> None:
     assert rewards_in(tmp_path) == []
     (tmp_path / "metrics.jsonl").mkdir()
     assert rewards_in(tmp_path) == []
 
 
-def test_rewards_of_an_earlier_season_are_left_out(tmp_path: Path) -> None:
+def test_rewards_of_an_earlier_season_are_omitted(tmp_path: Path) -> None:
     log_rewards(tmp_path, [0.9], season="before")
     log_rewards(tmp_path, [0.1, 0.2])
     assert rewards_in(tmp_path) == [0.1, 0.2]
 
 
-def test_broken_lines_cost_themselves_only(tmp_path: Path) -> None:
+def test_broken_lines_are_skipped(tmp_path: Path) -> None:
     log_rewards(tmp_path, [0.1, 0.2])
     with (tmp_path / "metrics.jsonl").open("ab") as raw:
         raw.write(b'\xff\n[]\n{"step": 3}\n{"step": 4, "rew')
@@ -132,16 +132,14 @@ def test_broken_lines_cost_themselves_only(tmp_path: Path) -> None:
     assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
 
 
-def test_rewards_are_read_over_the_border_of_two_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rewards_are_read_across_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MAX_BYTES", 150)
     log_rewards(tmp_path, [0.1, 0.2, 0.3])
     assert (tmp_path / "metrics.1.jsonl").exists()
     assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
 
 
-def test_of_a_long_file_only_the_end_is_read(
+def test_only_the_end_of_a_long_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_rewards(tmp_path, [0.1, 0.2, 0.3])

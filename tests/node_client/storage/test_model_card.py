@@ -26,7 +26,7 @@ def metadata(card: str) -> dict[str, object]:
     return found
 
 
-def test_a_card_states_swarm_season_rounds_steps_and_the_judge_score_with_its_n() -> None:
+def test_card_states_swarm_season_rounds_steps_and_judge_score_with_n() -> None:
     card = write_card(SWARM, title="my model")
     assert "| training steps | 1,200 |" in card
     assert "| swarm | <https://swarm.example.org> |" in card
@@ -37,27 +37,27 @@ def test_a_card_states_swarm_season_rounds_steps_and_the_judge_score_with_its_n(
     assert "arxiv.org/abs/2509.08721" in card
 
 
-def test_the_hubs_metadata_names_the_base_model_if_the_hub_has_it() -> None:
+def test_hub_metadata_names_the_base_model_only_if_it_is_on_the_hub() -> None:
     assert metadata(write_card(SWARM, title="m"))["base_model"] == "Qwen/Qwen2.5-0.5B"
     assert "base_model" not in metadata(write_card(ALONE, title="m"))
     assert metadata(write_card(ALONE, title="m"))["library_name"] == "transformers"
 
 
-def test_a_model_that_was_trained_alone_claims_no_swarm_and_no_score() -> None:
+def test_card_of_a_model_trained_alone_states_no_swarm_and_no_score() -> None:
     card = write_card(ALONE, title="m")
     assert "alone, without a swarm" in card
     assert "judge" not in card
     assert "2509.08721" not in card
 
 
-def test_a_score_that_is_not_known_is_not_made_up() -> None:
+def test_card_states_that_the_score_is_unknown() -> None:
     assert "not known when this card was written" in write_card(
         replace(SWARM, judged=None), title="m"
     )
 
 
 @pytest.mark.parametrize("name", ["<script>x</script>", "a|b", "[x](http://y)", "a\n# b", "`c`"])
-def test_a_name_from_elsewhere_is_not_read_as_markdown(name: str) -> None:
+def test_foreign_name_is_not_interpreted_as_markdown(name: str) -> None:
     card = write_card(replace(SWARM, season=name), title="m")
     [row] = [line for line in card.splitlines() if line.startswith("| season")]
     assert row.replace("\\|", "").count("|") == 3

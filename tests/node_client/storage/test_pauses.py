@@ -1,4 +1,4 @@
-"""The file by which an owner asks for a pause."""
+"""The file by which an owner requests a pause."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from node_client.storage.state import StateDir
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def test_a_pause_holds_until_its_end(tmp_path: Path) -> None:
+def test_pause_lasts_until_its_end(tmp_path: Path) -> None:
     state, end = StateDir(tmp_path), NOON + timedelta(hours=2)
     request_pause(state, now=NOON, until=end)
     assert read_pause(state, now=NOON) == Pause("asked", end)
@@ -29,7 +29,7 @@ def test_a_pause_holds_until_its_end(tmp_path: Path) -> None:
         '{"asked_at": "", "until": "2020-01-01T00:00:00"}',
     ],
 )
-def test_a_file_that_cannot_be_read_asks_for_a_pause_without_an_end(
+def test_unreadable_pause_file_requests_a_pause_without_an_end(
     tmp_path: Path, content: str
 ) -> None:
     (tmp_path / "pause.json").write_text(content)

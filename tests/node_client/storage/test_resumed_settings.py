@@ -1,4 +1,4 @@
-"""Whatever a run was asked to do, its checkpoint holds what it needs to go on to the bit."""
+"""For all settings, a checkpoint contains what the run needs to continue bit for bit."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SETTINGS = {
     "dynamic": TrainConfig(learning_rate=RATE, resampling="dynamic"),
     "staged": TrainConfig(learning_rate=RATE, curriculum="staged"),
     "ladder": TrainConfig(learning_rate=RATE, curriculum="ladder"),
-    "SRPO whole": TrainConfig(
+    "complete SRPO": TrainConfig(
         learning_rate=RATE, curriculum="staged+ladder", resampling="history", history_epoch=4
     ),
     "mix auto": TrainConfig(learning_rate=RATE, mix="auto"),
@@ -51,9 +51,7 @@ def hashes_after(trainer: Trainer, folder: Path, *, steps: int) -> dict[str, str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_resumed_run_ends_with_the_same_bits(
-    verifier: Verifier, tmp_path: Path, name: str
-) -> None:
+def test_resumed_run_ends_with_the_same_bits(verifier: Verifier, tmp_path: Path, name: str) -> None:
     straight = trainer_with(SETTINGS[name], verifier)
     hashes_after(straight, tmp_path / "half", steps=2)
     whole = hashes_after(straight, tmp_path / "whole", steps=2)
@@ -64,7 +62,7 @@ def test_a_resumed_run_ends_with_the_same_bits(
 
 
 @pytest.mark.parametrize(("before", "after"), [("defaults", "bf16"), ("bf16", "defaults")])
-def test_a_checkpoint_is_the_same_in_either_precision(
+def test_checkpoint_is_the_same_in_either_precision(
     verifier: Verifier, tmp_path: Path, before: str, after: str
 ) -> None:
     trainer = trainer_with(SETTINGS[before], verifier)

@@ -1,4 +1,4 @@
-"""How a client's run is, from what it noted and from whether a process holds its folder."""
+"""The state of a client's run, from its record and from whether a process locks its folder."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,12 +27,12 @@ def state(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path)
 
 
-def test_no_run_is_known_before_the_first(state: StateDir) -> None:
+def test_no_run_is_found_before_the_first(state: StateDir) -> None:
     assert read_run(state) is None
 
 
 @pytest.mark.parametrize("phase", ["starting", "running", "paused"])
-def test_a_run_that_holds_the_folder_is_as_it_noted(state: StateDir, phase: Phase) -> None:
+def test_run_that_locks_the_folder_has_the_recorded_state(state: StateDir, phase: Phase) -> None:
     with state.lock():
         write_run(state, replace(RECORD, phase=phase))
         run = read_run(state)
@@ -41,7 +41,7 @@ def test_a_run_that_holds_the_folder_is_as_it_noted(state: StateDir, phase: Phas
 
 
 @pytest.mark.parametrize("phase", ["starting", "running", "paused"])
-def test_a_run_that_ended_without_a_word_was_killed(state: StateDir, phase: Phase) -> None:
+def test_run_that_ended_without_a_final_record_was_killed(state: StateDir, phase: Phase) -> None:
     with state.lock():
         write_run(state, replace(RECORD, phase=phase))
     run = read_run(state)
@@ -49,7 +49,7 @@ def test_a_run_that_ended_without_a_word_was_killed(state: StateDir, phase: Phas
     assert (run.state, run.pid) == ("killed", None)
 
 
-def test_a_run_that_ended_says_why(state: StateDir) -> None:
+def test_stopped_run_has_its_reason(state: StateDir) -> None:
     with state.lock():
         write_run(state, replace(RECORD, phase="stopped", problem="The token is unknown."))
     run = read_run(state)
@@ -57,7 +57,7 @@ def test_a_run_that_ended_says_why(state: StateDir) -> None:
     assert (run.state, run.why) == ("stopped", "The token is unknown.")
 
 
-def test_looking_does_not_keep_a_client_from_starting(state: StateDir) -> None:
+def test_reading_the_state_does_not_prevent_a_client_from_starting(state: StateDir) -> None:
     with state.lock():
         write_run(state, RECORD)
     assert not state.is_locked()
@@ -82,7 +82,7 @@ RUNNING = RunState(state="running", since=AT, last_step_at=AT)
         (None, True, 0, False),
     ],
 )
-def test_a_node_is_healthy_while_it_does_its_work(
+def test_node_is_healthy_while_it_makes_progress(
     run: RunState | None, trains: bool, minutes: int, healthy: bool
 ) -> None:
     now = NOON + timedelta(minutes=minutes)

@@ -23,7 +23,7 @@ def checkpoint(folder: Path, step: int, *, format: int = FORMAT) -> Path:
     return path
 
 
-def test_the_newest_checkpoint_is_meant_unless_another_one_is_named(tmp_path: Path) -> None:
+def test_newest_checkpoint_is_chosen_unless_another_is_named(tmp_path: Path) -> None:
     paths = [checkpoint(tmp_path, step) for step in (3, 20)]
     assert choose_checkpoint(tmp_path).path == paths[1]
     assert choose_checkpoint(tmp_path, "3").path == paths[0]
@@ -31,32 +31,34 @@ def test_the_newest_checkpoint_is_meant_unless_another_one_is_named(tmp_path: Pa
     assert choose_checkpoint(tmp_path).model == paths[1] / "policy"
 
 
-def test_a_damaged_newest_one_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_newest_checkpoint_is_skipped(tmp_path: Path) -> None:
     sound, damaged = (checkpoint(tmp_path, step) for step in (3, 20))
     (damaged / "policy" / "config.json").write_text("{,")
     assert choose_checkpoint(tmp_path).path == sound
 
 
-def test_a_damaged_one_that_was_named_is_refused(tmp_path: Path) -> None:
+def test_damaged_named_checkpoint_is_refused(tmp_path: Path) -> None:
     (checkpoint(tmp_path, 3) / "policy" / "config.json").unlink()
     with pytest.raises(CheckpointError, match="is missing"):
         choose_checkpoint(tmp_path, "3")
 
 
-def test_a_step_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_missing_step_is_refused_with_the_available_ones(tmp_path: Path) -> None:
     checkpoint(tmp_path, 3)
     with pytest.raises(CheckpointError) as refusal:
         choose_checkpoint(tmp_path, "4")
     assert "3" in refusal.value.fix
 
 
-def test_one_of_another_version_says_how_its_model_can_be_used(tmp_path: Path) -> None:
+def test_checkpoint_of_another_version_is_refused_with_the_path_of_its_model(
+    tmp_path: Path,
+) -> None:
     path = checkpoint(tmp_path, 3, format=1)
     with pytest.raises(CheckpointError) as refusal:
         choose_checkpoint(tmp_path, "3")
     assert str(path / "policy") in refusal.value.fix
 
 
-def test_an_empty_folder_is_told(tmp_path: Path) -> None:
+def test_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no intact checkpoint"):
         choose_checkpoint(tmp_path)

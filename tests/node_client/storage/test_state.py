@@ -11,7 +11,7 @@ from node_client.storage.state import NodeRecord, StateDir
 SITE = Site("https://swarm.org")
 
 
-def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
+def test_token_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     with state.lock():
         state.save(NodeRecord(url=SITE.base, token="secret"))
@@ -22,7 +22,7 @@ def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-def test_a_token_is_never_shown_to_another_site(tmp_path: Path) -> None:
+def test_token_is_recalled_only_for_its_own_site(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save(NodeRecord(url=SITE.base, token="secret"))
     assert state.load_for(SITE).token == "secret"
@@ -30,13 +30,13 @@ def test_a_token_is_never_shown_to_another_site(tmp_path: Path) -> None:
     assert state.load_for(None).token == ""
 
 
-def test_the_task_key_stays_the_same(tmp_path: Path) -> None:
+def test_task_key_is_permanent(tmp_path: Path) -> None:
     key = StateDir(tmp_path).task_key()
     assert len(key) == 32
     assert StateDir(tmp_path).task_key() == key
 
 
-def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path) -> None:
+def test_damaged_file_is_named_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "node.json").write_text('{"token": 5')
     with pytest.raises(SettingsError) as problem:
         StateDir(tmp_path).load()
@@ -44,7 +44,7 @@ def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path) -> None:
     assert "join" in problem.value.fix
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot be used"), StateDir(tmp_path / "file").lock():
         pass

@@ -1,4 +1,4 @@
-"""Whatever a trainer puts into its state comes back equal, to the bit, and of the same type."""
+"""Every value in a trainer's state is restored with the same bits and the same type."""
 
 import enum
 import math
@@ -41,13 +41,13 @@ def written_and_read(folder: Path, tree: dict[str, Any]) -> dict[str, Any]:
         random.Random(1).getstate(),
     ],
 )
-def test_plain_values_survive(tmp_path: Path, value: object) -> None:
+def test_plain_values_are_restored(tmp_path: Path, value: object) -> None:
     back = written_and_read(tmp_path, {"value": value})["value"]
     assert back == value
     assert repr(back) == repr(value)
 
 
-def test_a_value_that_is_no_number_survives(tmp_path: Path) -> None:
+def test_nan_is_restored(tmp_path: Path) -> None:
     assert math.isnan(written_and_read(tmp_path, {"loss": math.nan})["loss"])
 
 
@@ -63,7 +63,7 @@ def test_a_value_that_is_no_number_survives(tmp_path: Path) -> None:
         torch.tensor([math.nan, -0.0]),
     ],
 )
-def test_tensors_survive_to_the_bit(tmp_path: Path, tensor: torch.Tensor) -> None:
+def test_tensors_are_restored_bit_for_bit(tmp_path: Path, tensor: torch.Tensor) -> None:
     back = written_and_read(tmp_path, {"deep": [{1: tensor}]})["deep"][0][1]
     assert (back.dtype, back.shape) == (tensor.dtype, tensor.shape)
     assert (
@@ -73,7 +73,7 @@ def test_tensors_survive_to_the_bit(tmp_path: Path, tensor: torch.Tensor) -> Non
     )
 
 
-def test_tensors_that_share_memory_survive(tmp_path: Path) -> None:
+def test_tensors_that_share_memory_are_restored(tmp_path: Path) -> None:
     whole = torch.arange(6.0)
     back = written_and_read(tmp_path, {"whole": whole, "part": whole[:2], "again": whole})
     assert torch.equal(back["whole"], whole)
@@ -86,7 +86,7 @@ class Colour(enum.StrEnum):
 
 
 @pytest.mark.parametrize("value", [Counter("aa"), {1, 2}, Colour.RED, object(), b"bytes"])
-def test_what_would_not_come_back_the_same_is_refused_with_its_place(
+def test_value_that_cannot_be_restored_exactly_is_refused_with_its_place(
     tmp_path: Path, value: object
 ) -> None:
     with pytest.raises(TypeError, match="history/0"):

@@ -24,7 +24,7 @@ from tests.node_client.coordinator import TOKEN, Coordinator, now, running, with
 from tests.node_client.shell_fakes import (
     HELLO,
     Notebook,
-    at_once,
+    no_backoff,
     running_connection,
 )
 
@@ -35,7 +35,7 @@ async def run_until_refused(coordinator: Coordinator, *, token: str = TOKEN) -> 
         token=token,
         hello=HELLO,
         listener=Notebook(),
-        backoff=at_once,
+        backoff=no_backoff,
     )
     with pytest.raises(CoordinatorRefusedError) as refusal:
         async with asyncio.timeout(20):
@@ -43,14 +43,14 @@ async def run_until_refused(coordinator: Coordinator, *, token: str = TOKEN) -> 
     return refusal.value
 
 
-async def test_the_token_goes_into_the_handshake_and_compression_is_off() -> None:
+async def test_token_is_in_the_handshake_and_compression_is_off() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator):
         headers = coordinator.headers[0]
         assert headers["Authorization"] == f"Bearer {TOKEN}"
         assert "Sec-WebSocket-Extensions" not in headers
 
 
-async def test_a_wrong_token_ends_the_client_with_the_servers_words() -> None:
+async def test_wrong_token_ends_the_client_with_the_message_of_the_server() -> None:
     async with running(Coordinator()) as coordinator:
         refusal = await run_until_refused(coordinator, token="wrong")
     assert isinstance(refusal, CoordinatorRefusedError)
@@ -59,7 +59,7 @@ async def test_a_wrong_token_ends_the_client_with_the_servers_words() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "<h1>Forbidden</h1>", "[]"])
-async def test_a_denial_without_words_of_the_server_is_explained_anyway(body: str) -> None:
+async def test_denial_without_a_message_of_the_server_is_explained(body: str) -> None:
     coordinator = Coordinator()
     coordinator.denial = (HTTPStatus.UNAUTHORIZED, body)
     async with running(coordinator):
@@ -69,7 +69,7 @@ async def test_a_denial_without_words_of_the_server_is_explained_anyway(body: st
 
 
 @pytest.mark.parametrize("code", [ErrorCode.PROTOCOL_VERSION, ErrorCode.CLIENT_TOO_OLD])
-async def test_a_fatal_answer_to_the_hello_ends_the_client(code: ErrorCode) -> None:
+async def test_fatal_reply_to_the_hello_ends_the_client(code: ErrorCode) -> None:
     coordinator = Coordinator()
     coordinator.refusals[Hello] = code
     async with running(coordinator):
@@ -78,12 +78,12 @@ async def test_a_fatal_answer_to_the_hello_ends_the_client(code: ErrorCode) -> N
     assert refusal.code == code
 
 
-async def test_a_fatal_error_later_on_ends_the_client() -> None:
+async def test_later_fatal_error_ends_the_client() -> None:
     async with running(Coordinator()) as coordinator:
         ended = asyncio.create_task(run_until_refused(coordinator))
-        await coordinator.heard(Hello)
+        await coordinator.wait_for(Hello)
         code = ErrorCode.AUTH_SUPERSEDED
-        # The hello was heard before it is answered, so ring until the node listens.
+        # The hello is received before it is answered, so ring until the node listens.
         while not ended.done():
             await coordinator.ring(Refused(None, code, "Replaced.", "Stop one.", fatal=True))
             await asyncio.wait([ended], timeout=0.01)
@@ -92,7 +92,7 @@ async def test_a_fatal_error_later_on_ends_the_client() -> None:
     assert (refusal.code, refusal.fix) == (code, "Stop one.")
 
 
-async def test_a_request_without_reply_is_given_up_after_its_time() -> None:
+async def test_request_without_a_reply_times_out() -> None:
     coordinator = Coordinator()
     coordinator.silent.add(RequestRound)
     async with running(coordinator), running_connection(coordinator) as node:
@@ -100,19 +100,19 @@ async def test_a_request_without_reply_is_given_up_after_its_time() -> None:
             await node.connection.request(RequestRound(id="r"), RoundState, timeout_s=0.05)
 
 
-async def test_a_request_that_the_loss_of_the_connection_overtakes_is_unanswered() -> None:
+async def test_request_is_unanswered_if_the_connection_is_lost() -> None:
     coordinator = Coordinator()
     coordinator.silent.add(RequestRound)
     async with running(coordinator), running_connection(coordinator) as node:
-        asked = asyncio.create_task(node.client.request_round())
-        await coordinator.heard(RequestRound)
+        pending = asyncio.create_task(node.client.request_round())
+        await coordinator.wait_for(RequestRound)
         await coordinator.stop()
         with pytest.raises(UnansweredError, match="lost"):
-            await asked
+            await pending
         await coordinator.start()
 
 
-async def test_a_refusal_reaches_who_asked_and_keeps_the_connection() -> None:
+async def test_refusal_is_raised_to_the_requester_and_the_connection_stays_open() -> None:
     coordinator = Coordinator()
     coordinator.refusals[RequestRound] = ErrorCode.RATE_LIMITED
     async with running(coordinator), running_connection(coordinator) as node:
@@ -122,19 +122,19 @@ async def test_a_refusal_reaches_who_asked_and_keeps_the_connection() -> None:
         assert node.connection.connected.is_set()
 
 
-async def test_a_reply_of_another_kind_is_refused() -> None:
+async def test_reply_of_another_type_is_refused() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         with pytest.raises(RefusedError, match="RoundState"):
             await node.connection.request(RequestRound(id="r"), NodeStanding)
 
 
-async def test_fields_that_a_newer_server_sends_are_ignored() -> None:
+async def test_unknown_fields_from_a_newer_server_are_ignored() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         await coordinator.send_raw(with_field(SeasonState(None, None), "mood", "sunny"))
         await node.notebook.until(lambda: node.notebook.doorbells == [SeasonState(None, None)])
 
 
-async def test_a_message_that_a_newer_server_sends_is_logged_and_skipped(
+async def test_unknown_message_from_a_newer_server_is_logged_and_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
@@ -146,7 +146,7 @@ async def test_a_message_that_a_newer_server_sends_is_logged_and_skipped(
     assert "weather.state" in caplog.text
 
 
-async def test_the_token_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_token_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="")
     async with running(Coordinator()) as coordinator:
         async with running_connection(coordinator) as node:
@@ -157,14 +157,14 @@ async def test_the_token_is_never_logged(caplog: pytest.LogCaptureFixture) -> No
     assert not any(TOKEN in line or "another-token" in line for line in ours)
 
 
-async def test_a_node_that_stops_says_goodbye() -> None:
+async def test_stopping_node_closes_the_connection_with_going_away() -> None:
     async with running(Coordinator()) as coordinator:
         async with running_connection(coordinator):
             pass
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await coordinator.close_code() == CloseCode.GOING_AWAY
 
 
-async def test_admission_can_be_tested_without_staying() -> None:
+async def test_admission_can_be_checked_without_a_lasting_connection() -> None:
     async with running(Coordinator()) as coordinator:
         await check_admission(coordinator.site.socket, TOKEN)
         with pytest.raises(CoordinatorRefusedError):
@@ -173,17 +173,17 @@ async def test_admission_can_be_tested_without_staying() -> None:
         await check_admission(coordinator.site.socket, TOKEN)
 
 
-async def test_a_connection_is_renewed_when_asked_and_welcomed_anew() -> None:
+async def test_renew_replaces_the_connection() -> None:
     async with (
         running(Coordinator()) as coordinator,
         running_connection(coordinator) as node,
     ):
         node.connection.reconnect(after_s=0)
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await coordinator.close_code() == CloseCode.GOING_AWAY
 
 
-async def test_asking_for_a_renewal_without_a_connection_changes_nothing() -> None:
+async def test_renew_without_a_connection_has_no_effect() -> None:
     async with running(Coordinator()) as coordinator:
         async with running_connection(coordinator) as node:
             await coordinator.stop()
@@ -195,19 +195,19 @@ async def test_asking_for_a_renewal_without_a_connection_changes_nothing() -> No
         assert len(node.notebook.welcomes) == 2
 
 
-async def test_hardware_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
+async def test_hardware_is_omitted_for_a_coordinator_without_that_field() -> None:
     coordinator = Coordinator()
     coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, hardware=Hardware("GPU", 1 << 30))
     async with running(coordinator), running_connection(coordinator, hello=hello):
-        hellos = await coordinator.heard(Hello)
-    assert [said.hardware for said in hellos] == [hello.hardware, None]
+        hellos = await coordinator.wait_for(Hello)
+    assert [each.hardware for each in hellos] == [hello.hardware, None]
 
 
-async def test_a_key_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
+async def test_key_is_omitted_for_a_coordinator_without_that_field() -> None:
     coordinator = Coordinator()
     coordinator.supports_hardware = False
     hello = msgspec.structs.replace(HELLO, key="ab" * 32)
     async with running(coordinator), running_connection(coordinator, hello=hello):
-        hellos = await coordinator.heard(Hello)
-    assert [said.key for said in hellos] == ["ab" * 32, None]
+        hellos = await coordinator.wait_for(Hello)
+    assert [each.key for each in hellos] == ["ab" * 32, None]

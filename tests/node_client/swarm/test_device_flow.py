@@ -1,4 +1,4 @@
-"""How the client waits for its token, against a server that answers as each test says."""
+"""How the client waits for its token, against a server with scripted replies."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ CODE = DeviceCode(
 
 @contextmanager
 def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
-    """Serve these replies one after another, the last one for ever; text stands for HTML."""
+    """Serve these replies one after another, and repeat the last one; a string is sent as HTML."""
     left = list(replies)
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +60,7 @@ def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
         server.shutdown()
 
 
-class Patience:
+class FakeTime:
     """Time that passes only while the client waits."""
 
     def __init__(self) -> None:
@@ -71,35 +71,35 @@ class Patience:
 
 
 def wait(*replies: tuple[int, Any]) -> tuple[str, list[float]]:
-    patience = Patience()
+    fake_time = FakeTime()
     with answering(*replies) as site:
-        return patience.flow(site).await_token(CODE).access_token, patience.waits
+        return fake_time.flow(site).await_token(CODE).access_token, fake_time.waits
 
 
-def test_the_client_asks_once_in_each_interval() -> None:
+def test_client_polls_once_per_interval() -> None:
     assert wait(PENDING, PENDING, GIVEN) == ("swarm_t", [2, 2])
 
 
-def test_the_client_slows_down_when_told_to_and_stays_slow() -> None:
+def test_client_slows_down_on_request_and_stays_slow() -> None:
     slower = 2 + SLOWER_BY_S
     assert wait(SLOW_DOWN, PENDING, GIVEN) == ("swarm_t", [slower, slower])
 
 
-def test_a_proxy_that_answers_in_the_place_of_the_site_ends_nothing() -> None:
+def test_reply_of_a_proxy_does_not_end_the_wait() -> None:
     assert wait((503, "<h1>Back soon</h1>"), GIVEN) == ("swarm_t", [UNREACHED_PAUSE_S])
 
 
-def test_a_code_that_nobody_approves_ends_the_wait() -> None:
+def test_wait_ends_when_the_code_expires() -> None:
     with pytest.raises(NodeError, match="expired"):
         wait(PENDING)
 
 
-def test_a_declined_code_ends_as_a_refusal() -> None:
+def test_declined_code_raises_a_refusal() -> None:
     with pytest.raises(CoordinatorRefusedError, match="declined on the site"):
         wait((400, {"error": "access_denied", "error_description": "declined on the site"}))
 
 
-def test_an_error_of_a_newer_site_is_shown_as_it_came() -> None:
+def test_unknown_error_of_a_newer_site_is_shown_unchanged() -> None:
     with pytest.raises(CoordinatorRefusedError, match="a token: moon_phase"):
         wait((400, {"error": "moon_phase"}))
 
@@ -121,7 +121,7 @@ def test_an_error_of_a_newer_site_is_shown_as_it_came() -> None:
     ],
     ids=str,
 )
-def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, Any]) -> None:
+def test_code_with_an_invalid_field_is_refused(wrong: dict[str, Any]) -> None:
     right = {
         **msgspec.to_builtins(CODE),
         "verification_uri": "https://swarm.example.org/device/",
@@ -137,24 +137,24 @@ def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, An
 
 
 @pytest.mark.parametrize("token", ["swarm_a\r\nX-Other: 1", "a" * 10_000])
-def test_a_token_that_no_header_can_hold_is_not_taken(token: str) -> None:
+def test_token_that_does_not_fit_into_a_header_is_refused(token: str) -> None:
     with pytest.raises(NodeError, match="expired"):
         wait((200, {"access_token": token, "node": "heron"}))
 
 
-def test_an_address_that_redirects_names_the_right_one() -> None:
+def test_redirecting_address_is_reported_with_its_target() -> None:
     with answering((301, "")) as site, pytest.raises(NodeError) as problem:
         DeviceFlow(site).request_code()
     assert "redirects to https://swarm.example.org/" in problem.value.message
 
 
-def test_a_reply_without_an_end_is_not_read_to_its_end() -> None:
+def test_endless_reply_is_not_read_completely() -> None:
     with answering((200, " " * (50 * MAX_REPLY_BYTES))) as site, pytest.raises(NodeError):
         DeviceFlow(site).request_code()
 
 
 @pytest.mark.parametrize("reply", [(404, "<h1>Not found</h1>"), (200, "<p>hello"), (200, {"a": 1})])
-def test_an_address_that_gives_no_codes_is_named_with_a_remedy(reply: tuple[int, Any]) -> None:
+def test_address_without_device_codes_is_reported_with_a_remedy(reply: tuple[int, Any]) -> None:
     with answering(reply) as site, pytest.raises(NodeError, match=site.base) as problem:
         DeviceFlow(site).request_code()
     assert "--token-file" in problem.value.fix

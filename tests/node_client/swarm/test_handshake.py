@@ -1,4 +1,4 @@
-"""What a failed handshake means: a coordinator that is away, or an address that is none's."""
+"""What a failed handshake means: the coordinator is away, or the address has none."""
 
 import socket
 import ssl
@@ -38,16 +38,16 @@ STRANGERS = [
 
 
 @pytest.mark.parametrize("problem", AWAY, ids=repr)
-def test_a_coordinator_that_is_away_may_come_back(problem: Exception) -> None:
-    told = explain_failure(problem)
-    assert not isinstance(told, NoCoordinatorError)
-    failure = explain_first_join(told, SITE)
+def test_unreachable_coordinator_may_return(problem: Exception) -> None:
+    explained = explain_failure(problem)
+    assert not isinstance(explained, NoCoordinatorError)
+    failure = explain_first_join(explained, SITE)
     assert not isinstance(failure, NotACoordinatorError)
     assert "swarm-node doctor https://swarm.example.org" in failure.fix
 
 
 @pytest.mark.parametrize("problem", STRANGERS, ids=repr)
-def test_what_answers_otherwise_is_no_coordinator(problem: Exception) -> None:
+def test_other_response_means_that_there_is_no_coordinator(problem: Exception) -> None:
     failure = explain_first_join(explain_failure(problem), SITE)
     assert isinstance(failure, NotACoordinatorError)
     assert failure.message.startswith("https://swarm.example.org is not a coordinator: it ")

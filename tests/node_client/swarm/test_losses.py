@@ -1,4 +1,4 @@
-"""A node that loses its coordinator, or is sent away, comes back in pauses that fit the rounds."""
+"""A node that loses its coordinator, or is sent away, returns after pauses that fit the rounds."""
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,13 +19,13 @@ from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S, RETURN_WITHIN_S
 from tests.node_client.coordinator import Coordinator, now, open_round, running
 from tests.node_client.shell_fakes import (
     Connected,
-    at_once,
     lose,
+    no_backoff,
     running_connection,
 )
 
 
-async def test_a_coordinator_in_trouble_is_tried_again() -> None:
+async def test_unavailable_coordinator_is_tried_again() -> None:
     coordinator = Coordinator()
     async with running(coordinator), running_connection(coordinator) as node:
         coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, "busy")
@@ -37,14 +37,14 @@ async def test_a_coordinator_in_trouble_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(RETURN_CODES))
-async def test_a_node_that_is_sent_away_comes_back_when_it_was_told(code: ErrorCode) -> None:
+async def test_node_that_is_sent_away_returns_at_the_requested_time(code: ErrorCode) -> None:
     retries = Retries()
     async with (
         running(Coordinator()) as coordinator,
         running_connection(coordinator, backoff=retries) as node,
     ):
         await coordinator.ring(Refused(None, code, "Not now.", "Wait.", retry_after=0.25))
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         waiting = next(link for link in node.notebook.links if link.phase == "waiting")
     assert (waiting.reason, waiting.planned) == ("Not now.", True)
@@ -69,7 +69,7 @@ async def test_a_node_that_is_sent_away_comes_back_when_it_was_told(code: ErrorC
     ],
     ids=["body", "header", "too long", "date"],
 )
-async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_told(
+async def test_temporarily_refused_handshake_is_retried_at_the_requested_time(
     body: str, header: str, expected: float | None
 ) -> None:
     clock = Clock()
@@ -80,7 +80,7 @@ async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_to
     ):
         coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, body)
         coordinator.retry_after = header
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: len(waits(node)) >= 2)
         link = waits(node)[1]
     assert link.planned is (expected is not None)
@@ -89,11 +89,11 @@ async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_to
 
 
 def waits(node: Connected) -> list[ConnectionState]:
-    """Return how long the node waited, and why: first for the connection that it lost."""
+    """Return the states in which the node waited; the first follows the loss of its connection."""
     return [link for link in node.notebook.links if link.phase == "waiting"]
 
 
-async def test_after_a_wait_that_was_asked_for_the_pauses_begin_with_the_shortest() -> None:
+async def test_pauses_start_with_the_shortest_after_a_requested_wait() -> None:
     retries = Retries()
     coordinator = Coordinator()
     async with (
@@ -109,17 +109,17 @@ async def test_after_a_wait_that_was_asked_for_the_pauses_begin_with_the_shortes
     assert retries.attempts == [0, 1, 0]
 
 
-async def test_a_hello_that_is_refused_for_now_is_said_again_on_a_new_connection() -> None:
+async def test_temporarily_refused_hello_is_repeated_on_a_new_connection() -> None:
     coordinator = Coordinator()
     async with running(coordinator), running_connection(coordinator) as node:
         coordinator.refusals[Hello] = ErrorCode.SERVER_BUSY
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: "not ready" in node.notebook.links[-1].reason)
         del coordinator.refusals[Hello]
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
 
 
-async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
+async def test_node_reconnects_to_a_lost_coordinator_at_the_same_address() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
@@ -132,7 +132,7 @@ async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
 
 
 class Clock:
-    """A monotonic time that only a test moves."""
+    """A monotonic clock that only the test advances."""
 
     now = 1000.0
 
@@ -142,7 +142,7 @@ class Clock:
 
 @dataclass
 class Retries:
-    """Keeps what each pause before a new connection was computed for."""
+    """Records the arguments of each call of the backoff."""
 
     attempts: list[int] = field(default_factory=list)
     longest: list[float] = field(default_factory=list)
@@ -150,10 +150,10 @@ class Retries:
     def __call__(self, attempt: int, longest_s: float) -> float:
         self.attempts.append(attempt)
         self.longest.append(longest_s)
-        return at_once(attempt, longest_s)
+        return no_backoff(attempt, longest_s)
 
 
-async def test_the_first_retry_after_a_stable_connection_has_the_shortest_pause() -> None:
+async def test_first_retry_after_a_stable_connection_has_the_shortest_pause() -> None:
     clock, retries = Clock(), Retries()
     async with (
         running(Coordinator()) as coordinator,
@@ -167,7 +167,7 @@ async def test_the_first_retry_after_a_stable_connection_has_the_shortest_pause(
     assert retries.attempts == [0, 1, 2, 0, 1]
 
 
-async def test_what_was_said_of_rounds_decides_how_long_a_pause_may_be() -> None:
+async def test_announced_round_determines_the_longest_pause() -> None:
     retries = Retries()
     coordinator = Coordinator()
     coordinator.round = open_round()
@@ -194,7 +194,7 @@ async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None
         await lose(coordinator, node)
         coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, "busy")
         clock.now += 1
-        await coordinator.hang_up()
+        await coordinator.close_connections()
         await node.notebook.until(lambda: "503" in node.notebook.links[-1].reason)
         clock.now += HURRY_S
         tries = len(retries.longest)
@@ -203,7 +203,7 @@ async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None
     assert retries.longest[-1] == MAX_PAUSE_S
 
 
-async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() -> None:
+async def test_pauses_grow_if_the_server_accepts_and_drops_connections() -> None:
     retries = Retries()
     async with (
         running(Coordinator()) as coordinator,
@@ -214,15 +214,15 @@ async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() ->
     assert retries.attempts == [0, 1, 2, 3]
 
 
-async def test_a_long_wait_for_the_welcome_is_no_stable_connection() -> None:
+async def test_long_wait_for_the_welcome_does_not_count_as_a_stable_connection() -> None:
     clock, retries = Clock(), Retries()
     async with (
         running(Coordinator()) as coordinator,
         running_connection(coordinator, backoff=retries, clock=clock) as node,
     ):
         coordinator.silent.add(Hello)
-        await coordinator.hang_up()
-        await coordinator.heard(Hello, count=2)
+        await coordinator.close_connections()
+        await coordinator.wait_for(Hello, count=2)
         clock.now += STABLE_S
         coordinator.silent.clear()
         await lose(coordinator, node)

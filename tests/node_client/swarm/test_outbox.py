@@ -1,4 +1,4 @@
-"""What is owed is sent again, and never at the expense of everything else."""
+"""Queued items are sent again, without blocking everything else."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,26 +9,26 @@ from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import Outbox
 
 
-class LostUnnoticed:
-    """A connection that is gone and has not noticed yet."""
+class UndetectedLoss:
+    """A connection that is lost and has not detected it yet."""
 
     async def wait_until_connected(self) -> None:
         return
 
 
-async def test_a_connection_that_is_gone_unnoticed_does_not_starve_the_event_loop() -> None:
+async def test_undetected_loss_of_the_connection_does_not_starve_the_event_loop() -> None:
     others_ran = asyncio.Event()
     tries = 0
 
     async def send(items: Sequence[str]) -> None:
         nonlocal tries
         tries += 1
-        assert tries < 1000, "nobody else had a turn"
+        assert tries < 1000, "the event loop was starved"
         if not others_ran.is_set():
             raise UnansweredError("the socket is closed")
 
     outbox: Outbox[str] = Outbox(
-        client=cast(SwarmClient, LostUnnoticed()),
+        client=cast(SwarmClient, UndetectedLoss()),
         send=send,
         on_refused=lambda refusal: None,
         capacity=8,

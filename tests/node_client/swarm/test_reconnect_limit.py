@@ -1,4 +1,4 @@
-"""How long a node that lost its coordinator may pause."""
+"""How long a node that lost its coordinator may wait before it reconnects."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -36,47 +36,47 @@ def welcome(current: RoundInfo | None, *, return_within: float = RETURN_WITHIN_S
     )
 
 
-def max_pause(*heard: ServerMessage, lost_at: float = 100, now: float = 100) -> float:
-    """Return how long the pause may be after messages that came at the time 100."""
+def max_pause(*received: ServerMessage, lost_at: float = 100, now: float = 100) -> float:
+    """Return the longest pause allowed after messages that arrived at time 100."""
     urgency = ReconnectLimit()
-    for message in heard:
+    for message in received:
         urgency.update(message, at=100)
     return urgency.max_pause(lost_at=lost_at, now=now)
 
 
 @pytest.mark.parametrize("phase", ["open", "scoring"])
-def test_in_a_round_a_node_is_back_within_seconds(phase: RoundPhase) -> None:
+def test_node_returns_within_seconds_during_a_round(phase: RoundPhase) -> None:
     assert max_pause(welcome(a_round(phase))) == RETURN_WITHIN_S
     assert max_pause(doorbell(a_round(phase))) == RETURN_WITHIN_S
 
 
-def test_a_round_that_was_open_stays_urgent_after_the_deadline_that_was_told() -> None:
+def test_open_round_stays_urgent_after_its_announced_deadline() -> None:
     assert max_pause(doorbell(a_round("open")), now=100 + HURRY_S - 1) == RETURN_WITHIN_S
 
 
-def test_the_hurry_is_over_after_ten_minutes() -> None:
+def test_urgency_ends_after_ten_minutes() -> None:
     assert max_pause(doorbell(a_round("open")), now=100 + HURRY_S) == MAX_PAUSE_S
 
 
-def test_a_round_is_about_to_open_from_a_minute_before_by_the_coordinators_clock() -> None:
+def test_scheduled_round_is_urgent_from_a_minute_before_by_the_coordinators_clock() -> None:
     later = doorbell(a_round("scheduled", opens_in_s=SOON_S + 200))
     assert max_pause(later, now=299) == MAX_PAUSE_S
     assert max_pause(later, now=300) == RETURN_WITHIN_S
 
 
-def test_a_node_that_knows_of_no_round_may_miss_one() -> None:
+def test_node_without_a_known_round_is_urgent() -> None:
     assert max_pause() == RETURN_WITHIN_S
     assert max_pause(doorbell(None)) == RETURN_WITHIN_S
 
 
-def test_the_latest_message_counts() -> None:
+def test_latest_message_counts() -> None:
     later = doorbell(a_round("scheduled", opens_in_s=1000))
     assert max_pause(later, doorbell(a_round("open"))) == RETURN_WITHIN_S
     assert max_pause(doorbell(a_round("open")), later) == MAX_PAUSE_S
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(20.0, 20.0), (0.0, 1.0), (1e9, MAX_PAUSE_S)])
-def test_the_coordinator_may_ask_for_another_pause_within_reason(asked: float, kept: float) -> None:
-    greeting = welcome(a_round("open"), return_within=asked)
-    assert max_pause(greeting) == kept
-    assert max_pause(greeting, doorbell(a_round("open"))) == kept
+@pytest.mark.parametrize(("requested", "used"), [(20.0, 20.0), (0.0, 1.0), (1e9, MAX_PAUSE_S)])
+def test_coordinator_may_request_another_pause_within_limits(requested: float, used: float) -> None:
+    greeting = welcome(a_round("open"), return_within=requested)
+    assert max_pause(greeting) == used
+    assert max_pause(greeting, doorbell(a_round("open"))) == used

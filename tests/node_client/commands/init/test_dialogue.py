@@ -1,4 +1,4 @@
-"""The first-run dialogue: what it asks, what it writes, and what it leaves alone."""
+"""The first-run dialogue: what it asks, what it writes, and what it does not change."""
 
 import os
 import pty
@@ -44,7 +44,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def ask(machine: Machine, answers: dict[str, list[str]]) -> dict[str, Any]:
-    """Answer questions by a word of theirs, each time with the next answer; else as proposed."""
+    """Answer questions that contain a given word with its next answer; accept other proposals."""
 
     def answer(question: str, proposal: str) -> str:
         mine = next((given for word, given in answers.items() if word in question), [])
@@ -54,17 +54,17 @@ def ask(machine: Machine, answers: dict[str, list[str]]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("cpu")
-def test_all_proposals_are_taken_without_a_terminal(tmp_path: Path) -> None:
-    said = init(URL, "--yes", "--state-dir", str(tmp_path))
-    assert f"Next: swarm-node join {URL} --state-dir {tmp_path}\n" in said
-    assert "4 cores" in said
-    assert re.search(r"Qwen2.5-7B-Instruct .* lacks [0-9.]+ GB", said)
-    assert f"swarm-node join {URL}" in said
+def test_all_proposals_are_accepted_with_yes(tmp_path: Path) -> None:
+    shown = init(URL, "--yes", "--state-dir", str(tmp_path))
+    assert f"Next: swarm-node join {URL} --state-dir {tmp_path}\n" in shown
+    assert "4 cores" in shown
+    assert re.search(r"Qwen2.5-7B-Instruct .* lacks [0-9.]+ GB", shown)
+    assert f"swarm-node join {URL}" in shown
     assert read(tmp_path) == {"model": "HuggingFaceTB/SmolLM2-135M-Instruct"}
 
 
 @pytest.mark.usefixtures("cpu")
-def test_nothing_is_overwritten_without_a_question(tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten_without_confirmation(tmp_path: Path) -> None:
     file = tmp_path / "swarm-node.toml"
     file.write_text("plain = true\n")
     assert "was not written" in init("--yes", "--state-dir", str(tmp_path), code=1)
@@ -75,13 +75,15 @@ def test_nothing_is_overwritten_without_a_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cpu")
-def test_whoever_answers_nothing_is_told_of_yes(tmp_path: Path) -> None:
+def test_missing_answer_is_reported_with_the_yes_option(tmp_path: Path) -> None:
     assert "--yes" in init("--state-dir", str(tmp_path), code=1)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("cpu")
-def test_the_file_may_be_written_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_can_be_written_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     init(URL, "--yes", "--here", "--state-dir", "state")
     assert "model" in read(tmp_path)
@@ -103,7 +105,7 @@ def test_answers_become_settings() -> None:
     assert tomllib.loads(write_settings(chosen)) == chosen
 
 
-def test_an_answer_that_is_no_value_is_asked_for_again() -> None:
+def test_invalid_answer_is_requested_again() -> None:
     answers = {"Hours": ["soon", "8-8", "8-9"], "GPU": ["2", "0.9"], "Show": ["maybe", "n"]}
     chosen = ask(LAPTOP, answers)
     assert (chosen["hours"], chosen["gpu_fraction"]) == ("8-9", 0.9)
@@ -111,7 +113,7 @@ def test_an_answer_that_is_no_value_is_asked_for_again() -> None:
 
 
 @pytest.mark.slow
-def test_the_dialogue_runs_in_a_terminal(tmp_path: Path) -> None:
+def test_dialogue_runs_in_a_terminal(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     words = [sys.executable, "-m", "node_client", "init", URL, "--state-dir", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}

@@ -1,4 +1,4 @@
-"""The table of models, and which of them fit a machine."""
+"""The table of models, and which of them fit on a machine."""
 
 import re
 from dataclasses import replace
@@ -29,7 +29,7 @@ GB = 10**9
 MACHINE = Machine(
     device="cuda", title="GPU", free=24 * GB, memory=64 * GB, disk=500 * GB, cores=8, battery=False
 )
-# What the models' own pages say, in millions.
+# Numbers on the models' own pages, in millions.
 PUBLISHED = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": 134.5,
     "Qwen/Qwen2.5-0.5B-Instruct": 494.0,
@@ -40,7 +40,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("candidate", KNOWN_MODELS, ids=lambda candidate: candidate.name)
-def test_parameters_are_those_of_transformers_own_model(candidate: KnownModel) -> None:
+def test_parameters_are_those_of_the_model_in_transformers(candidate: KnownModel) -> None:
     sizes: dict[str, Any] = {
         "num_hidden_layers": candidate.layers,
         "hidden_size": candidate.hidden,
@@ -67,7 +67,7 @@ def test_parameters_are_the_published_ones(name: str) -> None:
     assert candidate.parameters / 1e6 == pytest.approx(PUBLISHED[name], rel=1e-3)
 
 
-def test_what_is_needed_is_what_training_then_finds_enough() -> None:
+def test_needed_memory_is_what_training_finds_sufficient() -> None:
     shape = Shape(layers=24, hidden=896, intermediate=4864, parameters=494 * 10**6, trainable=0)
     shape = replace(shape, trainable=shape.parameters)
     needed = needed_bytes(shape, tokens=1024, state_bytes=8, half_precision=True)
@@ -78,7 +78,7 @@ def test_what_is_needed_is_what_training_then_finds_enough() -> None:
         assert fitting_share(1024, free=free, resident=resident, per_token=per_token) == share
 
 
-def test_models_that_do_not_fit_say_what_is_missing() -> None:
+def test_models_that_do_not_fit_show_what_is_missing() -> None:
     fits = {fit.model.name: fit.lacking for fit in fit_models(MACHINE)}
     assert fits["Qwen/Qwen2.5-0.5B-Instruct"] == ""
     assert re.fullmatch(r"lacks \d+\.\d GB", fits["Qwen/Qwen2.5-7B-Instruct"])
@@ -88,7 +88,7 @@ def test_models_that_do_not_fit_say_what_is_missing() -> None:
     )
 
 
-def test_a_part_of_the_memory_fits_less() -> None:
+def test_fraction_of_the_memory_fits_fewer_models() -> None:
     whole, half = (
         sum(not fit.lacking for fit in fit_models(MACHINE, fraction=fraction))
         for fraction in (1.0, 0.5)
@@ -104,7 +104,7 @@ def test_a_part_of_the_memory_fits_less() -> None:
         (replace(MACHINE, free=200 * GB), "Qwen/Qwen2.5-7B-Instruct"),
     ],
 )
-def test_the_largest_that_fits_a_gpu_is_proposed_and_the_smallest_without_one(
+def test_largest_fitting_model_is_proposed_with_a_gpu_and_the_smallest_without(
     machine: Machine, proposed: str
 ) -> None:
     assert choose_model(fit_models(machine), device=machine.device) == proposed

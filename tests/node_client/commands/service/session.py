@@ -1,6 +1,6 @@
-"""A real user session of systemd, for tests as root on a machine that systemd need not have booted.
+"""A real systemd user session, for tests as root on a machine that need not have booted systemd.
 
-The manager gets mounts and a cgroup of its own; it listens in a folder of the test.
+The manager has its own mounts and cgroup; it listens in a folder of the test.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 MANAGER = Path("/lib/systemd/systemd")
 HIERARCHIES = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
-# A manager refuses to run where systemd is not, and wants cgroups of version 2 to itself.
+# A manager refuses to run on a machine without systemd, and requires its own version 2 cgroup.
 ENTER = """
 mkdir "$1" && echo $$ > "$1/cgroup.procs"
 exec unshare --cgroup --mount --propagation private sh -ec '
@@ -23,8 +23,8 @@ exec unshare --cgroup --mount --propagation private sh -ec '
 """
 
 
-def why_not() -> str:
-    """Say what is missing for a session, or nothing."""
+def missing_for_session() -> str:
+    """Return what is missing for a session, or an empty string."""
     if not MANAGER.exists() or shutil.which("unshare") is None:
         return "there is no systemd here"
     if os.geteuid() != 0:
@@ -34,7 +34,7 @@ def why_not() -> str:
 
 @contextmanager
 def running_session(folder: Path, environment: dict[str, str]) -> Iterator[None]:
-    """Run a manager with this environment, which has its XDG_RUNTIME_DIR, until the block ends."""
+    """Run a manager with this environment, including XDG_RUNTIME_DIR, until the block ends."""
     hierarchy = _hierarchy()
     assert hierarchy is not None
     cgroup = hierarchy / f"session-{os.getpid()}"
@@ -51,7 +51,7 @@ def running_session(folder: Path, environment: dict[str, str]) -> Iterator[None]
     try:
         yield
     finally:
-        manager.send_signal(signal.SIGRTMIN + 24)  # systemd(1): exit at once, with all units
+        manager.send_signal(signal.SIGRTMIN + 24)  # systemd(1): exit immediately, with all units
         manager.wait(20)
         for child in sorted(cgroup.rglob("*/"), reverse=True):
             child.rmdir()

@@ -39,7 +39,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serving(folder: Path, *, digest: str | None = None) -> Iterator[Site]:
-    """Serve an index with a newer client, whose hash the page may tell wrongly."""
+    """Serve an index with a newer client; a given `digest` replaces the right hash on the page."""
     pages = folder / "simple" / "swarm-node"
     pages.mkdir(parents=True)
     with zipfile.ZipFile(pages / WHEEL, "w") as wheel:
@@ -62,7 +62,7 @@ def serving(folder: Path, *, digest: str | None = None) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a virtual environment without a client, and as uv makes it without pip."""
+    """Return the Python of a virtual environment without client and, as with uv, without pip."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     return folder / "bin" / "python"
@@ -78,7 +78,7 @@ def run(python: Path, words: Sequence[str]) -> str:
     return done.stdout
 
 
-def test_a_file_that_is_not_what_the_index_says_is_not_installed(
+def test_file_with_another_hash_than_in_the_index_is_not_installed(
     tmp_path: Path, python: Path
 ) -> None:
     with (
@@ -90,6 +90,6 @@ def test_a_file_that_is_not_what_the_index_says_is_not_installed(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the environment's layout is another one")
-def test_the_sites_client_is_installed(tmp_path: Path, python: Path) -> None:
+def test_client_of_the_site_is_installed(tmp_path: Path, python: Path) -> None:
     with serving(tmp_path) as site:
         assert install(site, oldest="9.0.0", run=partial(run, python)) == "9.9.9"

@@ -1,4 +1,4 @@
-"""`service run` becomes the node, whatever an update came to."""
+"""`service run` becomes the node, whatever the result of an update."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ URL = "https://swarm.example.org"
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Collect what the process would become."""
+    """Collect the commands that the process would become."""
     became: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda path, words: became.append(words))
     return became
@@ -31,7 +31,7 @@ def run(folder: Path, *arguments: str) -> str:
     return result.output
 
 
-def test_it_becomes_the_node_with_the_same_settings(
+def test_process_becomes_the_node_with_the_same_settings(
     tmp_path: Path, started: list[list[str]]
 ) -> None:
     run(tmp_path, "--wait-when-refused")
@@ -39,7 +39,7 @@ def test_it_becomes_the_node_with_the_same_settings(
     assert started == [[*joined, "--state-dir", str(tmp_path), "--wait-when-refused"]]
 
 
-def test_nothing_is_installed_without_the_owners_word(
+def test_nothing_is_installed_without_the_owners_consent(
     tmp_path: Path, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_upgrade(StateDir(tmp_path), UpgradeRequest("9.0.0"))
@@ -49,7 +49,7 @@ def test_nothing_is_installed_without_the_owners_word(
 
 
 @pytest.mark.parametrize("note", ["{", '{"wanted": "9.0.0"}'])
-def test_a_node_starts_also_when_its_update_fails(
+def test_node_starts_even_if_its_update_fails(
     tmp_path: Path, started: list[list[str]], monkeypatch: pytest.MonkeyPatch, note: str
 ) -> None:
     def fail(*arguments: object, **more: object) -> str:

@@ -1,4 +1,4 @@
-"""A service in a real session of systemd: installed, killed, refused, removed."""
+"""A service in a real systemd session: installed, killed, refused, removed."""
 
 import asyncio
 import json
@@ -17,24 +17,26 @@ import pytest
 from node_client.site import Site
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Hello
-from tests.node_client.commands.service.session import running_session, why_not
+from tests.node_client.commands.service.session import missing_for_session, running_session
 from tests.node_client.coordinator import TOKEN, Coordinator, running
 from tests.node_client.fakes import toy_season
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(why_not() != "", reason=why_not() or "there is a session"),
+    pytest.mark.skipif(
+        missing_for_session() != "", reason=missing_for_session() or "there is a session"
+    ),
 ]
 
 PATIENCE_S = 90
-# A name in which nothing may be a specifier, a variable or the end of a word.
+# A name that must not be read as a specifier, a variable or several words.
 STATE = "100%h of $HOME"
 REFUSAL = json.dumps({"code": "auth.invalid", "message": "Unknown.", "fix": "Ask for a new one."})
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of a user with a session of systemd."""
+    """Yield the environment of a user with a systemd session."""
     environment = os.environ | {
         "XDG_RUNTIME_DIR": str(tmp_path / "run"),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
@@ -78,31 +80,31 @@ def has_failed(session: dict[str, str], site: Site) -> bool:
     return ask(session, site, "ActiveState") == "failed"
 
 
-async def test_a_service_survives_a_kill_stays_down_when_refused_and_can_be_removed(
+async def test_service_restarts_after_a_kill_stays_down_if_refused_and_can_be_removed(
     session: dict[str, str], tmp_path: Path
 ) -> None:
     coordinator = Coordinator(season=toy_season())
     async with running(coordinator):
         site = coordinator.site
 
-        async def told(name: str) -> str:
+        async def property_of(name: str) -> str:
             return await asyncio.to_thread(ask, session, site, name)
 
-        said = await asyncio.to_thread(service, session, "install", site, "--token", TOKEN)
-        assert "Installed and started" in said
-        await coordinator.heard(Hello, timeout_s=PATIENCE_S)
+        output = await asyncio.to_thread(service, session, "install", site, "--token", TOKEN)
+        assert "Installed and started" in output
+        await coordinator.wait_for(Hello, timeout_s=PATIENCE_S)
         [unit] = (tmp_path / "config" / "systemd" / "user").glob("*.service")
         assert TOKEN not in unit.read_text()
         state = StateDir(tmp_path / STATE / "swarm-node" / site.folder)
         assert state.load_for(site).token == TOKEN
 
-        # Killed, it is started again; refused then, it is not.
+        # After a kill it is restarted; after a refusal it is not.
         coordinator.denial = (HTTPStatus.FORBIDDEN, REFUSAL)
-        os.kill(int(await told("MainPID")), signal.SIGKILL)
+        os.kill(int(await property_of("MainPID")), signal.SIGKILL)
         failed = partial(has_failed, session, site)
         await asyncio.to_thread(wait_for, failed)
-        assert (await told("ExecMainStatus"), await told("NRestarts")) == ("2", "1")
+        assert (await property_of("ExecMainStatus"), await property_of("NRestarts")) == ("2", "1")
 
         assert "Removed" in await asyncio.to_thread(service, session, "uninstall", site)
-        assert await told("LoadState") == "not-found"
+        assert await property_of("LoadState") == "not-found"
         assert not unit.exists()

@@ -1,4 +1,4 @@
-"""What systemd and launchd are told to run."""
+"""The service definitions for systemd and launchd."""
 
 import plistlib
 import shutil
@@ -18,7 +18,7 @@ from node_client.errors import SettingsError
 from node_client.site import Site
 
 VERIFY = shutil.which("systemd-analyze")
-# systemd before 254 says so of each, and ignores it.
+# systemd before 254 warns about each of these, and ignores it.
 NEWER = ("RestartSteps", "RestartMaxDelaySec")
 PLAN = ServiceUnit(
     site=Site("https://swarm.example.org"), python=Path(sys.executable), state=Path("/s")
@@ -26,14 +26,14 @@ PLAN = ServiceUnit(
 AWKWARD = 'with space, %h 100%, $HOME, ${HOME}, "quotes" and \\ back'
 
 
-def test_a_service_is_called_by_its_coordinator() -> None:
+def test_service_is_named_after_its_coordinator() -> None:
     assert PLAN.name == "swarm-node@swarm.example.org"
     assert replace(PLAN, site=Site("http://[::1]:8000")).name == "swarm-node@_1_8000"
 
 
 @pytest.mark.skipif(VERIFY is None, reason="there is no systemd-analyze here")
 @pytest.mark.parametrize("name", ["state", AWKWARD])
-def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path, name: str) -> None:
     state = tmp_path / name
     state.mkdir()
     file = tmp_path / f"{PLAN.name}.service"
@@ -46,13 +46,13 @@ def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
         check=False,
         env={"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)},
     )
-    said = [line for line in done.stderr.splitlines() if file.name in line]
-    assert [line for line in said if not any(name in line for name in NEWER)] == []
+    complaints = [line for line in done.stderr.splitlines() if file.name in line]
+    assert [line for line in complaints if not any(name in line for name in NEWER)] == []
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(VERIFY is None, reason="there is no systemd-analyze here")
-def test_systemd_refuses_a_unit_that_is_wrong(tmp_path: Path) -> None:
+def test_systemd_refuses_an_invalid_unit(tmp_path: Path) -> None:
     file = tmp_path / f"{PLAN.name}.service"
     file.write_text(systemd.describe(PLAN).replace("on-failure", "sometimes"))
     assert VERIFY is not None
@@ -66,18 +66,18 @@ def test_systemd_refuses_a_unit_that_is_wrong(tmp_path: Path) -> None:
     assert "sometimes" in done.stderr
 
 
-def test_a_refused_node_is_not_started_again() -> None:
+def test_refused_node_is_not_restarted() -> None:
     lines = systemd.describe(PLAN).splitlines()
     for line in ("Restart=on-failure", "RestartPreventExitStatus=2", "RestartForceExitStatus=75"):
         assert line in lines
 
 
-def test_a_path_with_a_line_break_is_in_no_unit() -> None:
+def test_path_with_a_line_break_is_refused() -> None:
     with pytest.raises(SettingsError, match="not allowed in a systemd unit"):
         systemd.describe(replace(PLAN, state=Path("/a\nExecStartPre=/bin/evil")))
 
 
-def test_a_launch_agent_runs_the_same_command_and_waits_when_refused() -> None:
+def test_launch_agent_runs_the_same_command_and_waits_when_refused() -> None:
     plan = replace(PLAN, state=Path("/Users/me") / AWKWARD)
     agent = plistlib.loads(launchd.describe(plan).encode())
     assert agent["ProgramArguments"] == [*plan.command, "--wait-when-refused"]
@@ -86,7 +86,7 @@ def test_a_launch_agent_runs_the_same_command_and_waits_when_refused() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prints a unit of systemd")
-def test_the_unit_is_printed_without_a_token_and_nothing_is_installed(tmp_path: Path) -> None:
+def test_print_shows_the_unit_without_a_token_and_installs_nothing(tmp_path: Path) -> None:
     url = "https://swarm.example.org"
     arguments = ["service", "install", url, "--print", "--state-dir", str(tmp_path / "state")]
     result = CliRunner().invoke(
@@ -98,16 +98,14 @@ def test_the_unit_is_printed_without_a_token_and_nothing_is_installed(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_service_that_is_not_there_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_service_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     result = CliRunner().invoke(app, ["service", "uninstall", "https://swarm.example.org"])
     assert (result.exit_code, "There is no service" in result.output) == (1, True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is on Linux only")
-def test_nothing_is_installed_without_a_session_of_systemd(
+def test_nothing_is_installed_without_a_systemd_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

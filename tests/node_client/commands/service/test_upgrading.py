@@ -1,4 +1,4 @@
-"""A service installs the client that its coordinator asks for, or says why it did not."""
+"""A service installs the client that its coordinator requires, or reports why it did not."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,17 +26,17 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SITE = Site("https://swarm.example.org")
 
 
-class Pip:
-    """Downloads and installs nothing; notes what it was asked. `fails` names what it cannot do."""
+class FakePip:
+    """Downloads and installs nothing, but records its calls. `fails` is the command that fails."""
 
     def __init__(self, *, version: str = "9.0.0", fails: str = "") -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self._version = version
         self._fails = fails
 
     def __call__(self, words: Sequence[str]) -> str:
         text = " ".join(words)
-        self.asked.append(text)
+        self.calls.append(text)
         if self._fails and self._fails in text:
             raise UpgradeFailedError("No matching distribution found")
         if "download" in words:
@@ -50,67 +50,67 @@ def state(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path)
 
 
-def test_a_program_may_print_what_is_no_text() -> None:
+def test_output_that_is_not_utf_8_is_accepted() -> None:
     assert (
         run_python(["-c", "import os; os.write(1, b'pip \\xff')"])
         == "pip \N{REPLACEMENT CHARACTER}"
     )
 
 
-def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_command_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrading, "TIMEOUT_S", 0.2)
     with pytest.raises(UpgradeFailedError, match="longer than"):
         run_python(["-c", "import time; time.sleep(60)"])
 
 
-def test_nothing_is_installed_that_nobody_asked_for(state: StateDir) -> None:
-    pip = Pip()
+def test_nothing_is_installed_unless_requested(state: StateDir) -> None:
+    pip = FakePip()
     assert upgrade_if_requested(SITE, state, now=NOON, run=pip) is None
-    assert pip.asked == []
+    assert pip.calls == []
 
 
-def test_the_client_comes_from_the_site_and_what_it_needs_from_the_usual_index(
+def test_client_comes_from_the_site_and_its_dependencies_from_the_default_index(
     state: StateDir,
 ) -> None:
     write_upgrade(state, UpgradeRequest("9.0.0"))
-    pip = Pip()
-    said = upgrade_if_requested(SITE, state, now=NOON, run=pip)
-    assert said == f"updated from {CLIENT_VERSION} to 9.0.0"
-    _, download, install, _ = pip.asked
+    pip = FakePip()
+    outcome = upgrade_if_requested(SITE, state, now=NOON, run=pip)
+    assert outcome == f"updated from {CLIENT_VERSION} to 9.0.0"
+    _, download, install, _ = pip.calls
     assert f"--index-url {SITE.base}/simple/ --no-deps --only-binary :all:" in download
     assert install.endswith("swarm_node.whl")
     assert "index" not in install
 
 
-def test_an_update_is_tried_once(state: StateDir) -> None:
+def test_update_is_tried_once(state: StateDir) -> None:
     write_upgrade(state, UpgradeRequest("9.0.0"))
-    upgrade_if_requested(SITE, state, now=NOON, run=Pip())
-    assert upgrade_if_requested(SITE, state, now=NOON, run=Pip()) is None
+    upgrade_if_requested(SITE, state, now=NOON, run=FakePip())
+    assert upgrade_if_requested(SITE, state, now=NOON, run=FakePip()) is None
 
 
 @pytest.mark.parametrize(
     ("pip", "why"),
     [
-        (Pip(fails="download"), "No matching distribution"),
-        (Pip(fails="install"), "No matching distribution"),
-        (Pip(version="8.0.0"), "the site offers 8.0.0, but requires 9.0.0"),
+        (FakePip(fails="download"), "No matching distribution"),
+        (FakePip(fails="install"), "No matching distribution"),
+        (FakePip(version="8.0.0"), "the site offers 8.0.0, but requires 9.0.0"),
     ],
 )
-def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
-    state: StateDir, pip: Pip, why: str
+def test_failed_update_continues_with_the_old_client_and_reports_the_reason(
+    state: StateDir, pip: FakePip, why: str
 ) -> None:
     write_upgrade(state, UpgradeRequest("9.0.0"))
-    said = upgrade_if_requested(SITE, state, now=NOON, run=pip)
-    assert said is not None
-    assert said.startswith(f"not updated, continuing with {CLIENT_VERSION}: ")
-    assert why in said
+    outcome = upgrade_if_requested(SITE, state, now=NOON, run=pip)
+    assert outcome is not None
+    assert outcome.startswith(f"not updated, continuing with {CLIENT_VERSION}: ")
+    assert why in outcome
     noted = read_upgrade(state)
     assert noted is not None
     assert why in noted.problem
 
 
 @pytest.mark.parametrize(
-    ("latest", "asks"),
+    ("latest", "requests"),
     [
         (None, True),
         (UpgradeRequest("9.0.0"), True),
@@ -119,5 +119,7 @@ def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
         (UpgradeRequest("9.0.0", tried_at=NOON - timedelta(days=1)), True),
     ],
 )
-def test_a_failed_upgrade_is_not_requested_again(latest: UpgradeRequest | None, asks: bool) -> None:
-    assert should_request(latest, wanted="9.0.0", now=NOON) == asks
+def test_recently_failed_upgrade_is_not_requested_again(
+    latest: UpgradeRequest | None, requests: bool
+) -> None:
+    assert should_request(latest, wanted="9.0.0", now=NOON) == requests

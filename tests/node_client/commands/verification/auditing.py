@@ -1,4 +1,4 @@
-"""Checks of a published round, and how they end for an honest one."""
+"""Checks of a published round, and their outcomes for an honest round."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def audit(
 
 
 def outcomes(published: Published, verifier: Verifier) -> dict[str, CheckOutcome]:
-    """Return how the checks ended that found something to compare."""
+    """Return the outcomes of the checks that had something to compare."""
     checks = audit(published, verifier)
     assert checks["noted before"].outcome is CheckOutcome.SKIPPED
     return {name: check.outcome for name, check in checks.items() if name != "noted before"}

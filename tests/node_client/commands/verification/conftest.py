@@ -1,4 +1,4 @@
-"""The round that tests tamper with."""
+"""The round that tests manipulate."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from tests.node_client.commands.verification.rounds import Published, publish_ro
 
 @pytest.fixture(scope="session")
 def honest(verifier: Verifier) -> Published:
-    """A consistent round; making it takes a moment, so whoever changes it takes a copy."""
+    """Return a consistent round. Making it takes a moment, so tests that change it use a copy."""
     return publish_round(verifier)
 
 
 @pytest.fixture
 def published(honest: Published) -> Published:
-    """A consistent round of one's own."""
+    """Return a copy of the consistent round."""
     return honest.copy()

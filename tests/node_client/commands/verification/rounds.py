@@ -1,4 +1,4 @@
-"""A small closed round, as an honest coordinator publishes it, for tests to tamper with."""
+"""A small closed round, as an honest coordinator publishes it, for tests that manipulate it."""
 
 import copy
 import json
@@ -50,7 +50,7 @@ RULES = QuizRules(
 
 @dataclass
 class Published:
-    """What a site answers with: the round's record, a line for each answer and earlier round."""
+    """The responses of a site: the round's record, and a line for each answer and earlier round."""
 
     record: dict[str, Any]
     answers: list[dict[str, Any]]
@@ -66,7 +66,7 @@ class Published:
 
     @property
     def earlier(self) -> list[PublishedAsked]:
-        return [read_asked(json.dumps(told).encode()) for told in self.asked]
+        return [read_asked(json.dumps(each).encode()) for each in self.asked]
 
     def copy(self) -> "Published":
         return copy.deepcopy(self)
@@ -79,7 +79,7 @@ class Published:
         return [answer for answer in self.answers if answer["node"] == node]
 
     def leave_ungraded(self, *left: dict[str, Any]) -> None:
-        """Take the verdicts of some answers away: their questions count for nobody."""
+        """Remove the verdicts of some answers, so that their questions count for no node."""
         for answer in left:
             answer.update(score=None, solved=None, verdict="")
         ungraded = {answer["question"] for answer in left}
@@ -95,13 +95,13 @@ class Published:
 def publish_round(
     verifier: Verifier, *, reading: AnswerRules = AnswerRules.EXACT, wrapping: str = "{}"
 ) -> Published:
-    """Return a round of four nodes, of which one was absent.
+    """Return a round of four nodes, one of which was absent.
 
-    `able-owl` is always right; `bold-fox` is sometimes wrong and leaves one question out;
-    `calm-elk` is right but for the last one. Right answers stand in the `wrapping`. Two earlier
+    `able-owl` is always right; `bold-fox` is sometimes wrong and omits one question; `calm-elk` is
+    right except for the last question. Right answers are put into the `wrapping`. Two earlier
     rounds asked some of the questions that the secret gives.
     """
-    asked, rules = _ask_before(verifier)
+    asked, rules = _ask_earlier_rounds(verifier)
     rules = with_answers(rules, reading)
     drawn = _draw(rules, {digest for _, digests in asked for digest in digests}, verifier)
     right: list[str | None] = [
@@ -148,11 +148,11 @@ def publish_round(
             _row("dear-gnu", status="absent", reason="not_offered"),
         ],
     }
-    return Published(record, answers, [_tell(*told) for told in asked])
+    return Published(record, answers, [_asked_line(*each) for each in asked])
 
 
-def _ask_before(verifier: Verifier) -> tuple[list[tuple[int, list[int]]], QuizRules]:
-    """Return the questions' digests of two earlier rounds, and the rules that are bound to them."""
+def _ask_earlier_rounds(verifier: Verifier) -> tuple[list[tuple[int, list[int]]], QuizRules]:
+    """Return the question digests of two earlier rounds, and the rules that are bound to them."""
     once = [digest_question(task.question) for task in _draw(RULES, set(), verifier)]
     asked = [(NUMBER - 2, [once[0], 17]), (NUMBER - 1, [-4, once[5]])]
     entries = [entry_of(digests, seal=_seal(number)) for number, digests in asked]
@@ -167,7 +167,7 @@ def _seal(number: int) -> bytes:
     return seal_of(bytes([number]) * 32)
 
 
-def _tell(number: int, digests: list[int]) -> dict[str, Any]:
+def _asked_line(number: int, digests: list[int]) -> dict[str, Any]:
     seal = _seal(number)
     return {
         "round": number,
@@ -200,7 +200,7 @@ def _answer(
 
 
 def _marks(answers: list[dict[str, Any]], datasets: dict[str, str]) -> dict[str, Any]:
-    """Return what a node's answers come to, over the questions given with their datasets."""
+    """Return the score fields of a node's answers, over the given questions with their datasets."""
     solved = {each["question"]: each["solved"] for each in answers}
     summary = summarize_outcomes(
         (dataset, solved.get(question, False)) for question, dataset in datasets.items()
@@ -220,7 +220,7 @@ def _row(node: str, *, status: str, **others: Any) -> dict[str, Any]:
 
 
 def _solve(task: DrawnTask) -> str:
-    """Return the right answer, which these questions hold in plain sight."""
+    """Return the right answer, which is easy to read from these questions."""
     if task.spec.dataset == "spell_backward":
         return task.question.split(": ")[-1][::-1]
     left, sign, right = task.question.split(":")[1].strip(" =").split(" ")

@@ -27,7 +27,7 @@ from tests.node_client.commands.verification.rounds import (
 from tests.node_client.fakes import BorrowingVerifier
 
 
-def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None:
+def test_honest_round_passes_all_checks(published: Published, verifier: Verifier) -> None:
     checks = audit(published, verifier)
     assert outcomes(published, verifier) == HOLDS
     assert "4 questions of 2 earlier rounds" in checks["asked before"].compared
@@ -37,7 +37,7 @@ def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None
 
 
 @pytest.mark.parametrize(("reading", "score"), [("answers-1", 0.0), ("answers-2", 1.0)])
-def test_answers_are_read_as_the_round_s_rules_say(
+def test_answers_are_read_by_the_answer_rules_of_the_round(
     verifier: Verifier, reading: str, score: float
 ) -> None:
     published = publish_round(verifier, reading=AnswerRules(reading), wrapping="**{}**")
@@ -46,7 +46,7 @@ def test_answers_are_read_as_the_round_s_rules_say(
 
 
 @pytest.mark.slow
-def test_several_verifiers_at_once_come_to_the_same(published: Published) -> None:
+def test_several_parallel_verifiers_give_the_same_outcomes(published: Published) -> None:
     with VerifierPool(2) as pool:
         checks = list(
             audit_round(
@@ -61,7 +61,7 @@ def test_several_verifiers_at_once_come_to_the_same(published: Published) -> Non
     assert {check.outcome for check in checks} == {CheckOutcome.HOLDS, CheckOutcome.SKIPPED}
 
 
-def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -> None:
+def test_progress_is_reported_in_answers(published: Published, verifier: Verifier) -> None:
     done: list[int] = []
     for _ in audit_round(
         published.round,
@@ -76,44 +76,40 @@ def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -
     assert sum(done) == len(published.answers)
 
 
-# ---- what was asked before
+# ---- questions of earlier rounds
 
 
-def test_earlier_questions_that_the_round_was_not_bound_to_are_refuted(
+def test_earlier_questions_that_the_round_is_not_bound_to_are_detected(
     published: Published, verifier: Verifier
 ) -> None:
-    """As if the judge had passed over a question because it knew how nodes would answer it."""
+    """As if the judge had skipped a question because it knew how nodes would answer it."""
     published.asked[0]["questions"] = "0123456789abcdef" + published.asked[0]["questions"]
     assert outcomes(published, verifier) == differing("asked before")
 
 
-def test_an_earlier_round_that_is_left_out_is_refuted(
-    published: Published, verifier: Verifier
-) -> None:
+def test_omitted_earlier_round_is_detected(published: Published, verifier: Verifier) -> None:
     del published.asked[0]
     assert outcomes(published, verifier) == differing("asked before", "questions")
 
 
-def test_a_question_that_was_asked_before_is_refuted(
-    published: Published, verifier: Verifier
-) -> None:
-    """The chain is right, and the round asks what an earlier one asked."""
+def test_repeated_question_is_detected(published: Published, verifier: Verifier) -> None:
+    """The chain is right, but the round asks a question of an earlier round."""
     repeated = published.record["questions"][2]["prompt"]
-    told = published.asked[1]
-    told["questions"] += encode_digests([digest_question(repeated)]).hex()
+    earlier_round = published.asked[1]
+    earlier_round["questions"] += encode_digests([digest_question(repeated)]).hex()
     rebind(published)
     assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
 def rebind(published: Published) -> None:
-    """Commit the round to its earlier rounds as they are now."""
+    """Commit the round to its earlier rounds in their current form."""
     rules = msgspec.convert(published.record["rules"], QuizRules)
     rules = msgspec.structs.replace(rules, asked=gather_earlier(published.earlier).chain)
     published.record["rules"] = msgspec.to_builtins(rules)
     published.record["commitment"] = commit_quiz(rules, secret=SECRET)
 
 
-def test_what_a_sealed_round_would_explain_refutes_nothing(
+def test_deviation_that_a_sealed_round_may_explain_is_unknown(
     published: Published, verifier: Verifier
 ) -> None:
     published.asked[1].update(seal=None, questions=None)
@@ -123,7 +119,7 @@ def test_what_a_sealed_round_would_explain_refutes_nothing(
     assert f"round {NUMBER - 1}" in checks["questions"].compared
 
 
-def test_a_sealed_round_that_plays_no_part_leaves_the_questions_confirmed(
+def test_sealed_round_without_influence_leaves_the_questions_confirmed(
     published: Published, verifier: Verifier
 ) -> None:
     sealed = {"round": NUMBER - 1, "entry": "5" * 64, "seal": None, "questions": None}
@@ -136,7 +132,7 @@ def test_a_sealed_round_that_plays_no_part_leaves_the_questions_confirmed(
     ("reading", "format"),
     [(AnswerRules.EXACT, "murmuration-quiz-1"), (AnswerRules.UNWRAPPED, "murmuration-quiz-2")],
 )
-def test_rounds_of_earlier_formats_are_checked_as_before(
+def test_rounds_of_earlier_formats_are_still_checked(
     published: Published, verifier: Verifier, reading: AnswerRules, format: str
 ) -> None:
     rules = with_answers(
@@ -160,19 +156,17 @@ def test_rounds_of_earlier_formats_are_checked_as_before(
 # ---- the commitment
 
 
-def test_another_secret_is_found_out(published: Published, verifier: Verifier) -> None:
+def test_another_secret_is_detected(published: Published, verifier: Verifier) -> None:
     published.record["secret"] = "ff" * 32
     assert outcomes(published, verifier) == differing("commitment", "questions")
 
 
-def test_rules_that_were_changed_afterwards_are_found_out(
-    published: Published, verifier: Verifier
-) -> None:
+def test_rules_changed_afterwards_are_detected(published: Published, verifier: Verifier) -> None:
     published.record["rules"]["season"] = "another"
     assert outcomes(published, verifier) == differing("commitment")
 
 
-def test_another_rounds_commitment_is_found_out(published: Published, verifier: Verifier) -> None:
+def test_commitment_of_another_round_is_detected(published: Published, verifier: Verifier) -> None:
     checks = audit(published, verifier, number=NUMBER + 1)
     [difference] = checks["commitment"].differences.first
     assert (difference.published, difference.ours) == ("12", "13")
@@ -182,7 +176,7 @@ def test_another_rounds_commitment_is_found_out(published: Published, verifier: 
     ("commitment", "outcome"),
     [("as published", CheckOutcome.HOLDS), ("else", CheckOutcome.DIFFERS)],
 )
-def test_what_the_node_noted_beforehand_counts(
+def test_commitment_noted_in_advance_is_compared(
     published: Published, verifier: Verifier, commitment: str, outcome: CheckOutcome
 ) -> None:
     if commitment == "as published":
@@ -198,13 +192,13 @@ def test_what_the_node_noted_beforehand_counts(
 # ---- the questions
 
 
-def test_questions_in_another_order_are_found_out(published: Published, verifier: Verifier) -> None:
+def test_reordered_questions_are_detected(published: Published, verifier: Verifier) -> None:
     first, second = published.record["questions"][:2]
     first["position"], second["position"] = second["position"], first["position"]
     assert outcomes(published, verifier) == differing("questions")
 
 
-def test_an_exchanged_question_is_found_out(published: Published, verifier: Verifier) -> None:
+def test_exchanged_question_is_detected(published: Published, verifier: Verifier) -> None:
     first, second = published.record["questions"][:2]
     first["spec"], first["prompt"] = second["spec"], second["prompt"]
     assert outcomes(published, verifier) == differing("questions", "answers")
@@ -219,23 +213,23 @@ def test_an_exchanged_question_is_found_out(published: Published, verifier: Veri
         {"id": "q2"},
     ],
 )
-def test_a_changed_part_of_a_question_is_found_out(
+def test_changed_part_of_a_question_is_detected(
     published: Published, verifier: Verifier, change: dict[str, Any]
 ) -> None:
     published.record["questions"][0].update(change)
     assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
-def test_a_missing_question_is_found_out(published: Published, verifier: Verifier) -> None:
+def test_missing_question_is_detected(published: Published, verifier: Verifier) -> None:
     published.record["questions"].pop()
     assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
-# ---- a machine that cannot tell
+# ---- a machine that cannot check
 
 
-class HopelessVerifier(BorrowingVerifier):
-    """Makes no task and scores no answer."""
+class BrokenVerifier(BorrowingVerifier):
+    """Cannot make a task or score an answer."""
 
     def draw(self, **task: object) -> DrawnTask:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
@@ -246,10 +240,8 @@ class HopelessVerifier(BorrowingVerifier):
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
 
 
-def test_a_verifier_that_fails_is_no_proof_of_anything(
-    published: Published, verifier: Verifier
-) -> None:
-    checks = audit(published, HopelessVerifier(verifier))
+def test_broken_verifier_gives_unknown_outcomes(published: Published, verifier: Verifier) -> None:
+    checks = audit(published, BrokenVerifier(verifier))
     assert checks["questions"].outcome is CheckOutcome.UNKNOWN
     assert checks["answers"].outcome is CheckOutcome.UNKNOWN
     assert checks["commitment"].outcome is CheckOutcome.HOLDS

@@ -1,4 +1,4 @@
-"""A round's beacon: its value, its time, and servers that say what it is."""
+"""A round's beacon: its value, its time, and the servers that publish it."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ COMMITMENT = commit_quiz(with_beacon(RULES, BEACON), secret=SECRET)
 
 @pytest.fixture
 def bound(published: Published) -> Published:
-    """A round whose rules name a beacon; its questions are not drawn anew."""
+    """Return a round whose rules name a beacon; its questions are not drawn again."""
     rules = with_beacon(RULES, BEACON)
     published.record |= {
         "rules": msgspec.to_builtins(rules),
@@ -70,7 +70,7 @@ def check(
 # ---- the check
 
 
-def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
+def test_beacon_value_after_the_commitment_passes(bound: Published) -> None:
     checked = check(bound)
     assert checked.outcome is CheckOutcome.HOLDS
     assert "only the site's clock says" in checked.compared
@@ -85,7 +85,7 @@ def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
         (recorded(before=20, commitment="c0" * 32), False),
     ],
 )
-def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
+def test_commitment_noted_in_advance_shows_that_it_came_first(
     bound: Published, note: RecordedCommitment, known: bool
 ) -> None:
     checked = check(bound, note=note)
@@ -93,38 +93,40 @@ def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
     assert ("this machine saw the commitment before" in checked.compared) is known
 
 
-def test_a_round_without_a_beacon_is_said_to_have_none(published: Published) -> None:
+def test_round_without_a_beacon_is_skipped(published: Published) -> None:
     checked = check(published)
     assert checked.outcome is CheckOutcome.SKIPPED
     assert "may have chosen the secret" in checked.compared
 
 
-def test_another_value_than_the_beacons_differs(bound: Published) -> None:
+def test_value_that_differs_from_that_of_the_server_is_detected(bound: Published) -> None:
     checked = check(bound, fetched=value_of(BEACON.round, by="drand"))
     assert checked.outcome is CheckOutcome.DIFFERS
     [difference] = checked.differences.first
     assert (difference.where, difference.published) == ("value of drand", VALUE.randomness)
 
 
-def test_a_randomness_that_is_not_the_hash_of_the_signature_differs(bound: Published) -> None:
+def test_randomness_that_is_not_the_hash_of_the_signature_is_detected(bound: Published) -> None:
     bound.record["beacon"]["randomness"] = "ab" * 32
     assert check(bound, fetched=None).outcome is CheckOutcome.DIFFERS
 
 
-@pytest.mark.parametrize("told", [None, msgspec.to_builtins(value_of(BEACON.round + 1))])
-def test_the_value_of_another_round_or_none_differs(bound: Published, told: object) -> None:
-    bound.record["beacon"] = told
+@pytest.mark.parametrize("wrong_value", [None, msgspec.to_builtins(value_of(BEACON.round + 1))])
+def test_missing_value_or_value_of_another_round_is_detected(
+    bound: Published, wrong_value: object
+) -> None:
+    bound.record["beacon"] = wrong_value
     assert check(bound).outcome is CheckOutcome.DIFFERS
 
 
-def test_without_a_server_nothing_is_confirmed(bound: Published) -> None:
+def test_value_is_not_confirmed_without_a_server(bound: Published) -> None:
     checked = check(bound, fetched=None)
     assert checked.outcome is CheckOutcome.UNKNOWN
     assert "--beacon-url" in checked.compared
 
 
 @pytest.mark.parametrize("before", [29, 0, -1, -3600])
-def test_a_commitment_that_is_not_half_a_minute_older_than_the_value_differs(
+def test_commitment_less_than_half_a_minute_before_the_value_is_detected(
     bound: Published, before: float
 ) -> None:
     checked = check(bound, link=scheduled(before=before))
@@ -136,10 +138,10 @@ def test_a_commitment_that_is_not_half_a_minute_older_than_the_value_differs(
     ("before", "outcome"),
     [(14, CheckOutcome.DOUBTFUL), (16, CheckOutcome.HOLDS), (90, CheckOutcome.HOLDS)],
 )
-def test_a_commitment_behind_a_later_link_may_be_dated_back(
+def test_commitment_after_a_later_link_may_be_backdated(
     bound: Published, before: float, outcome: CheckOutcome
 ) -> None:
-    """Workers' clocks may differ a little."""
+    """Workers' clocks may differ slightly."""
     links = [scheduled(before=600), scheduled(before=before), scheduled(before=500)]
     checked = check(bound, link=scheduled(before=30), before=links)
     assert checked.outcome is outcome
@@ -154,7 +156,7 @@ def test_a_commitment_behind_a_later_link_may_be_dated_back(
         msgspec.structs.replace(scheduled(), at=datetime(2026, 1, 1).isoformat()),
     ],
 )
-def test_a_commitment_whose_time_is_not_told_is_in_doubt(
+def test_commitment_without_a_known_time_is_doubtful(
     bound: Published, link: RecordLink | None
 ) -> None:
     assert check(bound, link=link).outcome is CheckOutcome.DOUBTFUL
@@ -171,24 +173,26 @@ def draw_again(bound: Published, verifier: Verifier) -> RoundCheck:
 
 
 def ask(bound: Published, value: BeaconValue, verifier: Verifier) -> None:
-    """Publish the questions that a value gives."""
+    """Publish the questions that result from a value."""
     rules = with_beacon(RULES, BEACON)
     drawn = draw_quiz(rules, secret=SECRET, seen=lambda _: (), verifier=verifier, beacon=value)
     for question, task in zip(bound.record["questions"], drawn, strict=True):
         question.update(prompt=task.question, spec=msgspec.to_builtins(task.spec))
 
 
-def test_the_questions_are_drawn_again_with_the_value(bound: Published, verifier: Verifier) -> None:
+def test_questions_are_drawn_again_with_the_value(bound: Published, verifier: Verifier) -> None:
     ask(bound, VALUE, verifier)
     assert draw_again(bound, verifier).outcome is CheckOutcome.HOLDS
 
 
-def test_questions_that_another_value_gave_differ(bound: Published, verifier: Verifier) -> None:
+def test_questions_drawn_with_another_value_are_detected(
+    bound: Published, verifier: Verifier
+) -> None:
     ask(bound, value_of(BEACON.round, by="the operator"), verifier)
     assert draw_again(bound, verifier).outcome is CheckOutcome.DIFFERS
 
 
-def test_without_the_value_the_questions_are_not_drawn_again(
+def test_questions_are_not_drawn_again_without_the_value(
     bound: Published, verifier: Verifier
 ) -> None:
     bound.record["beacon"] = None
@@ -202,7 +206,7 @@ def test_without_the_value_the_questions_are_not_drawn_again(
         {"beacon": {"chain": "ab" * 32, "round": 1}},
     ],
 )
-def test_rules_with_a_beacon_that_is_not_known_ask_for_another_client(
+def test_rules_with_an_unknown_beacon_require_another_client(
     bound: Published, change: dict[str, object]
 ) -> None:
     bound.record["rules"] |= change
@@ -219,18 +223,18 @@ def server() -> Iterator[Drand]:
         yield server
 
 
-def test_the_first_server_that_answers_counts(server: Drand) -> None:
+def test_first_server_that_responds_is_used(server: Drand) -> None:
     with running(lambda number: b"<html>") as broken:
         urls = [NOBODY, "no address", broken.url, server.url]
         assert fetch_value(BEACON, urls=urls) == VALUE
 
 
 @pytest.mark.parametrize("urls", [[], [NOBODY], [NOBODY, NOBODY]])
-def test_no_server_gives_no_value(urls: list[str]) -> None:
+def test_value_is_none_without_a_server(urls: list[str]) -> None:
     assert fetch_value(BEACON, urls=urls) is None
 
 
-def test_a_server_that_says_another_round_or_nonsense_gives_no_value(server: Drand) -> None:
+def test_response_with_another_round_or_oversized_gives_no_value(server: Drand) -> None:
     server.answer = lambda number: honest(number - 1)
     assert fetch_value(BEACON, urls=[server.url]) is None
     server.answer = lambda number: b" " * (MAX_VALUE_BYTES + 1) + honest(number)

@@ -37,7 +37,7 @@ def serve(coordinator: Coordinator, published: Published) -> None:
     coordinator.pages[RECORD] = (HTTPStatus.OK, json.dumps(published.record))
     coordinator.pages[ANSWERS] = (HTTPStatus.OK, lines)
     coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.NOT_FOUND, "")
-    earlier = "".join(json.dumps(told) + "\n" for told in published.asked)
+    earlier = "".join(json.dumps(each) + "\n" for each in published.asked)
     coordinator.pages[ASKED] = (HTTPStatus.OK, earlier)
 
 
@@ -49,7 +49,7 @@ async def verify(coordinator: Coordinator, state: StateDir) -> Result:
 async def check(
     coordinator: Coordinator, state: StateDir, verifier: Verifier
 ) -> tuple[CheckOutcome, str]:
-    """Do what the command does, with a verifier that runs already; return what it printed too."""
+    """Do what the command does, with a running verifier; return the outcome and the output."""
     console = Console(file=StringIO())
     outcome = await asyncio.to_thread(
         verify_round,
@@ -63,8 +63,8 @@ async def check(
     return outcome, console.file.getvalue()
 
 
-async def verify_as_a_person_would(coordinator: Coordinator, state: StateDir) -> tuple[int, str]:
-    """Run the command as a program of its own, and return its exit code and what it printed."""
+async def verify_in_a_process(coordinator: Coordinator, state: StateDir) -> tuple[int, str]:
+    """Run the command in its own process; return its exit code and its output."""
     command = ["-m", "node_client", "verify-round", coordinator.site.base, str(NUMBER)]
     ran = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -80,7 +80,7 @@ async def verify_as_a_person_would(coordinator: Coordinator, state: StateDir) ->
 
 
 @pytest.mark.slow
-async def test_an_honest_round_is_confirmed_check_by_check(
+async def test_honest_round_is_confirmed_check_by_check(
     published: Published, state: StateDir
 ) -> None:
     async with running(Coordinator()) as coordinator:
@@ -92,7 +92,7 @@ async def test_an_honest_round_is_confirmed_check_by_check(
     assert "all is as the site published it" in result.output
 
 
-async def test_a_dishonest_round_is_refuted_with_what_differs(
+async def test_dishonest_round_is_refuted_with_the_difference(
     published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.answers[0]["text"] = "<answer>999</answer>"
@@ -101,43 +101,43 @@ async def test_a_dishonest_round_is_refuted_with_what_differs(
         outcome, output = await check(coordinator, state, verifier)
     assert outcome is CheckOutcome.DIFFERS
     assert "✗ answers" in output
-    told = "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
-    assert told in output
+    expected = (
+        "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
+    )
+    assert expected in output
 
 
 @pytest.mark.slow
-async def test_the_command_exits_with_1_when_the_text_of_a_right_answer_was_changed(
+async def test_changed_text_of_a_right_answer_exits_with_1(
     published: Published, state: StateDir
 ) -> None:
-    """The verdict stays as it was published; only what the node is said to have written differs."""
+    """The verdict is the published one; only the text attributed to the node differs."""
     right = next(answer for answer in published.answers if answer["solved"])
     right["text"] = f"not {right['text']}, but <answer>-1</answer>"
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
-        code, output = await verify_as_a_person_would(coordinator, state)
+        code, output = await verify_in_a_process(coordinator, state)
     assert code == FAILED == 1, output
     assert f"answer of {right['node']} to question" in output
     assert "published 1.0, solved, right; here 0.0, not solved" in output
 
 
-@pytest.mark.parametrize("kept", [True, False])
-async def test_the_commitment_that_the_node_noted_is_compared(
-    published: Published, state: StateDir, verifier: Verifier, kept: bool
+@pytest.mark.parametrize("unchanged", [True, False])
+async def test_commitment_noted_by_the_node_is_compared(
+    published: Published, state: StateDir, verifier: Verifier, unchanged: bool
 ) -> None:
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
-        commitment = published.record["commitment"] if kept else "c0ffee"
+        commitment = published.record["commitment"] if unchanged else "c0ffee"
         log = CommitmentLog(state.commitments, site=coordinator.site)
         log.record(open_round(NUMBER, commitment=commitment))
         outcome, output = await check(coordinator, state, verifier)
-    assert outcome is (CheckOutcome.HOLDS if kept else CheckOutcome.DIFFERS)
-    assert f"{'✓' if kept else '✗'} noted before" in output
+    assert outcome is (CheckOutcome.HOLDS if unchanged else CheckOutcome.DIFFERS)
+    assert f"{'✓' if unchanged else '✗'} noted before" in output
 
 
 @pytest.mark.slow
-async def test_the_command_exits_with_3_when_an_answer_was_not_graded(
-    published: Published, state: StateDir
-) -> None:
+async def test_ungraded_answer_exits_with_3(published: Published, state: StateDir) -> None:
     last = published.answers_of("calm-elk")[-1]
     assert last["solved"] is False
     published.leave_ungraded(last)
@@ -149,7 +149,7 @@ async def test_the_command_exits_with_3_when_an_answer_was_not_graded(
     assert "1 not graded in time" in result.output
 
 
-async def test_a_round_that_is_open_cannot_be_told(state: StateDir) -> None:
+async def test_open_round_cannot_be_checked(state: StateDir) -> None:
     async with running(Coordinator()) as coordinator:
         coordinator.pages[RECORD] = (HTTPStatus.OK, '{"phase": "open", "commitment": "c0ffee"}')
         result = await verify(coordinator, state)
@@ -158,7 +158,7 @@ async def test_a_round_that_is_open_cannot_be_told(state: StateDir) -> None:
     assert "when it has closed" in result.output
 
 
-async def test_a_round_that_does_not_exist_cannot_be_told(state: StateDir) -> None:
+async def test_missing_round_cannot_be_checked(state: StateDir) -> None:
     async with running(Coordinator()) as coordinator:
         coordinator.pages[RECORD] = (HTTPStatus.NOT_FOUND, "{}")
         result = await verify(coordinator, state)
@@ -167,7 +167,7 @@ async def test_a_round_that_does_not_exist_cannot_be_told(state: StateDir) -> No
 
 
 @pytest.mark.parametrize("page", [RECORD, ANSWERS])
-async def test_a_site_in_trouble_cannot_be_told(
+async def test_round_of_a_failing_site_cannot_be_checked(
     published: Published, state: StateDir, page: str
 ) -> None:
     async with running(Coordinator()) as coordinator:
@@ -178,7 +178,7 @@ async def test_a_site_in_trouble_cannot_be_told(
     assert "500" in result.output
 
 
-async def test_a_site_that_is_gone_cannot_be_told(state: StateDir) -> None:
+async def test_round_of_an_unreachable_site_cannot_be_checked(state: StateDir) -> None:
     async with running(Coordinator()) as coordinator:
         pass
     result = await verify(coordinator, state)
@@ -187,7 +187,7 @@ async def test_a_site_that_is_gone_cannot_be_told(state: StateDir) -> None:
 
 
 @pytest.mark.parametrize("limit", ["MAX_RECORD_BYTES", "MAX_ANSWERS_BYTES", "MAX_LINE_BYTES"])
-async def test_a_site_that_sends_too_much_is_cut_off(
+async def test_oversized_response_is_cut_off(
     published: Published,
     state: StateDir,
     verifier: Verifier,
@@ -201,7 +201,7 @@ async def test_a_site_that_sends_too_much_is_cut_off(
             await check(coordinator, state, verifier)
 
 
-async def test_what_was_refuted_stays_so_when_the_rest_cannot_be_read(
+async def test_refuted_round_stays_refuted_if_the_rest_is_unreadable(
     published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.record["secret"] = "ff" * 32
@@ -213,7 +213,7 @@ async def test_what_was_refuted_stays_so_when_the_rest_cannot_be_read(
     assert "answers cannot be read" in output
 
 
-async def test_what_the_site_says_cannot_steer_the_terminal(
+async def test_text_of_the_site_cannot_control_the_terminal(
     published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.record["rules"]["season"] = "\x1b[2J[red]season"
@@ -227,7 +227,7 @@ async def test_what_the_site_says_cannot_steer_the_terminal(
 
 
 @pytest.mark.slow
-def test_checking_a_round_needs_no_torch_and_no_socket() -> None:
+def test_checking_a_round_does_not_import_torch_or_websockets() -> None:
     code = (
         "import sys, node_client.cli, node_client.commands.verification.command\n"
         "sys.exit(bool({'torch', 'transformers', 'websockets'} & set(sys.modules)))"

@@ -4,7 +4,7 @@ from swarm_tasks.verifier import Verdict
 from tests.node_client.commands.verification.rounds import Published
 
 
-def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Published) -> None:
+def test_timeout_on_this_machine_is_doubtful(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
     question = recount.add(answer)
     assert question is not None
@@ -14,7 +14,7 @@ def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Publishe
     assert "1 timed out here, so could not be compared on this machine" in check.compared
 
 
-def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
+def test_verifier_error_on_this_machine_is_a_difference(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
     question = recount.add(answer)
     assert question is not None
@@ -22,7 +22,7 @@ def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
     assert recount.check_answers().outcome is CheckOutcome.DIFFERS
 
 
-def test_giving_up_forgets_no_difference_that_was_found(published: Published) -> None:
+def test_giving_up_does_not_forget_a_difference(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
     question = recount.add(answer)
     assert question is not None

@@ -1,4 +1,4 @@
-"""Rollouts of other nodes are made and scored again here; what cannot be used is counted."""
+"""Rollouts of other nodes are made and scored again here; unusable ones are counted by reason."""
 
 from collections.abc import Sequence
 
@@ -72,7 +72,7 @@ def with_task(external: ExternalRollout, **changes: object) -> ExternalRollout:
     return msgspec.structs.replace(external, rollout=rollout)
 
 
-def test_usable_rollout_gets_its_rewards_here(
+def test_usable_rollout_is_scored_on_this_node(
     checker: ExternalChecker, verifier: Verifier, policy: Policy
 ) -> None:
     external = external_sum(verifier, MIXED)
@@ -84,14 +84,14 @@ def test_usable_rollout_gets_its_rewards_here(
     assert not checked.dropped
 
 
-def test_completions_of_others_end_with_eos_where_they_stopped(
+def test_stopped_completions_of_others_end_with_the_end_token(
     checker: ExternalChecker, verifier: Verifier, policy: Policy
 ) -> None:
     (group,) = checker.check([external_sum(verifier, MIXED)], wanted=1).groups
     assert {completion[-1] for completion in group.completions} == policy._tokenizer.ends
 
 
-def test_log_probs_of_a_sender_with_the_same_tokenizer_come_with_the_group(
+def test_log_probs_of_a_sender_with_the_same_tokenizer_are_in_the_group(
     checker: ExternalChecker, verifier: Verifier, policy: Policy
 ) -> None:
     external = external_sum(verifier, MIXED)
@@ -99,11 +99,11 @@ def test_log_probs_of_a_sender_with_the_same_tokenizer_come_with_the_group(
     lengths = [
         len(policy.completion_ids(each.text, each.finish_reason) or []) for each in same.completions
     ]
-    told = [
+    sent = [
         msgspec.structs.replace(each, logprobs=encode_logprobs([-0.5] * length))
         for each, length in zip(same.completions, lengths, strict=True)
     ]
-    same = msgspec.structs.replace(same, completions=told)
+    same = msgspec.structs.replace(same, completions=sent)
     (group,) = checker.check([msgspec.structs.replace(external, rollout=same)], wanted=1).groups
     assert group.external
     assert group.sender_logprobs == [
@@ -115,13 +115,13 @@ def test_own_rollout_is_dropped(checker: ExternalChecker, verifier: Verifier) ->
     assert_dropped(checker, external_sum(verifier, MIXED, node="here"), "own")
 
 
-def test_rollout_is_used_once(checker: ExternalChecker, verifier: Verifier) -> None:
+def test_rollout_is_used_only_once(checker: ExternalChecker, verifier: Verifier) -> None:
     external = external_sum(verifier, MIXED)
     assert len(checker.check([external], wanted=1).groups) == 1
     assert_dropped(checker, external, "duplicate")
 
 
-def test_a_copied_id_does_not_keep_out_the_rollout_that_it_was_copied_from(
+def test_copied_id_does_not_exclude_the_original_rollout(
     checker: ExternalChecker, verifier: Verifier
 ) -> None:
     honest = external_sum(verifier, MIXED)
@@ -130,14 +130,14 @@ def test_a_copied_id_does_not_keep_out_the_rollout_that_it_was_copied_from(
 
 
 @pytest.mark.parametrize("name", ["elsewhere/rollout-elsewhere-0", "rollout-elsewhere-0"])
-def test_rollout_that_was_used_before_a_restart_is_a_duplicate(
+def test_rollout_used_before_a_restart_is_a_duplicate(
     checker: ExternalChecker, verifier: Verifier, name: str
 ) -> None:
     checker.remember([name])
     assert_dropped(checker, external_sum(verifier, MIXED), "duplicate")
 
 
-def test_the_oldest_are_forgotten_when_many_were_checked(checker: ExternalChecker) -> None:
+def test_oldest_rollouts_are_forgotten_after_many_checks(checker: ExternalChecker) -> None:
     names = [f"elsewhere/{number}" for number in range(REMEMBERED + 2)]
     checker.remember(names)
     assert checker.seen == names[2:]
@@ -147,7 +147,7 @@ def test_rollout_of_another_season_is_foreign(checker: ExternalChecker, verifier
     assert_dropped(checker, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
 
 
-def test_a_rollout_that_came_before_the_news_of_its_season_is_not_remembered(
+def test_rollout_received_before_its_season_is_not_remembered(
     checker: ExternalChecker, verifier: Verifier
 ) -> None:
     early = with_task(external_sum(verifier, MIXED), seed=SEED + 1)
@@ -182,7 +182,7 @@ def test_training_index_of_a_judge_question_is_foreign(
     assert_dropped(checker, with_task(external, index=leak.index), "foreign")
 
 
-def test_more_completions_than_the_season_asks_for_are_foreign(
+def test_more_completions_than_the_season_requests_are_foreign(
     checker: ExternalChecker, verifier: Verifier
 ) -> None:
     assert_dropped(checker, external_sum(verifier, [*MIXED, "5"]), "foreign")
@@ -207,17 +207,17 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
 
 
 class HangingVerifier(BorrowingVerifier):
-    """Cannot make any question, and counts how many it was asked for."""
+    """Cannot make any question, and counts the calls."""
 
-    asked = 0
+    calls = 0
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
-        self.asked += 1
+        self.calls += 1
         hung = GenerationError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
         raise NoQuestionError(len(specs) - 1, hung)
 
 
-def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
+def test_node_whose_tasks_cannot_be_made_is_skipped_after_some_attempts(
     policy: Policy, verifier: Verifier
 ) -> None:
     hanging = HangingVerifier(verifier)
@@ -225,10 +225,10 @@ def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(5)]
     checked = checker.check(offered, wanted=4)
     assert checked.dropped == {"unscorable": 5}
-    assert hanging.asked == MAX_UNGENERATED
+    assert hanging.calls == MAX_UNGENERATED
 
 
-def test_a_task_that_cannot_be_made_costs_no_other_rollout(
+def test_task_that_cannot_be_made_does_not_affect_other_rollouts(
     policy: Policy, verifier: Verifier
 ) -> None:
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(4)]
@@ -265,7 +265,7 @@ def test_rollouts_are_made_and_scored_together(policy: Policy, verifier: Verifie
     assert counting.requests == 2
 
 
-def test_a_text_that_hangs_costs_its_own_rollout_only(policy: Policy) -> None:
+def test_hanging_text_affects_only_its_own_rollout(policy: Policy) -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         offered = [
             external_sum(verifier, texts, counter=counter)
@@ -298,7 +298,7 @@ def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) 
     assert not checked.dropped
 
 
-def test_nothing_is_looked_at_beyond_what_is_wanted(
+def test_no_more_candidates_are_checked_than_wanted(
     checker: ExternalChecker, verifier: Verifier
 ) -> None:
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(3)]
@@ -315,7 +315,7 @@ def completion_with(*, logprobs: str | None = None, logprob: float | None = None
     return Completion("4", "stop", logprobs=logprobs, logprob=logprob)
 
 
-def test_tokens_are_compared_one_by_one_where_they_are_the_same() -> None:
+def test_token_log_probs_are_used_if_the_tokens_are_the_same() -> None:
     sender = read_sender_logprobs(
         completion_with(logprobs=PACKED), token_count=3, same_tokenizer=True
     )
@@ -323,27 +323,27 @@ def test_tokens_are_compared_one_by_one_where_they_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(("token_count", "same"), [(3, False), (4, True), (2, True)])
-def test_their_sum_is_left_where_tokens_differ(token_count: int, same: bool) -> None:
+def test_only_their_sum_is_used_if_the_tokens_differ(token_count: int, same: bool) -> None:
     sender = read_sender_logprobs(
         completion_with(logprobs=PACKED), token_count=token_count, same_tokenizer=same
     )
     assert sender == SenderLogprobs(-1.75)
 
 
-def test_the_log_prob_of_a_whole_completion_is_taken() -> None:
+def test_log_prob_of_a_whole_completion_is_used() -> None:
     sender = read_sender_logprobs(completion_with(logprob=-7.5), token_count=3, same_tokenizer=True)
     assert sender == SenderLogprobs(-7.5)
 
 
 @pytest.mark.parametrize("logprobs", [None, "", "AAA", "AA=="])
-def test_what_cannot_be_unpacked_counts_as_nothing_told(logprobs: str | None) -> None:
+def test_undecodable_log_probs_count_as_missing(logprobs: str | None) -> None:
     assert (
         read_sender_logprobs(completion_with(logprobs=logprobs), token_count=3, same_tokenizer=True)
         is None
     )
 
 
-def test_what_cannot_be_unpacked_leaves_the_sum() -> None:
+def test_sum_is_used_if_the_token_log_probs_are_undecodable() -> None:
     sender = read_sender_logprobs(
         completion_with(logprobs="AAA", logprob=-2.0), token_count=3, same_tokenizer=True
     )

@@ -1,4 +1,4 @@
-"""Which of its rollouts a node may declare informative."""
+"""Which rollouts a node may declare informative."""
 
 import pytest
 
@@ -11,7 +11,7 @@ HUNG, BROKEN = Verdict(0.0, "timeout"), Verdict(0.0, "verifier_error")
 
 
 def rollout_with(*verdicts: Verdict) -> LocalRollout:
-    """Return a rollout of a node that takes partial credit."""
+    """Return a rollout of a node that gives partial credit."""
     group = TrainingGroup(
         prompt=[1],
         completions=[[2]] * len(verdicts),
@@ -23,7 +23,7 @@ def rollout_with(*verdicts: Verdict) -> LocalRollout:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "teaches"),
+    ("verdicts", "expected"),
     [
         ((RIGHT, WRONG), True),
         ((RIGHT, PARTIAL), True),
@@ -34,7 +34,7 @@ def rollout_with(*verdicts: Verdict) -> LocalRollout:
         ((RIGHT, BROKEN), False),
     ],
 )
-def test_right_and_wrong_answers_teach_all_and_others_only_those_with_this_reward(
-    verdicts: tuple[Verdict, ...], teaches: bool
+def test_only_rollouts_with_right_and_wrong_answers_are_informative_for_all(
+    verdicts: tuple[Verdict, ...], expected: bool
 ) -> None:
-    assert rollout_with(*verdicts).is_informative_for_all is teaches
+    assert rollout_with(*verdicts).is_informative_for_all is expected

@@ -1,4 +1,4 @@
-"""The automatic mix: places go where they teach more, within bounds and without chance."""
+"""The automatic mix: places go where they are worth more, within bounds and deterministically."""
 
 import json
 import random
@@ -46,34 +46,34 @@ def auto(*, local: int = 4, external: int = 4) -> AutoMix:
 def pass_steps(
     mix: AutoMix, count: int, *, own: list[TrainingGroup], external: list[TrainingGroup]
 ) -> None:
-    """Make steps in which every external place gets the given rollouts, as far as they go."""
+    """Make steps in which the external places get the given rollouts, as far as they suffice."""
     for _ in range(count):
         mix.update(own=own, comparable=own, external=external[: mix.counts.external])
 
 
-def test_mix_starts_as_the_season_has_it() -> None:
+def test_mix_starts_with_that_of_the_season() -> None:
     assert auto(local=6, external=2).counts == MixCounts(6, 2)
 
 
-def test_node_that_solves_nothing_takes_in_more() -> None:
+def test_node_that_solves_nothing_gets_more_external_places() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
     assert mix.counts == MixCounts(3, 5)
 
 
-def test_node_that_is_ahead_of_the_others_takes_in_less() -> None:
+def test_node_ahead_of_the_others_gets_fewer_external_places() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[SELDOM_WRONG] * 8, external=[HALF] * 8)
     assert mix.counts == MixCounts(5, 3)
 
 
-def test_quiet_swarm_gives_its_places_back() -> None:
+def test_external_places_are_given_back_if_no_rollouts_arrive() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[HALF] * 4 + [UNSOLVED] * 4, external=[])
     assert mix.counts == MixCounts(5, 3)
 
 
-def test_places_of_like_worth_stay() -> None:
+def test_places_of_equal_worth_are_not_moved() -> None:
     mix = auto()
     # Half of the own rollouts are informative; three in four external ones do better, one worse.
     own = [HALF] * 4 + [UNSOLVED] * 4
@@ -82,7 +82,7 @@ def test_places_of_like_worth_stay() -> None:
 
 
 @pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
-def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
+def test_external_places_are_worth_nothing_among_equal_nodes(likelihood: float) -> None:
     mix, rng, worth = auto(), random.Random(0), list[float]()
 
     def answer() -> TrainingGroup:
@@ -99,7 +99,7 @@ def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
     assert abs(fmean(worth)) < 0.05
 
 
-def test_node_that_solves_everything_has_nothing_to_learn_from_others() -> None:
+def test_external_places_are_worthless_to_a_node_that_solves_everything() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[SOLVED] * 8, external=[SELDOM_WRONG] * 8)
     assert mix.figures()["external_place"] == -1
@@ -115,19 +115,19 @@ def test_state_of_a_checkpoint_without_informative_rollouts_can_be_read() -> Non
     assert mix.state()["informative"] == {"chain_sum": [0.5] * 8}
 
 
-def test_places_that_are_only_filled_up_are_worth_nothing() -> None:
+def test_uninformative_external_rollouts_are_worth_nothing() -> None:
     mix = auto()
     pass_steps(mix, 1, own=[UNSOLVED] * 8, external=[SOLVED] * 8)
     assert mix.figures()["external_place"] == 0
 
 
-def test_own_rollouts_of_another_difficulty_are_not_compared_with_others(
+def test_own_rollouts_of_another_difficulty_are_not_compared_with_external_ones(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sums: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
     season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", sums, 1.0)])
     policy, pool = toy_policy(), PoolInMemory()
-    # Easy where the ladder stands, one rung below the season, and seldom solved at the season's.
+    # Easy on the ladder's rung, which is below the season's, and seldom solved at the season's own.
     answer_right(policy, monkeypatch, right=lambda question: 4 * has_one_digit_terms(question))
     config = TrainConfig(mix="auto", curriculum="ladder", batch=8)
     trainer = make_trainer(verifier, policy=policy, season=season, config=config, exchange=pool)
@@ -145,14 +145,14 @@ def has_one_digit_terms(question: str) -> bool:
     return re.search(r"\d\d", question) is None
 
 
-def test_what_others_know_counts_by_dataset() -> None:
+def test_worth_of_external_rollouts_is_measured_by_dataset() -> None:
     mix = auto()
     own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
     pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
     assert mix.counts == MixCounts(3, 5)
 
 
-def test_bounds_hold_and_the_size_never_changes() -> None:
+def test_bounds_are_respected_and_the_size_is_constant() -> None:
     taking, keeping = auto(), auto()
     for _ in range(20):
         pass_steps(taking, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
@@ -168,7 +168,7 @@ def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
     assert mix.counts == MixCounts(5, 3)
 
 
-def test_mix_goes_on_where_it_was_saved() -> None:
+def test_saved_mix_continues_where_it_was() -> None:
     mix, resumed = auto(), auto()
     pass_steps(mix, 2 * PERIOD - 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
     resumed.load(json.loads(json.dumps(mix.state())))
@@ -180,7 +180,7 @@ def test_mix_goes_on_where_it_was_saved() -> None:
 @pytest.mark.parametrize(
     "config", [TrainConfig(), TrainConfig(mix="2/2"), TrainConfig(mix="auto", arm="isolated")]
 )
-def test_fixed_mixes_stay_the_default(config: TrainConfig) -> None:
+def test_fixed_mix_is_the_default(config: TrainConfig) -> None:
     assert type(make_mix(plan_step(config, toy_season()), config)) is RolloutMix
 
 

@@ -1,4 +1,4 @@
-"""Strategies weigh what others shared, and the external places are drawn by those weights."""
+"""Strategies weight external rollouts, and the external places are drawn by these weights."""
 
 import json
 import math
@@ -33,7 +33,7 @@ MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
 
 class InTurns(SamplingStrategy):
-    """Wants the first candidate at first, after a step the second, and so on."""
+    """Prefers the first candidate at first, after a step the second, and so on."""
 
     def __init__(self) -> None:
         self._turn = 0
@@ -52,7 +52,7 @@ class InTurns(SamplingStrategy):
 
 
 class Given(SamplingStrategy):
-    """Weights that are known already, so that thousands of draws are cheap."""
+    """Fixed weights, so that thousands of draws are cheap."""
 
     def __init__(self, weights: list[float]) -> None:
         self._weights = weights
@@ -62,7 +62,7 @@ class Given(SamplingStrategy):
 
 
 class NeedsMore(SamplingStrategy):
-    """Cannot be made by its name alone."""
+    """Cannot be created by its name alone."""
 
     def __init__(self, more: int) -> None: ...
 
@@ -98,7 +98,7 @@ def weights_by(name: str, groups: Sequence[TrainingGroup]) -> list[float]:
 def drawn_places(
     weights: list[float], *, wanted: int, times: int = 20_000
 ) -> Counter[tuple[int, ...]]:
-    """Return how often which places were drawn, in order."""
+    """Return how often each sequence of places was drawn."""
     groups = [TrainingGroup([place], [[1]], [0.0], [False]) for place in range(len(weights))]
     strategy, rng = Given(weights), random.Random(14)
     return Counter(
@@ -108,7 +108,7 @@ def drawn_places(
 
 
 @pytest.mark.slow
-def test_places_are_drawn_one_by_one_in_proportion_to_what_is_left() -> None:
+def test_places_are_drawn_one_by_one_in_proportion_to_the_remaining_weights() -> None:
     weights = weights_by("advantage", [group_of(right) for right in (1, 2, 4, 7)])
     drawn = drawn_places(weights, wanted=2)
     whole = sum(weights)
@@ -124,7 +124,7 @@ def test_places_are_drawn_one_by_one_in_proportion_to_what_is_left() -> None:
 
 
 @pytest.mark.slow
-def test_a_sender_of_94_candidates_in_100_is_drawn_as_often_as_each_other_one() -> None:
+def test_sender_of_94_in_100_candidates_is_drawn_as_often_as_each_other_one() -> None:
     nodes = ["flood"] * 94 + [f"node-{number}" for number in range(6)]
     drawn = drawn_places(weights_by("by-node", [group_of(node=node) for node in nodes]), wanted=1)
     by_node: Counter[str] = Counter()
@@ -133,7 +133,7 @@ def test_a_sender_of_94_candidates_in_100_is_drawn_as_often_as_each_other_one() 
     assert chisquare([by_node[node] for node in set(nodes)]).pvalue > 0.01
 
 
-def test_groups_without_weight_come_last() -> None:
+def test_groups_without_weight_are_drawn_last() -> None:
     (first, *_) = draw(
         [group_of(0), group_of(8), group_of(7)],
         strategy=make_strategy("advantage"),
@@ -143,19 +143,19 @@ def test_groups_without_weight_come_last() -> None:
     assert first.prompt == [7]
 
 
-def test_no_more_are_drawn_than_wanted_and_none_twice() -> None:
+def test_draw_returns_no_more_than_wanted_and_no_duplicates() -> None:
     groups = [group_of(right) for right in range(1, 8)]
     drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, rng=random.Random(0))
     assert len({group.prompt[0] for group in drawn}) == len(drawn) == 4
 
 
-def test_nothing_can_be_drawn_of_nothing() -> None:
+def test_draw_from_no_candidates_is_empty() -> None:
     for name in ("uniform", "advantage", "fresh+by-node"):
         strategy = make_strategy(name)
         assert draw([], strategy=strategy, wanted=2, rng=random.Random(0)) == []
 
 
-def test_the_setting_names_every_strategy() -> None:
+def test_setting_names_every_strategy() -> None:
     assert set(STRATEGIES) == set(SAMPLINGS)
 
 
@@ -174,22 +174,22 @@ def test_weight_by_reward_is_the_mean() -> None:
     assert weights_by("reward", [group_of(2), group_of(6)]) == [0.25, 0.75]
 
 
-def test_weight_by_node_is_shared_by_all_of_a_sender() -> None:
+def test_weight_by_node_is_shared_by_all_groups_of_a_sender() -> None:
     groups = [group_of(node=node) for node in ("a", "b", "a", "a")]
     assert weights_by("by-node", groups) == pytest.approx([1 / 3, 1, 1 / 3, 1 / 3])
 
 
-def test_weight_by_task_is_shared_by_all_of_a_dataset() -> None:
+def test_weight_by_task_is_shared_by_all_groups_of_a_dataset() -> None:
     groups = [group_of(dataset=dataset) for dataset in ("gcd", "gcd", "chain_sum")]
     assert weights_by("by-task", groups) == [0.5, 0.5, 1]
 
 
-def test_fresh_halves_the_weight_with_each_age() -> None:
+def test_fresh_halves_the_weight_with_each_higher_age() -> None:
     groups = [group_of(age=age) for age in (5, 1, 9, 1)]
     assert weights_by("fresh", groups) == [0.5, 1, 0.25, 1]
 
 
-def test_variance_goes_by_what_this_node_solves_itself() -> None:
+def test_variance_uses_the_solved_share_of_this_node() -> None:
     strategy = make_strategy("variance")
     for _ in range(2):
         strategy.update([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
@@ -213,26 +213,26 @@ def test_novel_is_the_share_of_right_completions_that_are_new() -> None:
     assert strategy.weigh(candidates) == [0.5, 0.001, 1, 0.001]
 
 
-def test_confidence_is_the_mean_of_yes_beside_no_over_the_right_completions() -> None:
+def test_confidence_is_the_probability_of_yes_over_no_for_right_completions() -> None:
     policy = toy_policy()
     strategy = make_strategy("confidence")
     strategy.begin(policy)
     group = group_of(1, of=2, completions=[[5, 6], [7]])
-    asked = policy.completion_ids("\nIs this answer right? Say yes or no: ", "length")
+    requested = policy.completion_ids("\nIs this answer right? Say yes or no: ", "length")
     words = [policy.completion_ids(word, "length") for word in ("yes", "no")]
-    assert asked is not None
-    logprobs, _ = policy.logprobs([[1, 5, 6, *asked]] * 2, [word or [] for word in words])
+    assert requested is not None
+    logprobs, _ = policy.logprobs([[1, 5, 6, *requested]] * 2, [word or [] for word in words])
     yes, no = logprobs.sum(dim=1).exp().tolist()
     assert strategy.weigh([group]) == pytest.approx([yes / (yes + no)], rel=1e-4)
 
 
-def test_weights_of_joined_names_are_multiplied() -> None:
+def test_weights_of_joined_strategies_are_multiplied() -> None:
     groups = [group_of(2, dataset="gcd"), group_of(6, dataset="gcd"), group_of(4)]
     assert weights_by("reward+by-task", groups) == [0.125, 0.375, 0.5]
 
 
 @pytest.mark.parametrize("name", ["variance", "novel", "novel+variance"])
-def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
+def test_saved_strategy_continues_where_it_was(name: str) -> None:
     before, after, fresh = (make_strategy(name) for _ in range(3))
     before.update([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
     after.load(json.loads(json.dumps(before.state())))
@@ -260,19 +260,19 @@ def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
         ),
     ],
 )
-def test_a_name_of_no_strategy_is_refused(name: str, complaint: str) -> None:
+def test_invalid_strategy_name_is_refused(name: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
         make_strategy(name)
 
 
-def test_a_class_of_ones_own_is_named_by_its_module() -> None:
+def test_custom_class_is_named_by_its_module() -> None:
     groups = [group_of(2), group_of(6)]
     assert weights_by(f"{HERE}:InTurns", groups) == [1, 0]
     assert weights_by(f"reward+{HERE}:InTurns", groups) == [0.25, 0]
 
 
 def offers(verifier: Verifier, step: int, *, count: int = 4) -> PoolInMemory:
-    """Return what a step is offered: usable rollouts that no other step is offered."""
+    """Return the pool of a step: usable rollouts that no other step gets."""
     return PoolInMemory(
         [external_sum(verifier, MIXED, counter=count * step + place) for place in range(count)]
     )
@@ -287,16 +287,16 @@ def trainer_with_candidates(verifier: Verifier, sampling: str) -> Trainer:
     )
 
 
-@pytest.mark.parametrize(("external", "asked"), [(0, 0), (4, 24), (40, 40)])
-def test_a_step_asks_for_24_candidates_or_for_as_many_as_there_are_places(
-    verifier: Verifier, external: int, asked: int
+@pytest.mark.parametrize(("external", "requested"), [(0, 0), (4, 24), (40, 40)])
+def test_step_requests_24_candidates_but_at_least_as_many_as_places(
+    verifier: Verifier, external: int, requested: int
 ) -> None:
     season = toy_season(local=2, external=external)
     trainer = make_trainer(verifier, season=season, exchange=offers(verifier, 0))
-    assert trainer.candidates == asked
+    assert trainer.candidates == requested
 
 
-def test_sampling_by_weights_scores_all_candidates_and_uses_as_many_as_places(
+def test_weighted_sampling_scores_all_candidates_and_uses_as_many_as_places(
     verifier: Verifier,
 ) -> None:
     uniform = trainer_with_candidates(verifier, "uniform")
@@ -309,7 +309,7 @@ def test_sampling_by_weights_scores_all_candidates_and_uses_as_many_as_places(
 
 
 def used_in(trainer: Trainer, verifier: Verifier, *, steps: Sequence[int]) -> list[str]:
-    """Return which rollouts of others a trainer uses in these steps, one in each."""
+    """Return the ids of the external rollouts that a trainer uses in these steps, one in each."""
     used = []
     for step in steps:
         trainer._exchange = offers(verifier, step)
@@ -317,7 +317,7 @@ def used_in(trainer: Trainer, verifier: Verifier, *, steps: Sequence[int]) -> li
     return used
 
 
-def test_a_resumed_run_draws_as_if_it_had_not_stopped(verifier: Verifier, tmp_path: Path) -> None:
+def test_resumed_run_draws_like_an_uninterrupted_one(verifier: Verifier, tmp_path: Path) -> None:
     whole, resumed = (trainer_with_candidates(verifier, f"{HERE}:InTurns") for _ in range(2))
     assert used_in(whole, verifier, steps=[0, 1]) == ["rollout-elsewhere-0", "rollout-elsewhere-5"]
     checkpoint.save(tmp_path, whole)
@@ -329,7 +329,7 @@ def test_a_resumed_run_draws_as_if_it_had_not_stopped(verifier: Verifier, tmp_pa
 
 
 @pytest.mark.parametrize("sampling", ["novel", f"{HERE}:InTurns"])
-def test_a_checkpoint_of_before_there_were_strategies_begins_one_afresh(
+def test_checkpoint_from_before_strategies_starts_a_new_one(
     verifier: Verifier, sampling: str
 ) -> None:
     before, after = (trainer_with_candidates(verifier, sampling) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Own rollouts go over the wire with what others need, and nothing that they could not believe."""
+"""Own rollouts are published with what others need, and without what they could not trust."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def own_rollout(
     return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
 
-def test_shared_rollout_passes_the_wire_and_holds_no_rewards(
+def test_published_rollout_can_be_decoded_and_contains_no_rewards(
     policy: Policy, verifier: Verifier
 ) -> None:
     rollout = own_rollout(verifier, policy, ["<answer>4</answer>", "5"])
@@ -53,7 +53,7 @@ def test_shared_rollout_passes_the_wire_and_holds_no_rewards(
     assert shared[0].task == rollout.task.spec
 
 
-def test_sharing_again_repeats_the_id_and_another_step_changes_it(
+def test_id_is_repeated_for_the_same_step_and_changes_with_the_step(
     policy: Policy, verifier: Verifier
 ) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"])
@@ -67,25 +67,27 @@ def test_sharing_again_repeats_the_id_and_another_step_changes_it(
 def test_other_answers_to_a_question_of_the_same_step_have_another_id(
     policy: Policy, verifier: Verifier
 ) -> None:
-    before, anew = (
+    before, after = (
         shareable_rollouts(
             [own_rollout(verifier, policy, texts)], policy=policy, season=ROOMY, node="here", step=3
         )[0]
         for texts in (["4", "5"], ["4", "6"])
     )
-    assert before.task == anew.task
-    assert before.id != anew.id
+    assert before.task == after.task
+    assert before.id != after.id
 
 
 @pytest.mark.parametrize("text", ["nul \x00", "surrogate \ud800", "x" * 16_385])
-def test_rollout_that_the_wire_refuses_stays_at_home(
+def test_rollout_with_text_invalid_in_messages_is_not_published(
     policy: Policy, verifier: Verifier, text: str
 ) -> None:
     rollout = own_rollout(verifier, policy, [text, "5"])
     assert shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0) == []
 
 
-def test_bytes_that_are_no_text_keep_a_rollout_at_home(policy: Policy, verifier: Verifier) -> None:
+def test_rollout_with_incomplete_characters_is_not_published(
+    policy: Policy, verifier: Verifier
+) -> None:
     written = policy.completion_ids("4 \ufffd", "stop")
     assert written is not None
     # The first of the character's three bytes alone is decoded to the same character.
@@ -103,7 +105,7 @@ def test_bytes_that_are_no_text_keep_a_rollout_at_home(policy: Policy, verifier:
 @pytest.mark.parametrize(
     ("texts", "tokens"), [(["4"] * 5, 8), (["4"] * 4, 9)], ids=["completions", "tokens"]
 )
-def test_rollout_that_is_larger_than_the_seasons_stays_at_home(
+def test_rollout_larger_than_the_season_allows_is_not_published(
     policy: Policy, verifier: Verifier, texts: list[str], tokens: int
 ) -> None:
     season = toy_season(completions=4)
@@ -117,7 +119,7 @@ def test_rollout_that_is_larger_than_the_seasons_stays_at_home(
     assert (len(fits), too_large) == (1, [])
 
 
-def test_settings_that_keep_rollouts_at_home_are_told_with_their_remedy() -> None:
+def test_settings_that_prevent_publishing_are_reported_with_their_remedy() -> None:
     larger = TrainConfig(num_generations=16, max_completion_length=64)
     completions, tokens = explain_unshared(larger, toy_season(completions=8))
     assert "16" in completions
@@ -129,11 +131,11 @@ def test_settings_that_keep_rollouts_at_home_are_told_with_their_remedy() -> Non
 @pytest.mark.parametrize(
     "config", [TrainConfig(), TrainConfig(num_generations=8, max_completion_length=8)]
 )
-def test_settings_within_the_seasons_are_no_cause_for_a_word(config: TrainConfig) -> None:
+def test_settings_within_the_limits_of_the_season_are_not_reported(config: TrainConfig) -> None:
     assert list(explain_unshared(config, toy_season(completions=8))) == []
 
 
-def test_shared_completions_carry_their_log_probs(policy: Policy, verifier: Verifier) -> None:
+def test_published_completions_contain_their_log_probs(policy: Policy, verifier: Verifier) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"], tokens=3)
     (shared,) = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0)
     for completion in shared.completions:
@@ -141,9 +143,7 @@ def test_shared_completions_carry_their_log_probs(policy: Policy, verifier: Veri
         assert completion.logprob is None
 
 
-def test_log_probs_stay_at_home_if_they_are_not_to_be_shared(
-    policy: Policy, verifier: Verifier
-) -> None:
+def test_log_probs_are_not_published_if_disabled(policy: Policy, verifier: Verifier) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"])
     (shared,) = shareable_rollouts(
         [rollout], policy=policy, season=ROOMY, node="here", step=0, with_logprobs=False
@@ -156,11 +156,11 @@ def test_log_probs_stay_at_home_if_they_are_not_to_be_shared(
     [(2, MAX_LOGPROBS_CHARS), (32, 2000)],
     ids=["a long completion", "a large rollout"],
 )
-def test_log_probs_that_take_too_much_room_are_added_up(
+def test_log_probs_that_need_too_much_space_are_summed(
     policy: Policy, verifier: Verifier, completions: int, tokens: int
 ) -> None:
     rollout = own_rollout(verifier, policy, ["4"] * completions, tokens=tokens)
     shared = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0)
-    told = {(each.logprobs, each.logprob) for each in shared[0].completions}
-    assert told == {(None, -0.25 * tokens)}
+    sent = {(each.logprobs, each.logprob) for each in shared[0].completions}
+    assert sent == {(None, -0.25 * tokens)}
     decode_from_node(encode(PublishRollouts(id="1", rollouts=shared)))

@@ -1,4 +1,4 @@
-"""A node's stream: its own questions, of the season's mix and difficulty, none of them twice."""
+"""A node's stream: its own questions, of the season's mix and difficulty, without repetition."""
 
 from collections import Counter
 
@@ -21,14 +21,14 @@ from tests.node_client.fakes import (
 from tests.node_client.learning.scripted import answer_right
 
 
-def test_stream_goes_on_where_it_stopped(verifier: Verifier) -> None:
+def test_stream_continues_where_it_stopped(verifier: Verifier) -> None:
     whole = toy_stream(verifier).draw(4)
     first = toy_stream(verifier)
     first.draw(2)
     assert toy_stream(verifier, counter=first.counter).draw(2) == whole[2:]
 
 
-def test_stream_draws_training_tasks_only(verifier: Verifier) -> None:
+def test_stream_draws_only_training_tasks(verifier: Verifier) -> None:
     tasks = toy_stream(verifier).draw(16)
     assert {index_part(task.spec.index) for task in tasks} == {Part.TRAINING}
     assert {question_part(task.question) for task in tasks} == {Part.TRAINING}
@@ -45,20 +45,20 @@ def test_stream_never_repeats_a_task(verifier: Verifier) -> None:
     assert len({task.spec.index for task in drawn}) == 64
 
 
-def test_every_task_is_one_that_other_nodes_of_the_season_accept(verifier: Verifier) -> None:
+def test_every_task_is_accepted_by_other_nodes_of_the_season(verifier: Verifier) -> None:
     season = practice_season()
     for task in toy_stream(verifier, season=season).draw(32):
         check_training_spec(task.spec, seed=season.seed, tasks=season.tasks)
 
 
-def test_difficulty_is_the_seasons(verifier: Verifier) -> None:
+def test_difficulty_is_that_of_the_season(verifier: Verifier) -> None:
     harder: Config = {"min_terms": 4, "max_terms": 4, "min_digits": 3, "max_digits": 3}
     season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", harder, 1.0)])
     (task,) = toy_stream(verifier, season=season).draw(1)
     assert task.spec.config == harder
 
 
-def test_datasets_come_by_the_weights_of_the_mix(verifier: Verifier) -> None:
+def test_datasets_are_drawn_by_the_weights_of_the_mix(verifier: Verifier) -> None:
     tasks = [TaskChoice("gcd", {}, 3.0), TaskChoice("lcm", {}, 1.0)]
     season = msgspec.structs.replace(toy_season(), tasks=tasks)
     drawn = toy_stream(verifier, season=season).draw(200)
@@ -66,14 +66,14 @@ def test_datasets_come_by_the_weights_of_the_mix(verifier: Verifier) -> None:
     assert 0.65 < share < 0.85
 
 
-def test_task_that_cannot_be_made_does_not_come_again(verifier: Verifier) -> None:
+def test_task_that_cannot_be_made_is_not_drawn_again(verifier: Verifier) -> None:
     stream = toy_stream(OnceFailingVerifier(verifier, draw=1))
     with pytest.raises(RefusedError):
         stream.draw(1)
     assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
 
 
-def test_a_resumed_run_does_not_ask_old_questions_again(
+def test_resumed_run_does_not_repeat_earlier_questions(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = make_trainer(verifier)

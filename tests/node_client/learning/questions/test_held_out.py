@@ -1,4 +1,4 @@
-"""The held-out curve: frozen questions, an honest interval, and no trace in the training."""
+"""The held-out curve: fixed questions, a correct interval, and no effect on the training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,16 +25,16 @@ from tests.node_client.fakes import OnceFailingVerifier, make_trainer, toy_polic
 
 
 def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what a policy is asked in an evaluation."""
+    """Return the questions of an evaluation."""
     policy = toy_policy()
     asked: list[str] = []
     answer = policy.generate
 
-    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
         asked.extend(questions)
         return answer(questions, **sampling)
 
-    monkeypatch.setattr(policy, "generate", listen)
+    monkeypatch.setattr(policy, "generate", record)
     evaluate(held_out, policy)
     return asked
 
@@ -53,7 +53,7 @@ def held_out_set(verifier: Verifier, *, size: int = 24) -> HeldOutSet:
     return HeldOutSet(verifier=verifier, season=practice_season(), size=size)
 
 
-def test_set_is_the_same_for_every_node_and_at_every_evaluation(
+def test_set_is_the_same_for_every_node_and_every_evaluation(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held_out = held_out_set(verifier)
@@ -62,7 +62,7 @@ def test_set_is_the_same_for_every_node_and_at_every_evaluation(
     assert questions_of(held_out_set(verifier), monkeypatch) == first
 
 
-def test_questions_are_held_out_and_all_different(
+def test_questions_are_held_out_and_distinct(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions = questions_of(held_out_set(verifier), monkeypatch)
@@ -79,7 +79,7 @@ def test_another_season_has_another_set(
 
 
 @pytest.mark.slow
-def test_evaluating_leaves_no_trace_in_the_training(verifier: Verifier) -> None:
+def test_evaluation_does_not_affect_the_training(verifier: Verifier) -> None:
     weights = []
     for eval_tasks in (0, 16):
         policy = Policy.load("tiny", device="cpu")
@@ -97,7 +97,7 @@ def test_evaluating_leaves_no_trace_in_the_training(verifier: Verifier) -> None:
     assert weights[0] == weights[1]
 
 
-def test_questions_are_asked_a_batch_at_a_time(
+def test_questions_are_asked_in_batches(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held_out = held_out_set(verifier, size=QUESTIONS_AT_ONCE + 3)
@@ -105,30 +105,30 @@ def test_questions_are_asked_a_batch_at_a_time(
     batches: list[int] = []
     answer = policy.generate
 
-    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
         batches.append(len(questions))
         return answer(questions, **sampling)
 
-    monkeypatch.setattr(policy, "generate", listen)
+    monkeypatch.setattr(policy, "generate", record)
     assert evaluate(held_out, policy).n == QUESTIONS_AT_ONCE + 3
     assert batches == [QUESTIONS_AT_ONCE, 3]
 
 
-def test_every_dataset_weighs_the_same_however_many_questions_it_had() -> None:
+def test_every_dataset_has_the_same_weight_for_any_number_of_questions() -> None:
     score = score_shares({"few": [1.0, 0.0], "many": [1.0] * 30}, samples=1)
     assert (score.score, score.n) == (0.75, 32)
 
 
 @pytest.mark.parametrize(
     ("share", "n", "low", "high"),
-    # Worked out with proportion_confint of statsmodels.
+    # Computed with proportion_confint of statsmodels.
     [(0.0, 10, 0.0, 0.277533), (0.5, 100, 0.403832, 0.596168), (0.9, 50, 0.786397, 0.956524)],
 )
-def test_interval_is_wilsons(share: float, n: float, low: float, high: float) -> None:
+def test_interval_is_that_of_wilson(share: float, n: float, low: float, high: float) -> None:
     assert wilson_interval(share, n) == pytest.approx((low, high), abs=1e-5)
 
 
-def test_sampled_answers_do_not_depend_on_when_they_are_asked(
+def test_sampled_answers_do_not_depend_on_the_time_of_the_evaluation(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     season = msgspec.structs.replace(practice_season(), temperature=1.0)
@@ -137,12 +137,12 @@ def test_sampled_answers_do_not_depend_on_when_they_are_asked(
     given: list[str] = []
     answer = policy.generate
 
-    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
         answers = answer(questions, **sampling)
         given.extend(generated.text for [generated] in answers)
         return answers
 
-    monkeypatch.setattr(policy, "generate", listen)
+    monkeypatch.setattr(policy, "generate", record)
     evaluate(held_out, policy)
     evaluate(held_out, policy)
     assert given[:8] == given[8:]
@@ -163,7 +163,7 @@ def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
     assert after.low > before.high
 
 
-def test_set_is_whole_after_a_verifier_that_failed_while_it_was_drawn(
+def test_set_is_complete_after_the_verifier_failed_while_it_was_drawn(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = questions_of(held_out_set(verifier), monkeypatch)

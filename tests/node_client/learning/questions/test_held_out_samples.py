@@ -29,8 +29,8 @@ def evaluate(
     return score
 
 
-def listen(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return how the policy is asked, a batch each; the list grows."""
+def record_batches(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return the arguments of each batch that the policy is asked; the list grows."""
     batches: list[dict[str, Any]] = []
     answer = policy.generate
 
@@ -61,45 +61,45 @@ def test_n_counts_questions(verifier: Verifier) -> None:
     ("config", "expected"),
     [(SAMPLED, (8, 0.7)), (TrainConfig(eval_tasks=12, eval_temperature=0.7), (1, 0.2))],
 )
-def test_a_single_answer_is_given_at_the_seasons_temperature_and_several_at_their_own(
+def test_single_answer_has_the_seasons_temperature_and_several_have_their_own(
     verifier: Verifier,
     monkeypatch: pytest.MonkeyPatch,
     config: TrainConfig,
     expected: tuple[int, float],
 ) -> None:
     policy = toy_policy()
-    batches = listen(policy, monkeypatch)
+    batches = record_batches(policy, monkeypatch)
     evaluate(verifier, policy, config, temperature=0.2)
     [batch] = batches
     assert (batch["completions"], batch["temperature"]) == expected
 
 
-def test_many_samples_are_asked_of_fewer_questions_at_once(
+def test_fewer_questions_are_asked_at_once_with_many_samples(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = toy_policy()
     answer_right(policy, monkeypatch, right=lambda question: 0)
-    batches = listen(policy, monkeypatch)
+    batches = record_batches(policy, monkeypatch)
     evaluate(verifier, policy, TrainConfig(eval_tasks=5, eval_samples=128))
     assert [batch["questions"] for batch in batches] == [2, 2, 1]
 
 
-def test_questions_that_are_always_or_never_solved_tell_no_more_for_being_asked_often() -> None:
+def test_interval_of_questions_always_or_never_solved_ignores_the_samples() -> None:
     score = score_shares({"sums": [1.0] * 5 + [0.0] * 15}, samples=32)
     assert (score.low, score.high) == wilson_interval(0.25, 20)
 
 
-def test_answers_that_are_no_more_alike_within_a_question_count_each() -> None:
+def test_interval_counts_each_answer_if_answers_to_a_question_are_independent() -> None:
     score = score_shares({"sums": [0.25] * 20}, samples=32)
     assert (score.low, score.high) == wilson_interval(0.25, 20 * 32)
 
 
-def test_nothing_solved_is_as_uncertain_as_with_one_answer_each() -> None:
+def test_zero_score_is_as_uncertain_as_with_one_answer_per_question() -> None:
     once, often = (score_shares({"sums": [0.0] * 20}, samples=n) for n in (1, 32))
     assert once == often
 
 
-def test_interval_covers_the_true_score_of_questions_that_differ() -> None:
+def test_interval_covers_the_true_score_of_different_questions() -> None:
     rng = random.Random(5)
 
     def evaluation() -> HeldOutScore:

@@ -1,4 +1,4 @@
-"""QuestionHistory resampling: mastered questions go, the others come again, epoch by epoch."""
+"""History resampling: mastered questions are dropped, the others are asked again each epoch."""
 
 import json
 from collections import Counter
@@ -39,12 +39,12 @@ def history_of(*, epoch_size: int) -> QuestionHistory:
 
 
 def next_indices(history: QuestionHistory, count: int) -> set[int | None]:
-    """Return the indices of the next old questions, and None where there are fresh ones."""
+    """Return the indices of the next old questions, and None for fresh ones."""
     return {place.index if place else None for place in history.next_specs(count)}
 
 
 def finish_epoch(history: QuestionHistory, results: dict[int, list[bool]]) -> set[int | None]:
-    """Answer all questions of the first epoch and return what the second one asks."""
+    """Answer all questions of the first epoch and return those of the second one."""
     assert history.next_specs(len(results)) == [None] * len(results)
     for index, solved in results.items():
         history.record(spec(index), solved)
@@ -55,7 +55,7 @@ def test_first_epoch_asks_fresh_questions() -> None:
     assert history_of(epoch_size=3).next_specs(3) == [None] * 3
 
 
-def test_question_that_all_completions_solved_is_dropped() -> None:
+def test_question_solved_by_all_completions_is_dropped() -> None:
     again = finish_epoch(history_of(epoch_size=3), {0: SOLVED, 1: MIXED, 2: WRONG})
     assert 0 not in again
 
@@ -65,7 +65,7 @@ def test_mixed_and_all_wrong_questions_are_asked_again_in_the_next_epoch() -> No
     assert again == {1, 2, None}
 
 
-def test_question_that_is_mastered_later_is_dropped_then() -> None:
+def test_question_mastered_later_is_dropped_then() -> None:
     history = history_of(epoch_size=2)
     assert finish_epoch(history, {0: WRONG, 1: WRONG}) == {0, 1}
     history.record(spec(0), SOLVED)
@@ -73,7 +73,7 @@ def test_question_that_is_mastered_later_is_dropped_then() -> None:
     assert next_indices(history, 2) == {None, 1}
 
 
-def test_epoch_ends_between_batches_only() -> None:
+def test_epoch_ends_only_between_batches() -> None:
     history = history_of(epoch_size=3)
     history.next_specs(2)
     assert history.next_specs(2) == [None, None]
@@ -93,7 +93,7 @@ def test_history_never_grows_beyond_an_epoch() -> None:
     assert len(state["kept"]) <= 4 + 3
 
 
-def test_history_goes_on_where_it_was_saved() -> None:
+def test_saved_history_continues_where_it_was() -> None:
     first, second = history_of(epoch_size=4), history_of(epoch_size=4)
     first.next_specs(4)
     for index in range(4):
@@ -104,11 +104,11 @@ def test_history_goes_on_where_it_was_saved() -> None:
     assert second.epoch == first.epoch == 1
 
 
-def test_training_set_loses_mastered_questions_and_keeps_the_others(
+def test_training_drops_mastered_questions_and_repeats_the_others(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = toy_policy()
-    # A third each: solved by all four completions, by two, by none.
+    # A third of the questions each: solved by all four completions, by two, by none.
     asked = answer_right(policy, monkeypatch, right=lambda question: 2 * (2 - sum_of(question) % 3))
     config = TrainConfig(resampling="history", history_epoch=12)
     trainer = make_trainer(verifier, policy=policy, config=config)
@@ -120,7 +120,7 @@ def test_training_set_loses_mastered_questions_and_keeps_the_others(
     assert kept <= second
 
 
-def test_a_resumed_run_asks_the_same_questions_again(verifier: Verifier) -> None:
+def test_resumed_run_asks_the_same_questions_again(verifier: Verifier) -> None:
     config = TrainConfig(resampling="history", history_epoch=8)
     first, second = (make_trainer(verifier, config=config) for _ in range(2))
     for _ in range(3):
@@ -133,12 +133,12 @@ def test_a_resumed_run_asks_the_same_questions_again(verifier: Verifier) -> None
 
 
 def json_round_trip(state: dict[str, object], fresh: dict[str, object]) -> dict[str, object]:
-    """Return a state as a checkpoint would, but with a fresh optimizer's."""
+    """Return a state as from a checkpoint, but with the state of a fresh optimizer."""
     questions = json.loads(json.dumps(state["questions"]))
     return {**state, "questions": questions, "optimizer": fresh["optimizer"]}
 
 
-def test_without_resampling_no_question_comes_again(
+def test_no_question_is_repeated_without_resampling(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = toy_policy()
@@ -151,7 +151,7 @@ def test_without_resampling_no_question_comes_again(
 
 
 class UnscoringVerifier(BorrowingVerifier):
-    """Cannot score one of the questions; `scored` lists those that it was to score."""
+    """Cannot score one of the questions; `scored` lists all that it was asked to score."""
 
     def __init__(self, lender: Verifier, failing: TaskSpec) -> None:
         super().__init__(lender)
@@ -167,7 +167,7 @@ class UnscoringVerifier(BorrowingVerifier):
         return super().score_many(batch, rules=rules)
 
 
-def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(
+def test_failed_batch_asks_its_old_questions_again_except_the_failed_one(
     verifier: Verifier,
 ) -> None:
     config = TrainConfig(resampling="history", history_epoch=4)
@@ -184,7 +184,7 @@ def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_fai
     assert again == [drawn[0], drawn[2], drawn[3]]
 
 
-def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one_that_failed(
+def test_unscorable_batch_asks_its_old_questions_again_except_the_failed_one(
     verifier: Verifier,
 ) -> None:
     drawn = [task.spec for task in toy_stream(verifier).draw(4)]
@@ -201,7 +201,7 @@ def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one
     assert [spec for spec in failing.scored if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
 
 
-def test_a_checkpoint_after_a_failed_batch_holds_its_old_questions() -> None:
+def test_checkpoint_after_a_failed_batch_contains_its_old_questions() -> None:
     history = history_of(epoch_size=2)
     again = finish_epoch(history, {0: WRONG, 1: WRONG})
     loaded = history_of(epoch_size=2)

@@ -1,4 +1,4 @@
-"""The ladder: difficulty follows what is solved, and the season's own is never left altogether."""
+"""The ladder: difficulty follows success, and the season's own difficulty is always included."""
 
 import json
 import random
@@ -21,12 +21,12 @@ SEASON = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("spell_backward
 
 
 def longest_word(ladder: Ladder, counter: int = 1) -> object:
-    """Return how difficult the next question is."""
+    """Return the difficulty of the next question."""
     return ladder.choose(counter, rng=random.Random(0)).config["max_word_len"]
 
 
 def answer(ladder: Ladder, count: int, *, solved: list[bool], config: Config | None = None) -> None:
-    """Answer questions of the rung that the ladder is on, or of another one."""
+    """Answer questions of the ladder's current rung, or of another one."""
     for _ in range(count):
         chosen = config or ladder.choose(1, rng=random.Random(0)).config
         spec = TaskSpec("spell_backward", chosen, 7, 1, GENERATOR)
@@ -39,7 +39,7 @@ def test_node_starts_at_the_seasons_difficulty() -> None:
     assert ladder.figures() == {"spell_backward": 0}
 
 
-def test_questions_get_easier_while_nothing_is_solved() -> None:
+def test_questions_get_easier_if_nothing_is_solved() -> None:
     ladder = Ladder(SEASON)
     answer(ladder, WINDOW - 1, solved=[False] * 4)
     assert longest_word(ladder) == 6
@@ -50,7 +50,7 @@ def test_questions_get_easier_while_nothing_is_solved() -> None:
     assert ladder.figures() == {"spell_backward": -2}
 
 
-def test_questions_get_harder_once_nearly_all_are_solved() -> None:
+def test_questions_get_harder_if_nearly_all_are_solved() -> None:
     ladder = Ladder(SEASON)
     answer(ladder, WINDOW, solved=[True] * 4)
     assert longest_word(ladder) == 7
@@ -58,19 +58,19 @@ def test_questions_get_harder_once_nearly_all_are_solved() -> None:
     assert longest_word(ladder) == 11
 
 
-def test_difficulty_that_teaches_is_kept() -> None:
+def test_difficulty_with_mixed_answers_is_not_changed() -> None:
     ladder = Ladder(SEASON)
     answer(ladder, 10 * WINDOW, solved=[True, False])
     assert longest_word(ladder) == 6
 
 
-def test_answers_of_another_rung_move_nothing() -> None:
+def test_answers_of_another_rung_do_not_move_the_ladder() -> None:
     ladder = Ladder(SEASON)
     answer(ladder, 10 * WINDOW, solved=[False], config={"min_word_len": 3, "max_word_len": 9})
     assert longest_word(ladder) == 6
 
 
-def test_every_fourth_question_is_of_the_seasons_difficulty() -> None:
+def test_every_fourth_question_has_the_seasons_difficulty() -> None:
     ladder = Ladder(SEASON)
     answer(ladder, WINDOW, solved=[False])
     asked = Counter(longest_word(ladder, counter) for counter in range(4 * HOME_EVERY))
@@ -85,7 +85,7 @@ def test_rung_survives_a_restart() -> None:
     assert longest_word(resumed) == 3
 
 
-def test_another_season_begins_at_its_own_difficulty() -> None:
+def test_another_season_starts_at_its_own_difficulty() -> None:
     ladder, later = Ladder(SEASON), Ladder(SEASON)
     answer(ladder, WINDOW, solved=[False])
     later.load(ladder.state(), same_season=False)
@@ -93,14 +93,16 @@ def test_another_season_begins_at_its_own_difficulty() -> None:
 
 
 @pytest.mark.parametrize(("saved", "longest"), [(-1, 3), (99, 11)])
-def test_rung_that_is_no_more_is_left_for_the_next_one(saved: int, longest: int) -> None:
+def test_saved_rung_that_no_longer_exists_is_replaced_by_the_nearest(
+    saved: int, longest: int
+) -> None:
     ladder = Ladder(SEASON)
     ladder.load({"rungs": [saved], "recent": [[0.0] * (WINDOW - 1)]}, same_season=True)
     assert longest_word(ladder) == longest
     assert ladder.state()["recent"] == [[]]
 
 
-def test_rungs_of_other_tasks_are_not_believed() -> None:
+def test_saved_rungs_of_other_tasks_are_ignored() -> None:
     ladder = Ladder(SEASON)
     ladder.load({"rungs": [0, 0], "recent": [[], []]}, same_season=True)
     assert ladder.figures() == {"spell_backward": 0}
@@ -108,12 +110,12 @@ def test_rungs_of_other_tasks_are_not_believed() -> None:
 
 @pytest.fixture
 def climbing_season() -> SeasonInfo:
-    """Return a season whose sums have an easier level below them."""
+    """Return a season with sums that have an easier level."""
     sums: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
     return msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", sums, 1.0)])
 
 
-def test_easier_questions_are_trained_on_and_not_shared(
+def test_easier_questions_are_trained_on_but_not_published(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch, climbing_season: SeasonInfo
 ) -> None:
     policy = toy_policy()

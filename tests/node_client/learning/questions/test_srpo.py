@@ -1,4 +1,4 @@
-"""SRPO whole: two stages, a ladder of difficulty and history resampling in one run."""
+"""The complete SRPO recipe: two stages, a difficulty ladder and history resampling in one run."""
 
 import json
 import random
@@ -43,26 +43,26 @@ def staged_ladder() -> tuple[Stages, Ladder]:
 
 
 def asked_by(ladder: Ladder) -> set[tuple[str, object]]:
-    """Return the datasets of forty questions, with how many digits sums have at most."""
+    """Return the datasets of forty questions, with the maximal number of digits in sums."""
     choices = [ladder.choose(4 * n + 1, rng=random.Random(n)) for n in range(40)]
     return {(choice.dataset, choice.config.get("max_digits")) for choice in choices}
 
 
 def pass_steps(ladder: Ladder, count: int, *, solved: Sequence[bool] = ()) -> None:
-    """Make steps of one sum each, answered so, at the difficulty where the ladder is."""
+    """Make steps of one sum each with these results, at the ladder's current difficulty."""
     for _ in range(count):
         config = ladder.choose(1, rng=random.Random(0)).config
         answered = [AnsweredQuestion(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
         ladder.update(StepOutcome(answered if solved else [], 0.5, None))
 
 
-def test_the_first_stage_climbs_in_mathematics_alone() -> None:
+def test_first_stage_climbs_only_in_mathematics() -> None:
     _, ladder = staged_ladder()
     pass_steps(ladder, CLIMB, solved=[False])
     assert asked_by(ladder) == {("chain_sum", 1)}
 
 
-def test_the_second_stage_keeps_the_rung_and_adds_code() -> None:
+def test_second_stage_keeps_the_rung_and_adds_code() -> None:
     _, ladder = staged_ladder()
     pass_steps(ladder, CLIMB, solved=[False])
     pass_steps(ladder, WINDOW * (1 + PATIENCE))
@@ -70,7 +70,7 @@ def test_the_second_stage_keeps_the_rung_and_adds_code() -> None:
     assert ladder.figures() == {"stage": 2, "chain_sum": -1, "spell_backward": 0}
 
 
-def test_a_move_of_the_ladder_begins_the_search_for_a_plateau_anew() -> None:
+def test_move_of_the_ladder_restarts_the_search_for_a_plateau() -> None:
     stages, ladder = staged_ladder()
     pass_steps(ladder, WINDOW * (1 + PATIENCE) - CLIMB - 1)
     pass_steps(ladder, CLIMB, solved=[False])
@@ -80,7 +80,7 @@ def test_a_move_of_the_ladder_begins_the_search_for_a_plateau_anew() -> None:
     assert stages.stage == 2
 
 
-def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
+def test_forgotten_questions_are_replaced_by_fresh_ones() -> None:
     history = QuestionHistory(epoch_size=4, key=b"key")
     history.next_specs(4)
     for index in range(4):
@@ -100,18 +100,18 @@ def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
 def questions_of(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch, *, right: int, config: TrainConfig
 ) -> tuple[Any, list[str]]:
-    """Return a trainer of a policy that always answers so many right, and what it is asked."""
+    """Return a trainer whose policy gives `right` right answers, and the list of its questions."""
     policy = toy_policy()
     asked = answer_right(policy, monkeypatch, right=lambda question: right)
     return make_trainer(verifier, policy=policy, season=SUMS_ONLY, config=config), asked
 
 
 def digits(question: str) -> int:
-    """Return how many digits the longest number of a sum has."""
+    """Return the number of digits of the longest number in a sum."""
     return max(len(word) for word in question.split() if word.isdigit())
 
 
-def test_unsolved_questions_of_a_rung_that_was_left_never_come_again(
+def test_unsolved_questions_of_an_earlier_rung_are_not_asked_again(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = TrainConfig(curriculum="ladder", resampling="history", history_epoch=8)
@@ -126,14 +126,14 @@ def test_unsolved_questions_of_a_rung_that_was_left_never_come_again(
     assert left.isdisjoint(asked)
 
 
-def test_the_second_stage_begins_with_fresh_questions(
+def test_second_stage_starts_with_fresh_questions(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer, asked = questions_of(verifier, monkeypatch, right=2, config=ROUND)
     trainer.judge_round = 1
     for _ in range(3):
         trainer.step()
-    assert len(set(asked)) == 8  # the third step asked what the first did
+    assert len(set(asked)) == 8  # the third step repeated the questions of the first
     trainer.judge_round = 2
     trainer.step()
     first = set(asked)
@@ -147,7 +147,7 @@ def test_the_second_stage_begins_with_fresh_questions(
     ("earlier", "figures"),
     [("staged", {"stage": 2, "chain_sum": 0}), ("ladder", {"stage": 1, "chain_sum": -1})],
 )
-def test_a_checkpoint_of_one_part_goes_on_with_both(
+def test_checkpoint_of_one_part_continues_with_both(
     verifier: Verifier, earlier: str, figures: dict[str, float]
 ) -> None:
     stages, ladder = Stages(SUMS_ONLY, switch="plateau", rounds=1), Ladder(SUMS_ONLY)
@@ -160,7 +160,7 @@ def test_a_checkpoint_of_one_part_goes_on_with_both(
     assert questions.figures() == figures
 
 
-def test_whole_recipe_goes_on_where_it_was_saved(verifier: Verifier) -> None:
+def test_saved_recipe_continues_where_it_was(verifier: Verifier) -> None:
     first, second = (
         Questions(verifier=verifier, season=SEASON, config=WHOLE, key=b"key") for _ in range(2)
     )

@@ -1,4 +1,4 @@
-"""The staged curriculum: what is asked in which stage, and what ends the first."""
+"""The staged curriculum: which questions are asked in each stage, and what ends the first."""
 
 import json
 import random
@@ -33,7 +33,7 @@ def stages(
 
 
 def datasets_of(curriculum: Stages) -> set[str]:
-    """Return which datasets forty questions come from."""
+    """Return the datasets of forty questions."""
     return {curriculum.choose(counter, rng=random.Random(counter)).dataset for counter in range(40)}
 
 
@@ -44,7 +44,7 @@ def pass_steps(
         curriculum.update(StepOutcome([], reward, judge_round))
 
 
-def test_every_allowed_dataset_is_like_mathematics_or_like_code() -> None:
+def test_every_allowed_dataset_is_classified_as_mathematics_or_code() -> None:
     assert not set(MATHEMATICS) & set(CODE)
     assert set(MATHEMATICS) | set(CODE) == set(allowed_datasets())
 
@@ -53,7 +53,7 @@ def test_every_class_has_a_reason() -> None:
     assert all([*MATHEMATICS.values(), *CODE.values()])
 
 
-def test_first_stage_asks_mathematics_alone() -> None:
+def test_first_stage_asks_only_mathematics() -> None:
     assert datasets_of(stages()) == {"chain_sum"}
 
 
@@ -64,12 +64,12 @@ def test_second_stage_adds_code() -> None:
     assert datasets_of(curriculum) == {"chain_sum", "spell_backward"}
 
 
-def test_season_of_one_kind_is_asked_as_it_is() -> None:
+def test_season_with_a_single_class_is_asked_unchanged() -> None:
     season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("spell_backward", {}, 1.0)])
     assert datasets_of(stages(season=season)) == {"spell_backward"}
 
 
-def test_judge_rounds_end_the_first_stage_whatever_the_reward_does() -> None:
+def test_first_stage_ends_after_judge_rounds_regardless_of_the_reward() -> None:
     curriculum = stages(switch="round", rounds=3)
     pass_steps(curriculum, 200)
     for number in (41, 42, 43):
@@ -89,13 +89,13 @@ def test_next_season_ends_the_first_stage() -> None:
 
 
 def after(curriculum: Stages, season: SeasonInfo, *, switch: StageSwitch = "season") -> Stages:
-    """Return the curriculum of the season that comes next, as a node makes it."""
+    """Return the curriculum of the next season, made as in a node."""
     later = stages(switch=switch, season=season)
     later.load(json.loads(json.dumps(curriculum.state())), same_season=False)
     return later
 
 
-def test_practice_is_no_season_that_ends_the_first_stage() -> None:
+def test_practice_does_not_count_as_a_season_that_ends_the_first_stage() -> None:
     practising = stages(switch="season", season=practice_season())
     first = after(practising, MIXED_SEASON)
     assert first.stage == 1
@@ -105,7 +105,7 @@ def test_practice_is_no_season_that_ends_the_first_stage() -> None:
 
 
 @pytest.mark.parametrize("switch", ["plateau", "round"])
-def test_nothing_of_practice_carries_over_into_a_season(switch: StageSwitch) -> None:
+def test_progress_in_practice_does_not_carry_over_into_a_season(switch: StageSwitch) -> None:
     practising = stages(switch=switch, season=practice_season())
     pass_steps(practising, 1, judge_round=1)
     pass_steps(practising, 200, judge_round=9)
@@ -115,7 +115,7 @@ def test_nothing_of_practice_carries_over_into_a_season(switch: StageSwitch) -> 
     assert later.stage == 1
 
 
-def test_season_goes_on_after_practice_where_it_was() -> None:
+def test_season_continues_after_practice_where_it_was() -> None:
     before = stages()
     pass_steps(before, WINDOW * (1 + PATIENCE))
     practising = after(before, practice_season(), switch="plateau")
@@ -138,7 +138,7 @@ def test_stage_survives_a_restart() -> None:
         ([0.1, 0.2, 0.3, 0.4], False),
         ([0.1, 0.1, 0.2, 0.2], False),
         ([0.1, 0.1, 0.2, 0.1, 0.2], True),
-        # A fall and a recovery are no gain over the best.
+        # A fall with a recovery is no gain over the best.
         ([0.5, 0.1, 0.4], True),
         ([0.1, 0.1 + 2 * MIN_GAIN, 0.1], False),
         ([0.1, 0.1], False),
@@ -154,7 +154,7 @@ def test_plateau_is_two_windows_without_a_gain_over_the_best(
     assert plateau.reached is reached
 
 
-def test_plateau_stays_reached_and_holds_no_more_than_a_window() -> None:
+def test_plateau_stays_reached_and_stores_no_more_than_a_window() -> None:
     plateau = Plateau()
     for step in range(500):
         plateau.update(0.1 if step < 400 else 0.9)

@@ -1,4 +1,4 @@
-"""Rows of other nodes: what their ratio is divided by, and how a lie is bounded."""
+"""Rows of other nodes: the denominator of their ratio, and how false claims are bounded."""
 
 import math
 
@@ -31,7 +31,7 @@ def corrected(
 
 
 def gradient_of(logprobs: list[float], *, advantage: float, correction: Correction) -> Tensor:
-    """Return the gradient of one row's loss, whose sender claimed to be as good as certain not."""
+    """Return the gradient of one row's loss, whose sender claimed that it was nearly impossible."""
     values = torch.tensor([logprobs], requires_grad=True)
     tokens = Tokens(
         logprobs=values,
@@ -54,7 +54,7 @@ def test_own_rows_are_divided_by_own_log_probs() -> None:
     assert correction is None
 
 
-def test_row_with_its_tokens_log_probs_is_divided_by_them_and_bounded() -> None:
+def test_row_with_token_log_probs_is_divided_by_them_and_capped() -> None:
     sender = SenderLogprobs(-1.5, [-1.0, -0.5])
     old, correction = corrected(row(length=2, sender=sender), row(external=False))
     assert old.tolist() == [[-1.0, -0.5, 0.0], [-0.5, -0.25, -0.75]]
@@ -63,14 +63,14 @@ def test_row_with_its_tokens_log_probs_is_divided_by_them_and_bounded() -> None:
 
 
 @pytest.mark.parametrize("importance", ["own", "none"])
-def test_senders_are_not_asked_unless_they_shall_be(importance: Importance) -> None:
-    told = [row(sender=SenderLogprobs(-9.0, [-3.0] * 3)), row(sender=SenderLogprobs(-9.0))]
-    old, correction = corrected(*told, importance=importance)
+def test_log_probs_of_the_sender_are_ignored_unless_configured(importance: Importance) -> None:
+    claims = [row(sender=SenderLogprobs(-9.0, [-3.0] * 3)), row(sender=SenderLogprobs(-9.0))]
+    old, correction = corrected(*claims, importance=importance)
     assert torch.equal(old, BEFORE)
     assert correction.weight.tolist() == [1, 1]
 
 
-def test_row_with_a_sum_only_is_weighted_as_a_whole() -> None:
+def test_row_with_only_a_sum_is_weighted_as_a_whole() -> None:
     old, correction = corrected(row(length=2, sender=SenderLogprobs(-3.5)))
     assert torch.equal(old, BEFORE[:1])
     assert correction.weight.item() == pytest.approx(math.exp(0.5))
@@ -96,21 +96,21 @@ def test_weight_of_a_sequence_is_truncated_or_masked_at_the_cap(
     assert given.item() == pytest.approx(weight)
 
 
-def test_weight_is_a_geometric_mean_where_ratios_are_by_sequence() -> None:
+def test_weight_is_a_geometric_mean_if_ratios_are_by_sequence() -> None:
     config = TrainConfig(importance_sampling_level="sequence", loss_type="grpo")
     weight = sequence_weight(torch.tensor(2.0), length=4, config=config)
     assert weight.item() == pytest.approx(math.exp(0.5))
 
 
 @pytest.mark.parametrize("importance", ["own", "sender"])
-def test_luffy_shapes_external_rows_that_nobody_told_about(importance: Importance) -> None:
+def test_luffy_shapes_external_rows_without_log_probs(importance: Importance) -> None:
     _, correction = corrected(row(), row(external=False), importance=importance, shaping="luffy")
     assert correction.shaped.tolist() == [True, False]
 
 
-def test_luffy_does_not_shape_what_the_sender_corrects() -> None:
-    told = [row(sender=SenderLogprobs(-3.0, [-1.0] * 3)), row(sender=SenderLogprobs(-3.0))]
-    _, correction = corrected(*told, shaping="luffy")
+def test_luffy_does_not_shape_rows_corrected_by_the_sender() -> None:
+    claims = [row(sender=SenderLogprobs(-3.0, [-1.0] * 3)), row(sender=SenderLogprobs(-3.0))]
+    _, correction = corrected(*claims, shaping="luffy")
     assert correction.shaped.tolist() == [False, False]
 
 
@@ -124,7 +124,7 @@ def test_luffy_gives_the_gradient_of_its_formula(probability: float) -> None:
 
 
 @pytest.mark.parametrize(("advantage", "gradient"), [(1.0, 0.0), (-1.0, 3.0)])
-def test_a_sender_that_claims_to_have_been_certain_not_is_believed_up_to_the_cap(
+def test_claim_of_a_tiny_probability_counts_only_up_to_the_cap(
     advantage: float, gradient: float
 ) -> None:
     bounded = Correction(torch.tensor([3.0]), torch.ones(1), torch.tensor([False]))

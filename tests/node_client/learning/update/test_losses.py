@@ -1,4 +1,4 @@
-"""Advantages and losses against hand-made numbers; test_losses_trl.py compares with trl."""
+"""Advantages and losses against hand-computed numbers; test_losses_trl.py compares with trl."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ def loss_of(
 ) -> tuple[Loss, Tensor]:
     """Return the loss of tokens with given ratios, and its gradient for their log-probs.
 
-    With a cap all rows are of others, whose ratios it bounds.
+    With a cap all rows are external, and the cap bounds their ratios.
     """
     logprobs = torch.tensor(ratios).log().requires_grad_()
     weights = torch.ones_like(logprobs) if mask is None else torch.tensor(mask)
@@ -75,7 +75,7 @@ def test_clip_is_higher_above_than_below() -> None:
     assert gradient.item() == 0
 
 
-def test_clip_cuts_only_what_would_gain_by_moving_on() -> None:
+def test_clip_stops_only_tokens_that_would_gain_by_moving_further() -> None:
     _, gradient = loss_of([[1.5]], [1.0])
     assert gradient.item() == 0
     _, gradient = loss_of([[1.5]], [-1.0])
@@ -84,7 +84,7 @@ def test_clip_cuts_only_what_would_gain_by_moving_on() -> None:
     assert gradient.item() == pytest.approx(-0.5)
 
 
-def test_delta_bounds_what_the_clip_leaves_free() -> None:
+def test_delta_bounds_ratios_that_the_clip_does_not() -> None:
     loss, gradient = loss_of([[5.0]], [-1.0])
     assert loss.value.item() == pytest.approx(5.0)
     assert gradient.item() == pytest.approx(5.0)
@@ -93,7 +93,7 @@ def test_delta_bounds_what_the_clip_leaves_free() -> None:
     assert gradient.item() == 0
 
 
-def test_tokens_that_delta_cuts_off_count_as_clipped_above() -> None:
+def test_tokens_bounded_by_delta_count_as_clipped_above() -> None:
     ratios, advantages = [[5.0, 3.0], [5.0, 1.0]], [-1.0, 1.0]
     free, _ = loss_of(ratios, advantages)
     assert (free.clip_low, free.clip_high) == (0, 1)
@@ -102,7 +102,7 @@ def test_tokens_that_delta_cuts_off_count_as_clipped_above() -> None:
 
 
 @pytest.mark.parametrize("level", ["token", "sequence"])
-def test_a_wrong_token_above_the_cap_is_unlearned_at_the_weight_of_the_cap(
+def test_wrong_token_above_the_cap_is_unlearned_with_the_weight_of_the_cap(
     level: ImportanceSamplingLevel,
 ) -> None:
     objective = Objective(level=level)
@@ -111,21 +111,21 @@ def test_a_wrong_token_above_the_cap_is_unlearned_at_the_weight_of_the_cap(
     assert gradient.item() == pytest.approx(6.0)
 
 
-def test_a_right_token_above_the_cap_is_clipped_as_without_one() -> None:
+def test_right_token_above_the_cap_is_clipped_as_without_a_cap() -> None:
     loss, gradient = loss_of([[50.0]], [2.0], cap=3.0)
     assert loss.value.item() == pytest.approx(-2 * 1.28)
     assert gradient.item() == 0
     assert loss.clip_high == 1
 
 
-def test_a_cap_changes_nothing_below_it() -> None:
+def test_cap_does_not_affect_ratios_below_it() -> None:
     ratios, advantages = [[2.9, 0.5], [1.5, 1.0]], [-1.0, 0.5]
     (loss, gradient), (other, same) = (loss_of(ratios, advantages, cap=cap) for cap in (3.0, None))
     assert torch.equal(loss.value, other.value)
     assert torch.equal(gradient, same)
 
 
-def test_an_infinite_cap_changes_nothing() -> None:
+def test_infinite_cap_has_no_effect() -> None:
     ratios, advantages = [[1e9, 0.5], [1.5, 1e-9]], [-1.0, 0.5]
     (loss, gradient), (other, same) = (
         loss_of(ratios, advantages, cap=cap) for cap in (math.inf, None)
@@ -151,7 +151,7 @@ def test_loss_is_a_mean_over_tokens_not_over_rows() -> None:
     assert loss.value.item() == pytest.approx(-(3 - 1) / 4)
 
 
-def test_padding_gives_neither_loss_nor_gradient_however_wild_its_log_probs() -> None:
+def test_padding_with_extreme_log_probs_affects_neither_loss_nor_gradient() -> None:
     logprobs = torch.tensor([[0.0, 1e6]], requires_grad=True)
     tokens = Tokens(
         logprobs=logprobs,
@@ -176,7 +176,7 @@ class Doubled(PolicyLoss):
         return replace(loss, value=2 * loss.value)
 
 
-def test_a_loss_of_ones_own_is_trained_on(verifier: Verifier) -> None:
+def test_custom_loss_is_used_in_training(verifier: Verifier) -> None:
     texts = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
     offered = [external_sum(verifier, texts, counter=number) for number in range(2)]
     plain, doubled = (
@@ -192,19 +192,17 @@ def test_a_loss_of_ones_own_is_trained_on(verifier: Verifier) -> None:
 
 
 @pytest.mark.parametrize("name", ["kind", "collections:Counter"])
-def test_a_name_of_no_loss_is_refused(name: str) -> None:
+def test_invalid_loss_name_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match="policy_loss"):
         make_policy_loss(name)
 
 
-def test_a_trainer_with_an_unknown_loss_is_refused_before_its_first_step(
-    verifier: Verifier,
-) -> None:
+def test_trainer_with_unknown_loss_is_refused_before_its_first_step(verifier: Verifier) -> None:
     with pytest.raises(SettingsError, match="policy_loss"):
         make_trainer(verifier, config=TrainConfig(policy_loss="kind"))
 
 
-def test_gradient_equals_that_of_the_formula_written_out() -> None:
+def test_gradient_equals_that_of_the_explicit_formula() -> None:
     generator = torch.Generator().manual_seed(0)
     logprobs = (torch.randn(3, 5, generator=generator) / 3).requires_grad_()
     old = torch.randn(3, 5, generator=generator) / 3
@@ -240,17 +238,17 @@ def test_advantages_can_be_left_unscaled() -> None:
     assert advantages == [0.75, -0.25, -0.25, -0.25]
 
 
-def test_batch_divides_all_by_the_same_deviation() -> None:
+def test_batch_scaling_divides_all_groups_by_the_same_deviation() -> None:
     both = group_advantages([[1.0, 0.0], [0.0, 0.0]], scale_rewards="batch")
     assert both == [pytest.approx([1, -1], rel=1e-3), [0, 0]]
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.1, 1.0])
-def test_equal_rewards_give_exactly_no_advantage(reward: float) -> None:
+def test_equal_rewards_give_advantages_of_exactly_zero(reward: float) -> None:
     assert group_advantages([[reward] * 7], scale_rewards="group") == [[0.0] * 7]
 
 
-def test_each_group_is_compared_with_itself() -> None:
+def test_each_group_is_normalised_by_itself() -> None:
     one, other = group_advantages([[1.0, 0.0], [5.0, 3.0]], scale_rewards="group")
     assert one == pytest.approx(other, rel=1e-3)
 

@@ -1,6 +1,6 @@
-"""Losses, gradients and advantages against trl's own code, on the same model and tokens.
+"""Losses, gradients and advantages compared with trl's own code, on the same model and tokens.
 
-How trl 1.16 normalises (`GRPOTrainer._compute_loss`), which is what ours is held against:
+How trl 1.16 normalises (`GRPOTrainer._compute_loss`), which is the reference here:
 
 - `dapo` divides by `num_items_in_batch`, the completion tokens of the whole generation batch, so
   micro-batches add up to one token mean.
@@ -43,7 +43,7 @@ from tests.node_client.fakes import toy_policy
 LONGEST = 8
 TEMPERATURE = 0.8
 EOS = 1
-# Two micro-batches of two rows each are what trl is given where it accumulates.
+# Two micro-batches of two rows each are given to trl in tests with accumulation.
 GROUPS = [
     TrainingGroup(
         prompt=[5, 6, 7],
@@ -79,11 +79,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarnin
 
 @pytest.fixture(scope="module")
 def trl_trainer(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """trl's trainer of a toy model; importing it takes seconds, so all tests share one."""
+    """Return trl's trainer of a toy model; importing it takes seconds, so all tests share it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer = make_trl_trainer(tmp_path_factory.mktemp("trl"))
-    gc.freeze()  # trl's modules too, as the others after the collection of the tests
+    gc.freeze()  # trl's modules too, like all others after test collection
     return trainer
 
 
@@ -113,7 +113,7 @@ def make_trl_trainer(folder: Path) -> Any:
 
 
 class Policies:
-    """One policy at three times: at the start of a run, before an update, and in its midst."""
+    """One policy at three times: at the start of a run, before an update, and during it."""
 
     def __init__(self) -> None:
         self.policy = toy_policy()
@@ -160,7 +160,7 @@ def our_gradients(
     )
     losses = [
         updater.accumulate(
-            # Several passes are what makes the log-probs before the update be kept.
+            # With several passes, the log-probs before the update are stored.
             prepare(
                 batch,
                 policy=policies.before,
@@ -184,7 +184,7 @@ def gradients_of(policy: Policy) -> list[Tensor]:
 def trl_gradients(
     trainer: Any, policies: Policies, config: TrainConfig, *, steps: int, **more: Tensor
 ) -> tuple[float, list[Tensor]]:
-    """Return trl's loss and gradient of the same pass in so many accumulated micro-batches."""
+    """Return trl's loss and gradient of the same pass in `steps` accumulated micro-batches."""
     trainer.loss_type = config.loss_type
     trainer.importance_sampling_level = config.importance_sampling_level
     trainer.epsilon_low, trainer.epsilon_high = config.epsilon, config.epsilon_high
@@ -207,7 +207,7 @@ def trl_gradients(
 
 
 def trl_inputs(policies: Policies, config: TrainConfig) -> dict[str, Tensor]:
-    """Return the groups as `_generate_and_score_completions` hands them on."""
+    """Return the groups in the form that `_generate_and_score_completions` returns."""
     prompts = [group.prompt for group in GROUPS for _ in group.completions]
     completions = [completion for group in GROUPS for completion in group.completions]
     truncated = torch.tensor([cut for group in GROUPS for cut in group.truncated])
@@ -232,7 +232,7 @@ def trl_inputs(policies: Policies, config: TrainConfig) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("loss_type", "level", "delta", "beta", "masked", "steps"), CASES)
-def test_loss_and_gradient_are_those_of_trl(
+def test_loss_and_gradient_equal_those_of_trl(
     trl_trainer: Any,
     policies: Policies,
     loss_type: LossType,
@@ -263,7 +263,7 @@ def test_loss_and_gradient_are_those_of_trl(
 
 
 @pytest.mark.parametrize("kind", get_args(SequenceImportance))
-def test_rows_of_another_sampler_are_weighted_as_by_trl(
+def test_rows_of_another_sampler_are_weighted_as_in_trl(
     trl_trainer: Any,
     policies: Policies,
     monkeypatch: pytest.MonkeyPatch,
@@ -276,14 +276,14 @@ def test_rows_of_another_sampler_are_weighted_as_by_trl(
         importance_cap=2.0,
         temperature=TEMPERATURE,
     )
-    # Of the four rows one is much likelier here than there, one much less, two a little.
+    # Of the four rows, one is much likelier here than at the sender, one much less, two slightly.
     old = trl_inputs(policies, config)["old_per_token_logps"]
     mask = trl_inputs(policies, config)["completion_mask"]
     differences = torch.tensor([2.0, -2.0, 0.5, -0.5])
     totals = ((old * mask).sum(dim=1) - differences).tolist()
-    told = [SenderLogprobs(total) for total in totals]
+    claims = [SenderLogprobs(total) for total in totals]
     groups = [
-        replace(group, external=True, sender_logprobs=told[2 * place : 2 * place + 2])
+        replace(group, external=True, sender_logprobs=claims[2 * place : 2 * place + 2])
         for place, group in enumerate(GROUPS)
     ]
     # trl's sequence_truncate and sequence_mask in `_generate_and_score_completions`
@@ -304,7 +304,7 @@ def test_rows_of_another_sampler_are_weighted_as_by_trl(
 
 
 @pytest.mark.parametrize("scale_rewards", get_args(ScaleRewards))
-def test_advantages_are_those_of_trl(trl_trainer: Any, scale_rewards: ScaleRewards) -> None:
+def test_advantages_equal_those_of_trl(trl_trainer: Any, scale_rewards: ScaleRewards) -> None:
     trl_trainer.scale_rewards = scale_rewards
     trl_trainer.beta = 0.0
     samples = [{"prompt": f"prompt {n}"} for n, group in enumerate(REWARDS) for _ in group]

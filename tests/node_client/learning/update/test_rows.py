@@ -1,4 +1,4 @@
-"""The weight of each completion in the loss, and rows in micro-batches that fit."""
+"""The weight of each completion in the loss, and the split of rows into micro-batches that fit."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,9 @@ GROUP = TrainingGroup(
         ("dr_grpo", [24, 24, 24]),
     ],
 )
-def test_loss_type_decides_what_a_token_counts(loss_type: LossType, divisors: list[int]) -> None:
+def test_loss_type_determines_the_weight_of_a_token(
+    loss_type: LossType, divisors: list[int]
+) -> None:
     rows = make_rows([GROUP], config=TrainConfig(loss_type=loss_type), max_completion_length=8)
     assert [1 / row.weight for row in rows] == pytest.approx(divisors)
 
@@ -34,7 +36,7 @@ def test_loss_type_decides_what_a_token_counts(loss_type: LossType, divisors: li
 @pytest.mark.parametrize(
     ("loss_type", "divisors"), [("dapo", [5, 5]), ("grpo", [9, 6]), ("dr_grpo", [24, 24])]
 )
-def test_masked_truncated_row_counts_as_a_row_but_not_its_tokens(
+def test_masked_truncated_row_counts_as_a_row_but_its_tokens_do_not(
     loss_type: LossType, divisors: list[int]
 ) -> None:
     config = TrainConfig(loss_type=loss_type, mask_truncated_completions=True)
@@ -42,7 +44,7 @@ def test_masked_truncated_row_counts_as_a_row_but_not_its_tokens(
     assert [1 / row.weight for row in rows] == pytest.approx(divisors)
 
 
-def test_masked_truncated_row_keeps_its_part_in_the_mean_of_its_group() -> None:
+def test_masked_truncated_row_counts_in_the_mean_of_its_group() -> None:
     whole, masked = (
         make_rows(
             [GROUP],
@@ -59,7 +61,7 @@ def row(prompt: list[int], completion: list[int], *, number: float = 0.0) -> Tra
 
 
 def count_tokens(batch: Sequence[TrainingRow], *, shared_prompts: bool) -> int:
-    """Return how many tokens, padding included, the model is run on for a batch."""
+    """Return the number of tokens, including padding, that the model processes for a batch."""
     prompts = len({tuple(each.prompt) for each in batch}) if shared_prompts else len(batch)
     prompt_width = max(len(each.prompt) for each in batch)
     completion_width = max(len(each.completion) for each in batch)
@@ -67,19 +69,19 @@ def count_tokens(batch: Sequence[TrainingRow], *, shared_prompts: bool) -> int:
 
 
 @pytest.mark.parametrize("shared_prompts", [True, False])
-def test_every_row_is_in_one_batch_that_fits(shared_prompts: bool) -> None:
+def test_every_row_is_in_exactly_one_batch_that_fits(shared_prompts: bool) -> None:
     rows = [row([n % 5] * (1 + n % 5), [2] * (1 + n % 7), number=n) for n in range(40)]
     batches = list(split_rows(rows, limit=40, shared_prompts=shared_prompts))
     assert sorted(each.advantage for batch in batches for each in batch) == list(range(40))
     assert all(count_tokens(batch, shared_prompts=shared_prompts) <= 40 for batch in batches)
 
 
-def test_row_longer_than_the_limit_goes_alone() -> None:
+def test_row_longer_than_the_limit_gets_a_batch_of_its_own() -> None:
     rows = [row([1] * 50, [2] * 50), row([1], [2])]
     assert [len(batch) for batch in split_rows(rows, limit=10)] == [1, 1]
 
 
-def test_rows_of_one_prompt_stay_together() -> None:
+def test_rows_of_one_prompt_are_in_the_same_batch() -> None:
     rows = [row([prompt] * 4, [2] * length) for length in (5, 1, 3) for prompt in (1, 2)]
     batches = list(split_rows(rows, limit=20, shared_prompts=True))
     assert [{tuple(each.prompt) for each in batch} for batch in batches] == [

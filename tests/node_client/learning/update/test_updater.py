@@ -94,7 +94,7 @@ def test_gradient_is_clipped_to_its_norm() -> None:
     assert moved.item() == pytest.approx(0.01, rel=1e-2)
 
 
-def test_clip_acts_from_the_second_pass_on() -> None:
+def test_clip_takes_effect_from_the_second_pass_on() -> None:
     policy = toy_policy()
     assert update(policy, TrainConfig(num_iterations=1), rate=30.0).clip_ratio == 0
     policy = toy_policy()
@@ -102,41 +102,41 @@ def test_clip_acts_from_the_second_pass_on() -> None:
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-def test_sender_that_told_the_truth_changes_nothing_about_a_rollout_of_this_policy(
+def test_true_log_probs_of_the_sender_have_no_effect_on_a_rollout_of_this_policy(
     passes: int,
 ) -> None:
     policy = toy_policy()
     group = GROUPS[0]
-    told = []
+    claims = []
     for completion in group.completions:
         tokens = policy.logprobs([group.prompt], [completion])[0][0].tolist()
-        told.append(SenderLogprobs(sum(tokens), tokens))
+        claims.append(SenderLogprobs(sum(tokens), tokens))
     moved = []
-    for groups in ([group], [replace(group, external=True, sender_logprobs=told)]):
+    for groups in ([group], [replace(group, external=True, sender_logprobs=claims)]):
         other = toy_policy()
         update(other, TrainConfig(importance="sender", num_iterations=passes), groups=groups)
         moved.append(torch.cat([weights.flatten() for weights in weights_of(other)]))
     assert torch.allclose(moved[0], moved[1], atol=1e-6)
 
 
-def test_text_that_was_unlikely_here_and_likely_there_moves_the_policy_less() -> None:
+def test_text_unlikely_here_but_likely_at_the_sender_moves_the_policy_less() -> None:
     group = GROUPS[0]
     moves = []
     for importance in ("own", "sender"):
         policy = toy_policy()
         before = weights_of(policy)
-        told = [SenderLogprobs(0.0)] * len(group.completions)
+        claims = [SenderLogprobs(0.0)] * len(group.completions)
         update(
             policy,
             TrainConfig(importance=importance, max_grad_norm=1e9),
-            groups=[replace(group, external=True, sender_logprobs=told)],
+            groups=[replace(group, external=True, sender_logprobs=claims)],
         )
         after = weights_of(policy)
         moves.append(sum((old - new).abs().sum() for old, new in zip(before, after, strict=True)))
     assert moves[1] < 0.01 * moves[0]
 
 
-def test_kl_term_holds_the_policy_near_its_reference() -> None:
+def test_kl_term_keeps_the_policy_near_its_reference() -> None:
     policy = toy_policy()
     policy.keep_reference()
     start = weights_of(policy)
@@ -150,7 +150,7 @@ def test_kl_term_holds_the_policy_near_its_reference() -> None:
     assert (now - reference).abs().sum() < (away - reference).abs().sum()
 
 
-def test_rows_without_advantage_are_held_near_the_reference_too() -> None:
+def test_kl_term_also_affects_rows_without_advantage() -> None:
     policy = toy_policy()
     policy.keep_reference()
     update(policy, TrainConfig(), rate=1.0)
@@ -159,7 +159,7 @@ def test_rows_without_advantage_are_held_near_the_reference_too() -> None:
     assert not torch.equal(before[0], weights_of(policy)[0])
 
 
-def test_nothing_informative_changes_nothing() -> None:
+def test_uninformative_groups_do_not_change_the_weights() -> None:
     policy = toy_policy()
     before = weights_of(policy)
     update(policy, TrainConfig(), groups=GROUPS[1:2])
@@ -171,7 +171,7 @@ def test_positions_do_not_count_padding() -> None:
     assert positions_of(attention).tolist() == [[0, 0, 0, 1], [0, 1, 2, 2]]
 
 
-def test_float16_makes_about_the_same_step() -> None:
+def test_float16_step_is_close_to_the_float32_step() -> None:
     exact, coarse = toy_policy(), toy_policy()
     before = weights_of(exact)
     for policy, config in ((exact, TrainConfig()), (coarse, TrainConfig(precision="fp16"))):
@@ -183,7 +183,7 @@ def test_float16_makes_about_the_same_step() -> None:
     assert 0 < difference < 0.05 * sum(move.norm() for move in moves)
 
 
-def test_a_step_whose_gradients_overflow_is_left_out_and_the_next_one_is_scaled_less() -> None:
+def test_overflowing_step_is_skipped_and_the_loss_scale_is_reduced() -> None:
     policy = toy_policy()
     before = weights_of(policy)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
@@ -193,7 +193,7 @@ def test_a_step_whose_gradients_overflow_is_left_out_and_the_next_one_is_scaled_
     assert scaler.get_scale() == 2.0**15
 
 
-def test_a_step_whose_gradients_are_no_numbers_changes_nothing() -> None:
+def test_step_with_nan_gradients_changes_nothing() -> None:
     policy = toy_policy()
     before = weights_of(policy)
     broken = [replace(GROUPS[0], rewards=[float("nan")] * len(GROUPS[0].rewards))]
@@ -202,7 +202,7 @@ def test_a_step_whose_gradients_are_no_numbers_changes_nothing() -> None:
     assert not isfinite(report.loss)
 
 
-def test_a_step_goes_on_when_memory_ran_out_in_a_scaled_one() -> None:
+def test_scaled_step_continues_after_memory_ran_out() -> None:
     policy, scaler = toy_policy(), torch.amp.GradScaler("cpu", init_scale=2.0)
     optimizer = torch.optim.SGD(policy.trainable(), lr=1.0)
     step, calls = optimizer.step, count()

@@ -1,4 +1,4 @@
-"""The demo bases: what ships, and the command that makes them."""
+"""The demo bases: the bundled ones, and the command that makes them."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def quick_bases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny", "small"])
-def test_bundled_base_knows_something_but_not_much(name: str, verifier: Verifier) -> None:
+def test_bundled_base_solves_some_but_not_most_questions(name: str, verifier: Verifier) -> None:
     policy = Policy.load(name, device="cpu")
     tasks = [
         verifier.draw(
@@ -57,17 +57,17 @@ def test_bundled_base_knows_something_but_not_much(name: str, verifier: Verifier
     assert informative > 0.2
 
 
-def test_bundled_bases_were_made_by_the_present_recipe(verifier: Verifier) -> None:
+def test_bundled_bases_were_made_by_the_current_recipe(verifier: Verifier) -> None:
     for name in DEMO_BASES:
         folder = BASE_MODELS / name
         before = (folder / "model.safetensors").stat().st_mtime_ns
-        # Would take minutes if the recipe differed: an unchanged one returns at once.
+        # Would take minutes if the recipe differed; for an unchanged one it returns immediately.
         assert (folder / make_model.RECIPE).read_text() == make_model.describe_recipe(name, seed=0)
         assert make_model.make(name, folder, verifier=verifier) == folder
         assert (folder / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_bundled_bases_stay_small() -> None:
+def test_bundled_bases_are_small() -> None:
     files = [path for path in BASE_MODELS.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 3 * 2**20
 
@@ -84,21 +84,21 @@ def test_same_seed_makes_the_same_weights(tmp_path: Path, verifier: Verifier) ->
 
 
 @pytest.mark.usefixtures("quick_bases")
-def test_progress_is_told_until_the_last_step(tmp_path: Path, verifier: Verifier) -> None:
-    told: list[WarmUpProgress] = []
-    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
-    assert [(progress.step, progress.steps) for progress in told] == [(1, 3), (2, 3), (3, 3)]
+def test_progress_is_reported_for_every_step(tmp_path: Path, verifier: Verifier) -> None:
+    reported: list[WarmUpProgress] = []
+    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=reported.append)
+    assert [(progress.step, progress.steps) for progress in reported] == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.usefixtures("quick_bases")
-def test_base_that_is_there_is_not_made_again(tmp_path: Path, verifier: Verifier) -> None:
-    told: list[WarmUpProgress] = []
+def test_existing_base_is_not_made_again(tmp_path: Path, verifier: Verifier) -> None:
+    reported: list[WarmUpProgress] = []
     make_model.make("tiny", tmp_path / "out", verifier=verifier)
-    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
-    assert told == []
+    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=reported.append)
+    assert reported == []
 
 
-def test_teacher_is_right_about_every_starter_dataset(verifier: Verifier) -> None:
+def test_teacher_is_right_for_every_starter_dataset(verifier: Verifier) -> None:
     for choice in STARTER_TASKS:
         for counter in range(16):
             task = verifier.draw(
@@ -114,7 +114,7 @@ def test_teacher_is_right_about_every_starter_dataset(verifier: Verifier) -> Non
             assert verdict.solved
 
 
-def test_thinker_is_shown_worked_sums_and_words_without_working(verifier: Verifier) -> None:
+def test_thinker_examples_have_worked_sums_and_words_without_working(verifier: Verifier) -> None:
     examples = make_model.draw_examples("thinker", verifier, per_dataset=50)
     sums = [example for example in examples if " = " in example.working]
     words = [example for example in examples if "Spell" in example.question]
@@ -124,7 +124,7 @@ def test_thinker_is_shown_worked_sums_and_words_without_working(verifier: Verifi
     assert all(example.working.endswith(", ") for example in sums)
 
 
-def test_most_of_what_thinker_is_shown_is_right_and_has_room_in_its_experiment(
+def test_most_thinker_examples_are_right_and_fit_into_its_experiment(
     verifier: Verifier,
 ) -> None:
     examples = make_model.draw_examples("thinker", verifier, per_dataset=50)
@@ -147,7 +147,7 @@ def test_most_of_what_thinker_is_shown_is_right_and_has_room_in_its_experiment(
     assert 0.9 < sum(right) / len(right) < 1
 
 
-def test_tokenizer_keeps_every_text(verifier: Verifier) -> None:
+def test_tokenizer_preserves_every_text(verifier: Verifier) -> None:
     tokenizer = build_tokenizer()
     texts = ["<answer>4</answer>", "2 × 3 = 6\n\ttab", "".join(map(chr, range(32, 127))), "日本"]
     for text in texts:

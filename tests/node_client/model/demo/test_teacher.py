@@ -1,4 +1,4 @@
-"""Worked solutions: every step can be followed, and slips are noticed as often as was asked for."""
+"""Worked solutions: every step can be followed, and slips are noticed as often as requested."""
 
 import random
 import re
@@ -25,24 +25,24 @@ def steps_of(working: str) -> list[tuple[int, int, int]]:
     return [(int(a), int(sign + b), int(c)) for a, sign, b, c in found]
 
 
-def test_a_sum_is_worked_out_from_left_to_right() -> None:
+def test_sum_is_worked_out_from_left_to_right() -> None:
     assert set(written(CAREFUL)) == {("7 + 4 = 11, 11 - 12 = -1, ", -1)}
 
 
-def test_terms_may_be_negative_from_the_first_on() -> None:
+def test_all_terms_may_be_negative() -> None:
     assert read_terms("problem: -7 - 4 + 30 =") == [-7, -4, 30]
 
 
-def test_a_question_without_a_sum_is_refused() -> None:
+def test_question_without_a_sum_is_refused() -> None:
     with pytest.raises(ValueError, match="no sum"):
         read_terms("Spell this word backward (example: sun -> nus): gone")
 
 
-def test_an_answer_alone_is_right() -> None:
+def test_answer_without_working_is_right() -> None:
     assert set(written(replace(CAREFUL, worked=0, slips=1))) == {("", -1)}
 
 
-def test_a_slip_that_is_noticed_is_put_right_at_once() -> None:
+def test_noticed_slip_is_corrected_immediately() -> None:
     for working, answer in written(replace(CAREFUL, slips=1)):
         wrong, right, wrong_again, right_again = steps_of(working)
         assert wrong[2] != 11
@@ -51,7 +51,7 @@ def test_a_slip_that_is_noticed_is_put_right_at_once() -> None:
         assert answer == -1
 
 
-def test_whoever_goes_on_after_a_slip_gives_the_answer_that_follows_from_it() -> None:
+def test_unnoticed_slip_leads_to_the_answer_that_follows_from_it() -> None:
     for working, answer in written(replace(CAREFUL, slips=1, noticed=0)):
         first, second = steps_of(working)
         assert first[2] != 11
@@ -65,17 +65,17 @@ def test_doubts_are_written_in_words_that_count_as_reflection() -> None:
     assert all(found)
 
 
-def test_another_way_takes_the_terms_in_another_order() -> None:
+def test_another_way_uses_another_order_of_the_terms() -> None:
     [(working, answer)] = set(written(replace(CAREFUL, another_way=1)))
     assert find_patterns(working) == {"exploration"}
     assert steps_of(working)[2:] == [(-12, 7, -5), (-5, 4, -1)]
     assert answer == -1
 
 
-def test_plain_work_shows_no_reflection() -> None:
+def test_plain_working_contains_no_reflection() -> None:
     assert not any(find_patterns(working) for working, _ in written(CAREFUL))
 
 
-def test_habits_apply_as_often_as_was_asked_for() -> None:
+def test_habits_apply_with_the_requested_frequency() -> None:
     worked = [bool(working) for working, _ in written(replace(CAREFUL, worked=0.3))]
     assert 0.2 < sum(worked) / len(worked) < 0.4

@@ -1,4 +1,4 @@
-"""When memory runs out, less goes through the model at once, and the work is done all the same."""
+"""When memory runs out, fewer tokens go through the model at once, and the result is the same."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ GROUPS = [
 
 
 def fail_above(tokens: int, done: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose memory runs out when it gets more than so many tokens."""
+    """Return a function that runs out of memory with more than this number of tokens."""
 
     def wrapped(prompts: Any, completions: Any, **options: Any) -> Any:
         if sum(map(len, completions)) > tokens:
@@ -58,7 +58,7 @@ def update(
 
 
 @pytest.mark.slow
-def test_update_goes_on_with_smaller_micro_batches() -> None:
+def test_update_continues_with_smaller_micro_batches() -> None:
     roomy, cramped = toy_policy(), toy_policy()
     cramped.logprobs = fail_above(24, cramped.logprobs)  # type: ignore[method-assign]
     update(roomy)
@@ -72,7 +72,7 @@ def test_update_goes_on_with_smaller_micro_batches() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adamw", "adamw_8bit"])
 @pytest.mark.parametrize("place", [0, 1, 7])
-def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
+def test_update_recovers_if_memory_runs_out_in_any_optimizer_allocation(
     monkeypatch: pytest.MonkeyPatch, kind: OptimizerKind, place: int
 ) -> None:
     policy, expected = toy_policy(), toy_policy()
@@ -82,7 +82,7 @@ def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
     zeros, calls = torch.zeros_like, count()
 
     def fail_once(like: Tensor, **options: Any) -> Tensor:
-        # Only an optimizer asks for zeros like a parameter: for its averages.
+        # Only an optimizer creates zeros like a parameter, for its averages.
         if isinstance(like, nn.Parameter) and next(calls) == place:
             raise FULL
         return zeros(like, **options)
@@ -93,7 +93,7 @@ def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
     assert all(map(torch.equal, policy.trainable(), expected.trainable()))
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+def test_other_errors_are_not_treated_as_a_lack_of_memory() -> None:
     policy = toy_policy()
 
     def fail(*_: Any, **__: Any) -> Any:
@@ -106,7 +106,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
 
 
 @pytest.mark.slow
-def test_update_that_never_fits_ends_with_what_helps() -> None:
+def test_update_that_never_fits_ends_with_advice() -> None:
     policy = toy_policy()
     policy.logprobs = fail_above(0, policy.logprobs)  # type: ignore[method-assign]
     with pytest.raises(MemoryExhaustedError, match="in an update") as caught:
@@ -114,7 +114,7 @@ def test_update_that_never_fits_ends_with_what_helps() -> None:
     assert "(--fresh) with adapters instead of all weights (lora_r = 16)" in caught.value.fix
 
 
-def test_passes_that_were_made_are_not_made_again_when_memory_runs_out_later() -> None:
+def test_completed_passes_are_not_repeated_if_memory_runs_out_later() -> None:
     config = replace(CONFIG, num_iterations=3)
     once, cramped = toy_policy(), toy_policy()
     update(once)
@@ -124,9 +124,9 @@ def test_passes_that_were_made_are_not_made_again_when_memory_runs_out_later() -
         # One micro-batch: its log-probs before the update, the first pass, the second.
         if next(calls) == 2:
             raise FULL
-        return once_more(prompts, completions, **options)
+        return original(prompts, completions, **options)
 
-    once_more = cramped.logprobs
+    original = cramped.logprobs
     cramped.logprobs = fail_in_the_second_pass  # type: ignore[method-assign]
     update(cramped, config=config)
     assert cramped.update_budget.share < 1

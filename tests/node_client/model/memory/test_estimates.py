@@ -1,4 +1,4 @@
-"""Training begins with as much at once as fits into the free memory."""
+"""Training starts with as many tokens at once as fit into the free memory."""
 
 import pytest
 
@@ -20,41 +20,41 @@ def share(free: int, *, resident: int = 0, tokens: int = 4096) -> float:
     return fitting_share(tokens, free=free, resident=resident, per_token=per_token)
 
 
-def test_all_tokens_run_at_once_where_there_is_room() -> None:
+def test_all_tokens_run_at_once_if_there_is_enough_memory() -> None:
     assert share(100 * GB) == 1.0
 
 
-def test_less_memory_halves_the_tokens_until_they_fit() -> None:
+def test_tokens_are_halved_until_they_fit() -> None:
     shares = [share(gigabytes * GB) for gigabytes in (2, 4, 8, 16, 32)]
     assert shares == sorted(shares)
     assert all(each in {2.0**-n for n in range(13)} for each in shares)
     assert shares[0] < shares[-1]
 
 
-def test_gradients_and_optimizer_take_their_part_first() -> None:
+def test_memory_of_gradients_and_optimizer_is_subtracted_first() -> None:
     full = resident_bytes(SHAPE, state_bytes=8, copied=False)
     assert full == 12 * SHAPE.parameters
     assert share(16 * GB, resident=full) < share(16 * GB)
 
 
-def test_too_little_memory_for_anything_still_tries_one_token() -> None:
+def test_one_token_is_tried_even_with_too_little_memory() -> None:
     assert 0 < share(0, tokens=256) <= 1 / 256
 
 
-def test_checkpointed_and_half_precision_activations_take_less() -> None:
+def test_checkpointed_and_half_precision_activations_need_less_memory() -> None:
     plain = token_bytes(SHAPE, checkpointed=False, half_precision=False)
     assert token_bytes(SHAPE, checkpointed=False, half_precision=True) == plain / 2
     assert token_bytes(SHAPE, checkpointed=True, half_precision=False) < plain / 5
 
 
-def test_training_begins_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_starts_with_the_share_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "free_bytes", lambda device: 300_000_000)
     policy = toy_policy()
     begin_training(policy, TrainConfig(micro_batch_tokens=65_536))
     assert policy.update_budget.share < 1
 
 
-def test_too_little_memory_is_told_with_what_helps(
+def test_warning_about_too_little_memory_contains_advice(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(estimates, "free_bytes", lambda device: 1000)

@@ -1,6 +1,6 @@
-"""Limits of memory: a container's from the files of its control group, and the owner's on a GPU.
+"""Memory limits: a container's from the files of its control group, and the owner's on a GPU.
 
-The tests of the latter need no GPU: torch's calls are recorded.
+Tests of the latter need no GPU: torch's calls are recorded.
 """
 
 from collections.abc import Mapping
@@ -35,25 +35,25 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("files", [V2, V1])
-def test_a_limit_leaves_what_is_not_used_and_what_only_caches(
+def test_free_memory_under_a_limit_includes_caches(
     tmp_path: Path, files: Mapping[str, str]
 ) -> None:
     write(tmp_path, files)
     assert free_in_container(tmp_path) == 6 * GB
 
 
-def test_more_in_use_than_the_limit_leaves_nothing(tmp_path: Path) -> None:
+def test_usage_above_the_limit_leaves_nothing_free(tmp_path: Path) -> None:
     write(tmp_path, V2 | {"memory.current": f"{20 * GB}\n"})
     assert free_in_container(tmp_path) == 0
 
 
 @pytest.mark.parametrize("files", [{}, V2 | {"memory.max": "max\n"}])
-def test_without_a_limit_nothing_is_told(tmp_path: Path, files: Mapping[str, str]) -> None:
+def test_container_without_a_limit_returns_none(tmp_path: Path, files: Mapping[str, str]) -> None:
     write(tmp_path, files)
     assert free_in_container(tmp_path) is None
 
 
-def test_training_is_planned_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_is_planned_within_the_container_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "free_in_container", lambda: 1000)
     assert free_bytes(torch.device("cpu")) == 1000
 
@@ -63,7 +63,7 @@ GIB = 1 << 30
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, torch.device]]:
-    """Pretend that there is a GPU of 16 GiB, 12 of them free, 2 held by this process."""
+    """Simulate a GPU of 16 GiB: 12 GiB are free, 2 GiB are reserved by this process."""
     limits: list[tuple[float, torch.device]] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(
@@ -78,13 +78,15 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, torch.device]]:
 
 
 @pytest.mark.parametrize(("device", "chosen"), [("auto", "cuda"), ("cuda:1", "cuda:1")])
-def test_a_gpu_is_limited(gpu: list[tuple[float, torch.device]], device: str, chosen: str) -> None:
+def test_limit_is_set_on_the_chosen_gpu(
+    gpu: list[tuple[float, torch.device]], device: str, chosen: str
+) -> None:
     limit_memory(device, 0.5)
     assert gpu == [(0.5, torch.device(chosen))]
 
 
 @pytest.mark.parametrize(("fraction", "free"), [(0.5, 6), (1.0, 12), (0.1, 0)])
-def test_what_is_free_is_what_the_limit_leaves(
+def test_free_memory_of_a_gpu_respects_the_limit(
     gpu: list[tuple[float, torch.device]], fraction: float, free: int
 ) -> None:
     limit_memory("cuda", fraction)
@@ -92,15 +94,15 @@ def test_what_is_free_is_what_the_limit_leaves(
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda"])
-def test_a_device_without_a_limit_is_refused(device: str) -> None:
+def test_limit_on_an_unsupported_device_is_refused(device: str) -> None:
     with pytest.raises(SettingsError, match="CUDA"):
         limit_memory(device, 0.5)
 
 
-def test_no_limit_asks_nothing_of_any_device() -> None:
+def test_missing_limit_calls_no_device() -> None:
     limit_memory("mps", None)
 
 
-def test_doctor_tells_that_there_is_no_such_limit() -> None:
+def test_doctor_reports_an_unsupported_limit() -> None:
     check = check_model("tiny", device="cpu", gpu_fraction=0.5)
     assert (check.level, "processor" in check.detail) == ("fail", True)
