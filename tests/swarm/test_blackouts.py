@@ -25,7 +25,7 @@ from node_client.runtime import exam
 from node_client.site import parse_site
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.services import create_node
-from tests.local.launcher import LaunchedSite, launched_site, spare_wheel
+from tests.local.launcher import LaunchedSite, launched_site, skip_wheel_build
 from tests.processes import eventually
 from tests.swarm.flock import Flock
 from tests.swarm.sites import operating
@@ -62,7 +62,7 @@ def scene(
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(exam, "QUESTIONS_AT_ONCE", 1)
-        spare_wheel(folder / "state")
+        skip_wheel_build(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))
         running = Season.objects.filter(state=Season.State.RUNNING)

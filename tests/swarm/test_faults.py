@@ -17,7 +17,7 @@ from judge.models import Answer, Round, Score, Standing, Window
 from node_client.runtime import exam
 from swarm_protocol.returning import RETURN_WITHIN_S
 from swarm_tasks.marks import mark
-from tests.local.launcher import launched_site, spare_wheel
+from tests.local.launcher import launched_site, skip_wheel_build
 from tests.swarm.flock import WRONG
 from tests.swarm.sites import operating
 from tests.swarm.story import FEW, NODES, OPEN_S, PARTS, QUESTIONS, Story, tell_story
@@ -36,7 +36,7 @@ def story(
         # One answer at a time, as a large model would write them.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(exam, "QUESTIONS_AT_ONCE", 1)
-        spare_wheel(folder / "state")
+        skip_wheel_build(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))
         yield tell_story(site, stack)
