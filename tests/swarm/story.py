@@ -1,4 +1,4 @@
-"""The story of the fault test: a site loses each of its parts to SIGKILL in one open round."""
+"""The scenario of the fault test: SIGKILL for each part of a site during one open round."""
 
 import os
 import signal
@@ -25,14 +25,14 @@ from swarm_web.nodes.services import create_node
 from tests.local.launcher import LaunchedSite
 from tests.processes import eventually
 from tests.swarm.flock import Flock
-from tests.swarm.witness import call_witness
+from tests.swarm.witness import install_witness
 
 Found = TypeVar("Found")
 LOST = (OperationalError, InterfaceError)
 PARTS = ("worker", "beat", "web", "valkey", "postgres")
 NODES = 8
 QUESTIONS = 16
-# What the node that loses its way answers of the second round.
+# The number of answers of the disturbed node in the second round.
 FEW = 5
 OPEN_S = 300
 SHORT_S = 8
@@ -41,7 +41,7 @@ TASKS: list[TaskChoice] = [task for task in STARTER_TASKS if task.dataset in ("c
 
 @dataclass(frozen=True)
 class Story:
-    """What there is to look at when all is over."""
+    """The results of the scenario, for the tests."""
 
     flock: Flock
     season: Season
@@ -52,15 +52,15 @@ class Story:
 
 
 def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
-    """Let a flock live through the outages, then hold another round as if nothing had been.
+    """Run a flock through the outages, and then play another round without any.
 
-    The flock lives as long as the stack.
+    The flock runs until the stack is closed.
     """
-    # The launcher's own season would end ours if it came later.
+    # The launcher's own season would end this one if it started later.
     running = Season.objects.filter(state=Season.State.RUNNING)
     eventually(running.exists, within_s=120, what="the launcher has started its season")
     season = make_season()
-    call_witness()
+    install_witness()
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
     folder = Path(stack.enter_context(TemporaryDirectory()))
     flock = stack.enter_context(Flock(site=parse_site(site.url), tokens=tokens, folder=folder))
@@ -72,7 +72,7 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     Season.objects.filter(pk=season.pk).update(open_seconds=SHORT_S)
     season.refresh_from_db()
     next_quiz = open_round(season)
-    # One node loses its way: nothing but the deadline can end this round.
+    # One node stops answering early, so only the deadline can close this round.
     flock.hand_in(each=FEW, nodes=flock.nodes[:1], pause_s=0)
     flock.hand_in(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
     await_end(next_quiz)
@@ -80,7 +80,7 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
 
 
 def make_season() -> Season:
-    """Start a season of sums whose rounds are made by hand."""
+    """Start a season of sums whose rounds are created by the test."""
     season = Season.objects.create(
         name="Outages",
         tasks=msgspec.to_builtins(TASKS),
@@ -94,7 +94,7 @@ def make_season() -> Season:
 
 
 def open_round(season: Season) -> Round:
-    """Make a round, and return it once all nodes have their seats in it."""
+    """Create a round, and return it when all nodes have their seats in it."""
     now = timezone.now()
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
@@ -115,10 +115,10 @@ def await_end(quiz: Round) -> None:
 
 
 def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
-    """Kill a part while acknowledged answers wait for grades, and others for acknowledgement.
+    """Kill a part while some answers wait for grading and others for acknowledgement.
 
-    Returns how long it was away when it is back: when all that was written is acknowledged and
-    graded, and the judge's clock ticks.
+    Returns the time from the kill until the part has recovered: all written answers are
+    acknowledged and graded, and the judge ticks.
     """
     pid = site.pid_of(part)
     assert pid is not None
@@ -138,7 +138,7 @@ def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
 
 @contextmanager
 def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
-    """Let no answer be stored and no grade be written, from when there are ungraded answers.
+    """Block the storage of answers and of grades, starting when there are ungraded answers.
 
     Both take a shared lock on the round's row. The database itself may be killed meanwhile.
     """
@@ -155,12 +155,12 @@ def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
 
 
 def hold_ungraded(flock: Flock, quiz: Round) -> bool:
-    """Lock the round if acknowledged answers wait for their grades; tell whether that is so."""
+    """Lock the round if acknowledged answers wait for grading, and return whether it is locked."""
     before = transaction.savepoint()
     Round.objects.select_for_update().get(pk=quiz.pk)
     if ungraded(quiz) & flock.acked:
         return True
-    transaction.savepoint_rollback(before)  # Which gives the lock back.
+    transaction.savepoint_rollback(before)  # Releases the lock.
     return False
 
 
@@ -178,7 +178,7 @@ def ungraded(quiz: Round) -> set[tuple[str, str]]:
 
 
 def patiently(find: Callable[[], Found]) -> Found | None:
-    """Return what `find` finds, None while the database is away."""
+    """Return the result of `find`, or None while the database is unavailable."""
     try:
         return find()
     except LOST:

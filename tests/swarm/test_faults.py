@@ -1,6 +1,6 @@
-"""A launched site loses each of its parts to SIGKILL in one open round, and nothing is lost by it.
+"""Test that a site loses nothing if SIGKILL ends each of its parts during one open round.
 
-The outages are one story, told once; each test looks at one side of what is left.
+The outages are one scenario that runs once; each test checks one aspect of its results.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.swarm
 def story(
     tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Story]:
-    """Kill every part of a site in one round, then hold another one as if nothing had been."""
+    """Run the scenario: kill every part of a site in one round, then play another round."""
     folder = tmp_path_factory.mktemp("faults")
     with ExitStack() as stack:
         # One answer at a time, as a large model would write them.
@@ -55,13 +55,13 @@ def phases_of(quiz: Round) -> list[str | None]:
     return [seen.after for seen in witnessed("judge_round") if seen.subject == str(quiz.pk)]
 
 
-def test_the_round_closed_by_itself_when_all_was_answered_and_graded(story: Story) -> None:
+def test_round_closes_by_itself_when_all_questions_are_answered_and_graded(story: Story) -> None:
     assert phases_of(story.quiz) == ["open", "scoring", "closed"]
     assert story.quiz.closed_at is not None
     assert story.quiz.closed_at < story.quiz.closes_at
 
 
-def test_what_was_acknowledged_is_stored_as_it_was_sent_and_nothing_else(story: Story) -> None:
+def test_stored_answers_are_exactly_the_acknowledged_ones(story: Story) -> None:
     stored = {
         (answer.node.name, str(answer.question_id)): answer.text
         for quiz in (story.quiz, story.next_quiz)
@@ -73,7 +73,7 @@ def test_what_was_acknowledged_is_stored_as_it_was_sent_and_nothing_else(story: 
     assert not story.flock.rejected
 
 
-def test_every_answer_was_stored_once_and_scored_once(story: Story) -> None:
+def test_every_answer_is_stored_once_and_graded_once(story: Story) -> None:
     seen = witnessed("judge_answer")
     changes = Counter((one.subject, one.done) for one in seen)
     answers = [str(answer.pk) for answer in answers_to(story.quiz)]
@@ -82,12 +82,12 @@ def test_every_answer_was_stored_once_and_scored_once(story: Story) -> None:
         assert (changes[pk, "INSERT"], changes[pk, "UPDATE"], changes[pk, "DELETE"]) == (1, 1, 0)
 
 
-def test_each_answer_has_the_score_that_it_deserves(story: Story) -> None:
+def test_every_answer_is_graded_correctly(story: Story) -> None:
     for answer in answers_to(story.quiz):
         assert answer.solved == (answer.text != WRONG), answer.question.prompt
 
 
-def test_scores_are_what_the_answers_come_to(story: Story) -> None:
+def test_scores_match_the_graded_answers(story: Story) -> None:
     for quiz in (story.quiz, story.next_quiz):
         datasets = list(quiz.questions.order_by("position").values_list("dataset", flat=True))
         solved = {
@@ -104,12 +104,12 @@ def test_scores_are_what_the_answers_come_to(story: Story) -> None:
             assert score.cells == {name: list(cell) for name, cell in marks.cells.items()}
 
 
-def test_scores_were_written_once(story: Story) -> None:
+def test_scores_are_written_once(story: Story) -> None:
     written = Counter(seen.done for seen in witnessed("judge_score"))
     assert written == {"INSERT": 2 * NODES}
 
 
-def test_deadlines_moved_by_the_time_that_was_lost_and_no_more(story: Story) -> None:
+def test_deadline_moves_by_the_lost_time_and_not_more(story: Story) -> None:
     opened, ended = (
         seen.place
         for seen in witnessed("judge_round")
@@ -123,35 +123,35 @@ def test_deadlines_moved_by_the_time_that_was_lost_and_no_more(story: Story) -> 
     lost = sum((lost_time(before, now=now) for before, now in ticks), timedelta(0))
     assert len(ticks) > len(PARTS)
     moved = story.quiz.closes_at - story.quiz.opens_at - timedelta(seconds=OPEN_S)
-    # Each outage may also have silenced the web process, which is worth the way back too.
+    # Each outage may also have interrupted the pulse, which adds the time to reconnect.
     way_back = return_time(timedelta(0), within=timedelta(seconds=RETURN_WITHIN_S))
     assert lost <= moved <= sum(story.outages, len(PARTS) * way_back)
 
 
-def test_all_nodes_stand_in_every_window_of_the_leaderboard(story: Story) -> None:
+def test_every_node_has_a_standing_in_every_window(story: Story) -> None:
     for window in Window:
         standings = Standing.objects.filter(season=story.season, window=window)
         assert standings.count() == NODES, window
 
 
-def test_the_next_round_opens_and_closes_as_ever(story: Story) -> None:
+def test_next_round_opens_and_closes_normally(story: Story) -> None:
     assert phases_of(story.next_quiz) == ["open", "scoring", "closed"]
     reasons = [score.reason for score in scores_of(story.next_quiz)]
     assert reasons == [Score.Reason.UNANSWERED] + [Score.Reason.NONE] * (NODES - 1)
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_lost_part_was_started_once_more_and_the_console_says_so(story: Story, part: str) -> None:
+def test_killed_part_is_restarted_once_and_reported_on_the_console(story: Story, part: str) -> None:
     assert story.console.count(f"] {part} was killed by SIGKILL") == 1
     assert story.console.count(f"] {part} is started again") == 1
 
 
-def test_outages_are_told_in_lines_and_not_in_tracebacks(story: Story) -> None:
+def test_outages_are_logged_without_tracebacks(story: Story) -> None:
     assert "Traceback" not in story.console
     assert len(story.console.splitlines()) < 300
 
 
-def test_an_acknowledged_answer_is_on_the_disk(story: Story) -> None:
+def test_acknowledged_answers_are_flushed_to_disk(story: Story) -> None:
     with connection.cursor() as cursor:
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             cursor.execute(f"SHOW {name}")
