@@ -47,7 +47,7 @@ def read_row(client: Client, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "shown"),
     [
         ({}, "never seen"),
         ({"last_seen": timezone.now() + timedelta(hours=1)}, "connected"),
@@ -58,10 +58,10 @@ def read_row(client: Client, name: str) -> str:
     ],
 )
 def test_account_page_shows_the_state_of_a_node(
-    signed_in: Client, olive: User, fields: dict[str, Any], told: str
+    signed_in: Client, olive: User, fields: dict[str, Any], shown: str
 ) -> None:
     make_own(olive, **fields)
-    assert told in read_row(signed_in, "amber")
+    assert shown in read_row(signed_in, "amber")
 
 
 def test_account_page_requests_no_newer_version_of_a_current_client(

@@ -49,8 +49,8 @@ def test_public_profile_shows_nodes_seasons_and_contributions(
 ) -> None:
     publish_profile(signed_in)
     page = read(Client(), "/owners/olive/")
-    for told in ("Kitchen laptop", "amber", "Autumn", "777", "56"):
-        assert told in page
+    for shown in ("Kitchen laptop", "amber", "Autumn", "777", "56"):
+        assert shown in page
     assert "example.org" not in page
 
 

@@ -168,7 +168,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             connected = learners.connected
             lookout.await_all()
             assert process.process.poll() is None, process.output()
-        told = Scene(
+        results = Scene(
             clean,
             noticing,
             attacked,
@@ -180,8 +180,8 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             json.loads(fetch(f"{url}/readyz")),
             fetch(f"{url}/metrics"),
         )
-        report(told)
-        yield told
+        report(results)
+        yield results
 
 
 class Lookout:
