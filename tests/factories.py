@@ -89,11 +89,13 @@ def make_round(
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
-    _ask(judge_round, upto=questions, datasets=datasets)
+    _add_questions(judge_round, upto=questions, datasets=datasets)
     return judge_round
 
 
-def _ask(judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum",)) -> None:
+def _add_questions(
+    judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum",)
+) -> None:
     """Add questions until the round has `upto`, with its datasets in turn."""
     asked = judge_round.questions.count()
     Question.objects.bulk_create(
@@ -120,7 +122,7 @@ def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> 
 
 def make_scores(judge_round: Round, correct: Mapping[Node, int], *, n: int = 16) -> list[Score]:
     """Score many nodes in a round like `make_score`, with few queries."""
-    _ask(judge_round, upto=n)
+    _add_questions(judge_round, upto=n)
     datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
     scores = Score.objects.bulk_create(
         _score(judge_round, node, datasets, correct=solved, n=n) for node, solved in correct.items()

@@ -57,13 +57,13 @@ def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalSer
         folder=folder,
         run_as=run_as,
         environment=dict(os.environ),
-        is_ready=lambda: _lets_in(url),
+        is_ready=lambda: _accepts_connections(url),
         ready_within_s=10,
     )
     return LocalServer(process=process, url=url)
 
 
-def _lets_in(url: str) -> bool:
+def _accepts_connections(url: str) -> bool:
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError:

@@ -57,12 +57,12 @@ class Scripted:
         monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
 
     def register_script(self, script: str) -> Any:
-        async def tell(keys: object) -> list[bytes]:
+        async def read_time(keys: object) -> list[bytes]:
             self.now_ns += self.took_ns
             time_ns = self.now_ns - self.took_ns // 2 + self.ahead_ns
             return [b"%d" % (time_ns // SECOND_NS), b"%d" % (time_ns % SECOND_NS // 1000)]
 
-        return tell
+        return read_time
 
     async def answer(self, clock: StoreClock, *, took_ms: int, ahead_s: float) -> None:
         """Let a clock request the time, with a given duration and offset of the answer."""

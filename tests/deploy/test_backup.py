@@ -65,7 +65,7 @@ class Host:
         """The log of calls of `docker`, one per line."""
         return self.folder / "notes"
 
-    def ask(self, question: str, *, database: str = "murmuration") -> list[str]:
+    def query(self, question: str, *, database: str = "murmuration") -> list[str]:
         """Return the first column of a query's answer."""
         url = urlsplit(self.url)._replace(path=f"/{database}").geturl()
         with psycopg.connect(url, autocommit=True) as connection:
@@ -86,10 +86,10 @@ def server() -> Iterator[Host]:
         host = Host(postgres.url, folder)
         with running(postgres.process, log=folder / "log"):
             host.do(MIGRATE)
-            host.ask("INSERT INTO auth_group (name) VALUES ('before')")
+            host.query("INSERT INTO auth_group (name) VALUES ('before')")
             host.do(BACK_UP)
-            host.ask("INSERT INTO auth_group (name) VALUES ('after')")
-            host.ask("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
+            host.query("INSERT INTO auth_group (name) VALUES ('after')")
+            host.query("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
             yield host
 
 
@@ -103,7 +103,7 @@ def host(server: Host) -> Host:
 def restored(server: Host) -> Host:
     """A site whose nodes lacked their primary key, restored from the backup."""
     host = reset(server)
-    host.ask("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
+    host.query("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
     host.do(RESTORE)
     return host
 
@@ -111,13 +111,13 @@ def restored(server: Host) -> Host:
 def reset(host: Host) -> Host:
     host.notes.unlink(missing_ok=True)
     for database in ("murmuration", "restored", "replaced"):
-        host.ask(f"DROP DATABASE IF EXISTS {database}", database="postgres")
-    host.ask("CREATE DATABASE murmuration TEMPLATE pristine", database="postgres")
+        host.query(f"DROP DATABASE IF EXISTS {database}", database="postgres")
+    host.query("CREATE DATABASE murmuration TEMPLATE pristine", database="postgres")
     return host
 
 
 def names(host: Host, *, database: str = "murmuration") -> list[str]:
-    return host.ask("SELECT name FROM auth_group ORDER BY id", database=database)
+    return host.query("SELECT name FROM auth_group ORDER BY id", database=database)
 
 
 def test_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
@@ -125,7 +125,7 @@ def test_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
 
 
 def test_restored_site_has_the_constraints_of_the_backup(restored: Host) -> None:
-    assert restored.ask("SELECT conname FROM pg_constraint WHERE conname = 'nodes_node_pkey'")
+    assert restored.query("SELECT conname FROM pg_constraint WHERE conname = 'nodes_node_pkey'")
 
 
 def test_restore_stops_writing_services_first_and_starts_them_after_migrations(
@@ -141,7 +141,7 @@ def test_restore_stops_writing_services_first_and_starts_them_after_migrations(
 def test_replaced_database_exists_until_it_is_dropped(restored: Host) -> None:
     assert names(restored, database="replaced") == ["before", "after"]
     restored.do(FORGET)
-    assert "replaced" not in restored.ask("SELECT datname FROM pg_database", database="postgres")
+    assert "replaced" not in restored.query("SELECT datname FROM pg_database", database="postgres")
 
 
 def test_restore_fails_while_the_site_is_connected_to_the_database(host: Host) -> None:
@@ -161,6 +161,6 @@ def test_restore_from_damaged_backup_changes_nothing(host: Host) -> None:
 
 
 def test_restore_can_be_repeated_after_a_failure(host: Host) -> None:
-    host.ask("CREATE DATABASE restored", database="postgres")
+    host.query("CREATE DATABASE restored", database="postgres")
     host.do(RESTORE)
     assert names(host) == ["before"]

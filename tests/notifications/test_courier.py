@@ -10,7 +10,7 @@ from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 
 
 @dataclass(frozen=True)
-class Held(Parcel):
+class HeldParcel(Parcel):
     """A parcel whose receiver answers when it is released."""
 
     released: threading.Event = field(default_factory=threading.Event)
@@ -21,19 +21,19 @@ class Held(Parcel):
 
 
 @dataclass(frozen=True)
-class Broken(Parcel):
+class FailingParcel(Parcel):
     """A parcel whose `send` raises an unexpected exception."""
 
     def send(self) -> DeliveryOutcome:
         raise KeyError("node")
 
 
-def hold() -> Held:
-    return Held(uuid4(), 1)
+def make_held() -> HeldParcel:
+    return HeldParcel(uuid4(), 1)
 
 
 def test_outcome_is_collected_once() -> None:
-    courier, parcel = Courier(), hold()
+    courier, parcel = Courier(), make_held()
     parcel.released.set()
     courier.take([parcel])
     assert courier.collect(wait_s=5) == [parcel.end()]
@@ -41,7 +41,7 @@ def test_outcome_is_collected_once() -> None:
 
 
 def test_hanging_receiver_blocks_neither_the_worker_nor_other_parcels() -> None:
-    courier, hangs, answers = Courier(threads=2), hold(), hold()
+    courier, hangs, answers = Courier(threads=2), make_held(), make_held()
     answers.released.set()
     begun = monotonic()
     courier.take([hangs, answers])
@@ -52,7 +52,7 @@ def test_hanging_receiver_blocks_neither_the_worker_nor_other_parcels() -> None:
 
 
 def test_capacity_shrinks_by_the_parcels_in_flight() -> None:
-    courier, parcel = Courier(most=3), hold()
+    courier, parcel = Courier(most=3), make_held()
     courier.take([parcel])
     assert courier.capacity() == 2
     parcel.released.set()
@@ -62,7 +62,7 @@ def test_capacity_shrinks_by_the_parcels_in_flight() -> None:
 
 def test_number_of_threads_is_limited() -> None:
     before = threading.active_count()
-    courier, parcels = Courier(threads=2), [hold() for _ in range(10)]
+    courier, parcels = Courier(threads=2), [make_held() for _ in range(10)]
     courier.take(parcels)
     assert threading.active_count() <= before + 2
     for parcel in parcels:
@@ -70,7 +70,7 @@ def test_number_of_threads_is_limited() -> None:
 
 
 def test_unexpected_exception_is_an_internal_failure_and_ends_no_thread() -> None:
-    courier, broken, parcel = Courier(threads=1), Broken(uuid4(), 1), hold()
+    courier, broken, parcel = Courier(threads=1), FailingParcel(uuid4(), 1), make_held()
     parcel.released.set()
     courier.take([broken, parcel])
     # The second outcome may be ready with the first one, or a moment later.

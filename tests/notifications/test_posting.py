@@ -207,11 +207,11 @@ def test_large_body_is_not_read() -> None:
     "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * LARGEST_RESPONSE]
 )
 def test_response_that_is_not_http_is_a_failure(answer: bytes) -> None:
-    def say(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         connection.recv(65536)
         connection.sendall(answer)
 
-    with answering(say) as target:
+    with answering(respond) as target:
         assert failure_of(target) in ("garbled", "unreachable")
 
 

@@ -117,14 +117,14 @@ class RecordingClient(SwarmClient):
 class ToyNode:
     """A node with a real client and without a model.
 
-    A deaf node ignores announced rounds until it hears: it is connected and has no seat.
+    It can ignore announced rounds: then it is connected and has no seat.
     """
 
     def __init__(self, *, site: Site, name: str, token: str, skill: int, folder: Path) -> None:
         self.name = name
         self.pupil = Pupil(skill=skill)
         self.is_connected = False
-        self._is_deaf = False
+        self._ignores_rounds = False
         self._missed: RoundInfo | None = None
         hello = Hello(
             id=new_id(),
@@ -160,17 +160,17 @@ class ToyNode:
         if isinstance(message, RoundState):
             self._note(message.round)
 
-    def go_deaf(self) -> None:
-        self._is_deaf = True
+    def ignore_rounds(self) -> None:
+        self._ignores_rounds = True
 
-    def hear(self) -> None:
+    def resume_rounds(self) -> None:
         """Stop ignoring rounds, and process the missed one. Call it on the flock's loop."""
-        self._is_deaf = False
+        self._ignores_rounds = False
         self.exam.announce(self._missed)
 
     def _note(self, current: RoundInfo | None) -> None:
         self._missed = current
-        if not self._is_deaf:
+        if not self._ignores_rounds:
             self.exam.announce(current)
 
     async def run(self) -> None:
@@ -217,7 +217,7 @@ class Flock:
 
     # ---- the interface for tests
 
-    def hand_in(
+    def allow_answers(
         self, *, each: int, nodes: Sequence[ToyNode] | None = None, pause_s: float = PAUSE_S
     ) -> None:
         """Let nodes write `each` more answers, in turn, without waiting for them."""
@@ -225,10 +225,10 @@ class Flock:
         self.allowed += len(turns)
         asyncio.run_coroutine_threadsafe(_allow(turns, pause_s=pause_s), self._loop)
 
-    def hear(self) -> None:
-        """Let deaf nodes process rounds again."""
+    def resume_rounds(self) -> None:
+        """Let nodes that ignored rounds process them again."""
         for node in self.nodes:
-            self._loop.call_soon_threadsafe(node.hear)
+            self._loop.call_soon_threadsafe(node.resume_rounds)
 
     @property
     def connected(self) -> int:

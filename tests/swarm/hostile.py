@@ -65,7 +65,7 @@ class Attacker:
     verifier: Verifier
     numbers: "count[int]" = field(default_factory=lambda: count(randrange(1 << 40)))
 
-    async def say(self, message: NodeMessage) -> None:
+    async def send_message(self, message: NodeMessage) -> None:
         """Send a message, and discard received messages."""
         await self.socket.send(encode(message))
         await self.skim()
@@ -121,7 +121,7 @@ class Attacker:
         """Publish rollouts, and declare all of them informative."""
         ids = [rollout.id for rollout in rollouts]
         message = PublishRollouts(id=self.name(), rollouts=list(rollouts), informative=ids)
-        await self.say(message)
+        await self.send_message(message)
 
 
 # ---- the attacks, repeated

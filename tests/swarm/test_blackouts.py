@@ -28,8 +28,8 @@ from swarm_web.nodes.services import create_node
 from tests.local.launcher import LaunchedSite, launched_site, skip_wheel_build
 from tests.processes import eventually
 from tests.swarm.flock import Flock
+from tests.swarm.scenario import PARTS, TASKS, tolerating_outage
 from tests.swarm.sites import operating
-from tests.swarm.story import PARTS, TASKS, patiently
 
 pytestmark = pytest.mark.swarm
 
@@ -100,15 +100,15 @@ def make_season() -> Season:
 @pytest.mark.parametrize(("turn", "part"), list(enumerate(LOST)))
 def test_no_node_loses_a_question_in_an_outage(scene: Scene, turn: int, part: str) -> None:
     quiz = make_round(scene.season)
-    scene.flock.nodes[-1].go_deaf()
-    scene.flock.hand_in(each=QUESTIONS, pause_s=0)
+    scene.flock.nodes[-1].ignore_rounds()
+    scene.flock.allow_answers(each=QUESTIONS, pause_s=0)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
     eventually(lambda: seats.count() == NODES - 1, within_s=60, what="all but one have a seat")
     answers = Answer.objects.filter(question__round=quiz)
     eventually(lambda: answers.count() >= NODES - 1, within_s=60, what="answers come in")
     black_out(part, scene)
     closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
-    eventually(lambda: patiently(closed.exists), within_s=180, what="the round is over")
+    eventually(lambda: tolerating_outage(closed.exists), within_s=180, what="the round is over")
     counts = count_answers(quiz)
     log.info("%d %s: %s", turn, part, counts)
     assert counts == {f"node-{i}": (QUESTIONS, "") for i in range(NODES)}
@@ -139,7 +139,7 @@ def black_out(part: str, scene: Scene) -> None:
     with frozen(scene.site.launcher.pid):
         os.kill(pid, signal.SIGKILL)
         time.sleep(DARK_S / 2)
-        scene.flock.hear()
+        scene.flock.resume_rounds()
         time.sleep(DARK_S / 2)
     eventually(lambda: scene.site.pid_of(part) not in (None, pid), within_s=60, what=f"{part} runs")
 

@@ -32,8 +32,8 @@ from swarm_web.relay.models import Conduct
 from tests.processes import PROJECT, eventually, running
 from tests.swarm.hostile import ATTACKS
 from tests.swarm.learners import Learners, Pace
+from tests.swarm.scenario import TASKS
 from tests.swarm.sites import running_site
-from tests.swarm.story import TASKS
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
 

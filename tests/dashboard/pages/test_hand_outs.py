@@ -25,11 +25,11 @@ def season(db: None) -> Season:
 @pytest.fixture
 def amber(season: Season) -> Node:
     node, _ = make_node("amber")
-    hold(node, season, level="withheld", charge="copying", bad=9, total=12)
+    restrict(node, season, level="withheld", charge="copying", bad=9, total=12)
     return node
 
 
-def hold(node: Node, season: Season, **fields: object) -> None:
+def restrict(node: Node, season: Season, **fields: object) -> None:
     times = {"since": NOW, "until": NOW + timedelta(hours=2)}
     Conduct.objects.create(node=node, season=season, **{**times, **fields})
 
@@ -50,14 +50,14 @@ def test_node_page_shows_why_rollouts_are_withheld_and_the_remedy(
 
 def test_node_page_does_not_mention_a_full_hand_out_weight(client: Client, season: Season) -> None:
     bold, _ = make_node("bold")
-    hold(bold, season, level="full", charge="copying")
+    restrict(bold, season, level="full", charge="copying")
     assert "delivered less often" not in read(client, "/nodes/bold/")
     assert client.get("/api/v1/nodes/bold").json()["hand_out"] is None
 
 
 def test_decision_of_the_operator_has_no_end(client: Client, season: Season) -> None:
     bold, _ = make_node("bold")
-    hold(bold, season, level="withheld", charge="operator", pinned=True, until=None)
+    restrict(bold, season, level="withheld", charge="operator", pinned=True, until=None)
     html = read(client, "/nodes/bold/")
     assert "The operator decided this." in html
     assert "until the operator lifts it" in html
@@ -67,7 +67,7 @@ def test_allowed_share_of_solved_completions_is_shown_in_percent(
     client: Client, season: Season
 ) -> None:
     bold, _ = make_node("bold")
-    hold(bold, season, level="lowered", charge="too_right", bad=16, total=16, allowed=0.48)
+    restrict(bold, season, level="lowered", charge="too_right", bad=16, total=16, allowed=0.48)
     html = read(client, "/nodes/bold/")
     assert "a quarter as often" in html
     assert "in 16 of 16 checked rollouts; its judge scores allow at most 48 %." in html
@@ -82,7 +82,7 @@ def test_api_contains_the_hand_out_weight(client: Client, amber: Node) -> None:
 def test_status_page_counts_and_lists_restricted_nodes_with_links(
     client: Client, season: Season, amber: Node
 ) -> None:
-    hold(make_node("bold")[0], season, level="full", charge="refused")
+    restrict(make_node("bold")[0], season, level="full", charge="refused")
     html = read(client, "/status/")
     assert "Rollouts from 1 node are delivered less often" in html
     assert 'shares copies · withheld from other nodes</th><td class="num">1<' in html
@@ -99,7 +99,7 @@ def test_node_page_shows_finding_and_remedy_for_each_charge(
     client: Client, season: Season, charge: Conduct.Charge
 ) -> None:
     bold, _ = make_node("bold")
-    hold(bold, season, level="lowered", charge=charge.value, bad=17, total=18, allowed=0.5)
+    restrict(bold, season, level="lowered", charge=charge.value, bad=17, total=18, allowed=0.5)
     body = client.get("/api/v1/nodes/bold").json()["hand_out"]
     assert body["charge"] == charge
     for words in (body["why"], body["remedy"]):

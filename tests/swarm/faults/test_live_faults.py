@@ -34,7 +34,7 @@ from tests.processes import eventually
 from tests.swarm.faults.broken_site import WEB, BrokenSite, broken_site
 from tests.swarm.faults.cable import Cable, laid_cable
 from tests.swarm.learners import Learners, Pace
-from tests.swarm.story import TASKS
+from tests.swarm.scenario import TASKS
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
 

@@ -40,7 +40,7 @@ TASKS: list[TaskChoice] = [task for task in STARTER_TASKS if task.dataset in ("c
 
 
 @dataclass(frozen=True)
-class Story:
+class Scenario:
     """The results of the scenario, for the tests."""
 
     flock: Flock
@@ -51,7 +51,7 @@ class Story:
     outages: Sequence[timedelta]
 
 
-def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
+def run_scenario(site: LaunchedSite, stack: ExitStack) -> Scenario:
     """Run a flock through the outages, and then play another round without any.
 
     The flock runs until the stack is closed.
@@ -67,16 +67,16 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
     quiz = open_round(season)
     outages = [lose(part, site, flock, quiz) for part in PARTS]
-    flock.hand_in(each=QUESTIONS - 3 * len(PARTS))
+    flock.allow_answers(each=QUESTIONS - 3 * len(PARTS))
     await_end(quiz)
     Season.objects.filter(pk=season.pk).update(open_seconds=SHORT_S)
     season.refresh_from_db()
     next_quiz = open_round(season)
     # One node stops answering early, so only the deadline can close this round.
-    flock.hand_in(each=FEW, nodes=flock.nodes[:1], pause_s=0)
-    flock.hand_in(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
+    flock.allow_answers(each=FEW, nodes=flock.nodes[:1], pause_s=0)
+    flock.allow_answers(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
     await_end(next_quiz)
-    return Story(flock, season, quiz, next_quiz, site.console(), outages)
+    return Scenario(flock, season, quiz, next_quiz, site.console(), outages)
 
 
 def make_season() -> Season:
@@ -122,9 +122,9 @@ def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
     """
     pid = site.pid_of(part)
     assert pid is not None
-    flock.hand_in(each=2)
+    flock.allow_answers(each=2)
     with stalled(flock, quiz):
-        flock.hand_in(each=1)
+        flock.allow_answers(each=1)
         eventually(lambda: flock.are_all_waiting, within_s=30, what="all wait for acknowledgement")
         killed_at = timezone.now()
         os.kill(pid, signal.SIGKILL)
@@ -145,7 +145,7 @@ def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
     try:
         with transaction.atomic():
             eventually(
-                lambda: hold_ungraded(flock, quiz),
+                lambda: lock_if_ungraded(flock, quiz),
                 within_s=30,
                 what="answers wait for their grades",
             )
@@ -154,7 +154,7 @@ def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
         connection.close()
 
 
-def hold_ungraded(flock: Flock, quiz: Round) -> bool:
+def lock_if_ungraded(flock: Flock, quiz: Round) -> bool:
     """Lock the round if acknowledged answers wait for grading, and return whether it is locked."""
     before = transaction.savepoint()
     Round.objects.select_for_update().get(pk=quiz.pk)
@@ -168,7 +168,7 @@ def is_caught_up(flock: Flock, quiz: Round, *, since: datetime) -> bool:
     if len(flock.acked) < flock.allowed:
         return False
     ticked = Season.objects.filter(pk=quiz.season_id, watched_at__gt=since)
-    return bool(patiently(lambda: not ungraded(quiz) and ticked.exists()))
+    return bool(tolerating_outage(lambda: not ungraded(quiz) and ticked.exists()))
 
 
 def ungraded(quiz: Round) -> set[tuple[str, str]]:
@@ -177,7 +177,7 @@ def ungraded(quiz: Round) -> set[tuple[str, str]]:
     return {(name, str(pk)) for name, pk in waiting.values_list("node__name", "question_id")}
 
 
-def patiently(find: Callable[[], Found]) -> Found | None:
+def tolerating_outage(find: Callable[[], Found]) -> Found | None:
     """Return the result of `find`, or None while the database is unavailable."""
     try:
         return find()
