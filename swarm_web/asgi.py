@@ -23,10 +23,9 @@ pages = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.urls import path, re_path, reverse  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
 from swarm_web.dashboard.live.socket import OriginGate, live_socket  # noqa: E402
-from swarm_web.dashboard.pages import home  # noqa: E402
 from swarm_web.edge.body_limit import BodyLimit  # noqa: E402
 from swarm_web.edge.page_cache import PageCache  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
@@ -43,11 +42,7 @@ sockets = URLRouter(
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]
 )
-kept_pages = PageCache(
-    pages,
-    seconds=settings.PAGE_CACHE_SECONDS,
-    marks={home.COOKIE: reverse("home")},
-)
+kept_pages = PageCache(pages, seconds=settings.PAGE_CACHE_SECONDS)
 requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 

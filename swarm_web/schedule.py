@@ -30,6 +30,11 @@ BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 10},
     },
+    "sample-pace": {
+        "task": "swarm_web.dashboard.tasks.sample_pace",
+        "schedule": 5.0,
+        "options": {"expires": 10},
+    },
     "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
     "prune-requests": {"task": "swarm_web.joining.tasks.prune", "schedule": 3600.0},
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},

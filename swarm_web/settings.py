@@ -82,6 +82,7 @@ MIDDLEWARE = [
     # change threads for every hook of every middleware.
     "swarm_web.accounts.privacy.keep_private",
     "swarm_web.dashboard.plain_text.refuse_unfit",
+    "swarm_web.dashboard.page_state.stamp_state",
 ]
 ROOT_URLCONF = "swarm_web.urls"
 ASGI_APPLICATION = "swarm_web.asgi.application"

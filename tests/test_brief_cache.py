@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import caches
 from pytest_django import Settings
 
-from swarm_web.edge.brief_cache import keep_briefly
+from swarm_web.edge.brief_cache import SharedState, keep_briefly, site_state
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +33,40 @@ def test_nothing_is_kept_where_pages_are_not(settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 0.0
     made = count()
     assert [keep_briefly("nodes", lambda: next(made)) for _ in range(3)] == [0, 1, 2]
+
+
+def test_data_from_before_a_change_of_the_state_is_not_used(settings: Settings) -> None:
+    settings.PAGE_CACHE_SECONDS = 60.0
+    site_state.renew(lambda: "before")
+    made = count()
+    assert keep_briefly("nodes", lambda: next(made)) == 0
+    site_state.renew(lambda: "after")
+    assert keep_briefly("nodes", lambda: next(made)) == 1
+
+
+def test_the_state_is_read_again_after_its_maximum_age() -> None:
+    now = 0.0
+    state = SharedState(clock=lambda: now)
+    tokens = iter("ab")
+    assert [state.recall(lambda: next(tokens), max_age_s=1) for _ in range(2)] == ["a", "a"]
+    now = 1.0
+    assert state.recall(lambda: next(tokens), max_age_s=1) == "b"
+
+
+def test_a_page_does_not_wait_while_another_thread_reads_the_state() -> None:
+    state = SharedState()
+    state.renew(lambda: "known")
+
+    def read() -> str:
+        assert state.recall(lambda: "unused", max_age_s=0) == "known"
+        return "new"
+
+    assert state.renew(read) == "new"
+
+
+def test_a_state_that_cannot_be_read_leaves_the_last_one() -> None:
+    state = SharedState()
+    state.renew(lambda: "known")
+    with pytest.raises(StopIteration):
+        state.renew(lambda: next(iter("")))
+    assert state.token == "known"

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from swarm_web.edge import page_cache
+from swarm_web.edge.brief_cache import SharedState
 from swarm_web.edge.page_cache import PageCache
 
 Headers = dict[str, str]
@@ -84,12 +85,23 @@ async def test_pictures_and_figures_are_kept_too(kind: bytes) -> None:
     assert site.asked == 1
 
 
-async def test_who_heard_of_a_change_gets_no_page_from_before() -> None:
-    cache = PageCache(site := Site(), seconds=60)
+async def test_no_page_from_before_a_change_of_the_state_is_served() -> None:
+    cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
     await get(cache)
-    noon = "2026-01-01T12:00:00+00:00"
-    assert [(await get(cache, x_since=noon))[2] for _ in range(2)] == [b"page 2"] * 2
+    state.renew(lambda: "changed")
+    assert [(await get(cache))[2] for _ in range(2)] == [b"page 2"] * 2
     assert site.asked == 2
+
+
+async def test_a_page_that_was_begun_before_a_change_is_not_served_after_it() -> None:
+    cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
+    site.goes_on.clear()
+    early = asyncio.create_task(get(cache))
+    await asyncio.sleep(0)
+    state.renew(lambda: "changed")
+    site.goes_on.set()
+    assert (await early)[2] == b"page 1"
+    assert (await get(cache))[2] == b"page 2"
 
 
 async def test_those_who_come_while_it_is_made_wait_for_it() -> None:
@@ -178,27 +190,6 @@ async def test_who_sends_a_header_twice_decides_nobody_elses_page(
     await get_with([(name, hidden), (name, seen)], cache)
     assert (await get_with([(name, seen)], cache))[2] == b"page 2"
     assert site.asked == 2
-
-
-async def test_a_cookie_that_marks_one_page_leaves_the_others_to_everybody() -> None:
-    cache = PageCache(site := Site(), seconds=60, marks={"put_away": "/"})
-    await get(cache, "/rounds/")
-    assert (await get(cache, "/rounds/", cookie="put_away=5"))[2] == b"page 1"
-    assert site.asked == 1
-
-
-async def test_a_marked_page_is_kept_for_all_with_the_same_mark() -> None:
-    cache = PageCache(Site(), seconds=60, marks={"put_away": "/"})
-    await get(cache)
-    assert [(await get(cache, cookie="put_away=5"))[2] for _ in range(2)] == [b"page 2"] * 2
-    assert (await get(cache, cookie="put_away=6"))[2] == b"page 3"
-
-
-@pytest.mark.parametrize("junk", ["", "five", "-5", "5" * 20])
-async def test_a_mark_that_no_page_has_set_makes_no_page_of_its_own(junk: str) -> None:
-    cache = PageCache(Site(), seconds=60, marks={"put_away": "/"})
-    await get(cache)
-    assert (await get(cache, cookie=f"put_away={junk}"))[2] == b"page 1"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis.exceptions
@@ -14,7 +14,7 @@ from django.core.cache import cache
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from swarm_web.board.pace import Totals, note_totals
+from swarm_web.board.pace import read_pace, sample_totals
 from swarm_web.core import counters, heartbeat
 from swarm_web.core.attempts import count_attempt
 from swarm_web.core.bus import VIEWERS, switchboard
@@ -117,11 +117,13 @@ async def test_refusals_of_a_node_are_recorded() -> None:
         assert (refusals.counts, refusals.last.at) == ({"rate.limited": 1}, NOW)
 
 
-def test_pace_of_rollouts_is_computed() -> None:
-    note_totals(1, Totals(at=0, relayed=0, used=0))
-    pace = note_totals(1, Totals(at=60, relayed=30, used=15))
+def test_pace_of_rollouts_is_measured(db: None) -> None:
+    sample_totals(1, now=NOW)
+    later = NOW + timedelta(seconds=60)
+    sample_totals(1, now=later)
+    pace = read_pace(1, now=later)
     assert pace is not None
-    assert (pace.relayed, pace.used) == (30, 15)
+    assert pace.seconds == 60
 
 
 def test_shared_cache_stores_single_and_multiple_values() -> None:

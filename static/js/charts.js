@@ -42,8 +42,10 @@
 
   async function draw(plot, { again }) {
     if (!plot.figure || again) {
-      const { since } = document.body.dataset; // the last change that live.js heard of
-      const answer = await fetch(plot.dataset.figure, since && { headers: { "X-Since": since } });
+      const address = new URL(plot.dataset.figure, location);
+      // A figure that was cached in an earlier state of the site has another address.
+      address.searchParams.set("state", document.body.dataset.state);
+      const answer = await fetch(address);
       if (!answer.ok) return; // keep what is drawn
       plot.figure = await answer.json();
     }

@@ -14,16 +14,19 @@ const live = {
   const CLOSED_TOO_MANY_VIEWS = 4429;
   const link = document.getElementById("link");
   const said = document.getElementById("said"); // what screen readers are told, on changes only
-  const KEPT_MS = 1000; // what pages have in common may be that old
+  const PAUSE_MS = 1000; // changes often come in groups
   const SPREAD_MS = 1500; // not all visitors at once
-  const MAKING_MS = 5000; // a page may have read what it shows that long before its own clock
   const sources = new Map(); // each region's HTML as the server sent it
+  const sent = new Set(); // ids of the regions that messages carry
   const late = new Map(); // regions that came while the visitor had the old ones in hand
   const refreshed = document.querySelector("[data-refresh]"); // shows what no message tells of
   const regions = (root) => root.querySelectorAll("[data-region][id]");
-  let socket, epoch, seq, asOf = new Date(), failures = 0, retry, watchdog, asking, drawnFor;
+  const isPolling = () => failures > TRIES;
+  let socket, epoch, seq, asOf = new Date(), failures = 0, retry, watchdog;
+  let state; // of the site, as an opaque token; data-state has that of the page
+  let misses = 0; // times that the page was fetched and had another state
+  let asking; // the timer or the request for this page
   let happening = document.querySelector("#pill [data-happening]")?.textContent;
-  let known = Date.parse(document.body.dataset.now) - MAKING_MS; // changes until then are shown or asked for
 
   function setLink(state) {
     const before = link.dataset.state ?? "live"; // as it opens, a page need not say so
@@ -74,10 +77,9 @@ const live = {
     clearTimeout(watchdog);
     if (document.hidden) return;
     failures = code === CLOSED_TOO_MANY_VIEWS ? TRIES + 1 : failures + 1;
-    const polling = failures > TRIES;
-    setLink(polling ? "polling" : "reconnecting");
-    if (polling) ask(0);
-    retry = setTimeout(connect, polling ? POLL_MS : 500 * 2 ** failures * (0.5 + Math.random()));
+    setLink(isPolling() ? "polling" : "reconnecting");
+    if (isPolling()) ask(0);
+    retry = setTimeout(connect, isPolling() ? POLL_MS : 500 * 2 ** failures * (0.5 + Math.random()));
   }
 
   function receive(message) {
@@ -88,16 +90,16 @@ const live = {
     document.getElementById("pill").hidden = false;
     if (message.type !== "resumed") apply(message);
     setLink("live");
-    catchUp(message.chart || message.turn || message.announced ? message.as_of : message.since);
+    if (message.state !== state) misses = 0;
+    state = message.state;
+    catchUp();
     site.showTimes();
   }
 
-  // Ask for the page as it is since a change, unless it was made after that.
-  function catchUp(since) {
-    if (!(Date.parse(since) > known)) return;
-    known = Date.parse(since);
-    document.body.dataset.since = since;
-    ask(KEPT_MS + SPREAD_MS * Math.random());
+  // Ask for the page again if it shows another state of the site than the latest message.
+  function catchUp() {
+    if (asking || state === document.body.dataset.state) return;
+    ask(Math.min(PAUSE_MS * 2 ** misses, POLL_MS) + SPREAD_MS * Math.random());
   }
 
   function apply(message) {
@@ -105,6 +107,7 @@ const live = {
     if (message.now) site.setClock(message.now);
     if (message.pill) fillPill(message.pill);
     for (const [id, html] of Object.entries(message.regions)) {
+      sent.add(id);
       takeOver(document.getElementById(id), html);
     }
     rows.apply(message.rows, message.order);
@@ -121,33 +124,45 @@ const live = {
     happening = now;
   }
 
-  // Ask for this page again and take over the regions that changed.
+  // Ask for this page after a delay, instead of an earlier request.
   function ask(delay) {
     if ("still" in document.body.dataset) return; // to ask for the page would change something
-    clearTimeout(asking);
-    asking = setTimeout(async () => {
-      const asked = location.href, { since } = document.body.dataset;
-      // Under the name of the change there is no page that was kept from before it.
-      const answer = await fetch(asked, since && { headers: { "X-Since": since } }).catch(() => undefined);
-      if (!answer?.ok) return failures > TRIES || ask(POLL_MS);
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (location.href !== asked || document.body.dataset.since !== since) return; // the visitor or the swarm went on
-      if (failures > TRIES) pollFrom(page);
-      const ids = new Set([...regions(page), ...regions(document)].map((region) => region.id));
-      const changed = [...ids].filter((id) => {
-        const fresh = page.getElementById(id);
-        return fresh && takeOver(document.getElementById(id), fresh.outerHTML);
-      });
-      redraw(changed, since);
-      site.showTimes();
-    }, delay);
+    asking?.abort();
+    const own = (asking = new AbortController());
+    const timer = setTimeout(() => fetchPage(own), delay);
+    own.signal.addEventListener("abort", () => clearTimeout(timer));
   }
 
-  function redraw(changed, since = drawnFor) {
-    const charted = (part) => part.closest("figure") || part.querySelector("[data-figure]");
-    if (since === drawnFor && !changed.some((id) => charted(document.getElementById(id)))) return;
-    drawnFor = since;
-    window.drawCharts?.();
+  async function fetchPage(own) {
+    const answer = await fetch(location.href, { signal: own.signal }).catch(() => undefined);
+    const text = answer?.ok && (await answer.text().catch(() => undefined));
+    if (own.signal.aborted) return;
+    asking = undefined;
+    if (!text) return isPolling() || ask(POLL_MS);
+    show(new DOMParser().parseFromString(text, "text/html"));
+    misses += 1;
+    if (socket && !isPolling()) catchUp(); // the site has changed, or another process does not know yet
+  }
+
+  // Take over the regions of a fetched page that changed.
+  function show(page) {
+    if (isPolling()) pollFrom(page);
+    const ids = new Set([...regions(page), ...regions(document)].map((region) => region.id));
+    const changed = [...ids].filter((id) => {
+      // Messages are newer than a page from a cache.
+      const fresh = (isPolling() || !sent.has(id)) && page.getElementById(id);
+      return fresh && takeOver(document.getElementById(id), fresh.outerHTML);
+    });
+    const isOtherState = page.body.dataset.state !== document.body.dataset.state;
+    document.body.dataset.state = page.body.dataset.state;
+    if (isOtherState) window.drawCharts?.();
+    else redraw(changed);
+    site.showTimes();
+  }
+
+  function redraw(changed) {
+    const isCharted = (part) => part.closest("figure") || part.querySelector("[data-figure]");
+    if (changed.some((id) => isCharted(document.getElementById(id)))) window.drawCharts?.();
   }
 
   function pollFrom(page) {
@@ -187,9 +202,9 @@ const live = {
 
   live.restart = () => {
     const old = socket;
-    socket = epoch = undefined;
-    known = Date.now() + site.skew - MAKING_MS;
-    clearTimeout(asking);
+    asking?.abort();
+    socket = epoch = asking = undefined;
+    sent.clear();
     late.clear();
     rows.late = {};
     old?.close();
@@ -211,5 +226,5 @@ const live = {
     });
     connect();
   }
-  if (refreshed) setInterval(() => document.hidden || failures > TRIES || ask(0), 1000 * refreshed.dataset.refresh);
+  if (refreshed) setInterval(() => document.hidden || isPolling() || ask(0), 1000 * refreshed.dataset.refresh);
 }

@@ -1,28 +1,32 @@
-"""The rate of rollouts: totals are stored in Redis and compared with those of a minute ago.
+"""The rate of rollouts: samples of a season's totals in Redis, compared over a minute.
 
-So the exchange of rollouts needs no extra counting. A reader stores the current totals, so the
-first reading after an idle time has nothing to compare with.
+The worker adds a sample every few seconds (`dashboard.tasks.sample_pace`), so the exchange of
+rollouts needs no extra counting and pages only read a few numbers.
 """
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 import redis.exceptions
+from django.db.models import Sum
 
 from swarm_web.core.store import sync_redis
+from swarm_web.relay.models import Contribution
 
 logger = logging.getLogger(__name__)
 
 SPAN_S = 60.0
 # Rates over shorter spans are mostly noise.
-_LEAST_SPAN_S = 5.0
-# The interval between stored totals, which is short enough for readers.
-_NOTE_EVERY_S = 4.0
-_KEPT = 40
+_LEAST_SPAN_S = 4.0
+# With an older latest sample the rate is unknown: the worker is down or late.
+_STALE_S = 30.0
+# More than a minute's samples.
+_KEPT = 20
 
 
-class Totals(msgspec.Struct, frozen=True):
+class TotalsSample(msgspec.Struct, frozen=True):
     """The rollouts given to and used by other nodes so far; `at` is Unix seconds."""
 
     at: float
@@ -39,31 +43,48 @@ class Pace:
     seconds: float
 
 
-def note_totals(season_id: int, totals: Totals) -> Pace | None:
-    """Store a season's totals and return the current rate; None if it is unknown."""
-    key = f"pace:{season_id}"
+def sample_totals(season_id: int, *, now: datetime) -> None:
+    """Store a sample of a season's totals. Raises RedisError."""
+    totals = Contribution.objects.filter(season=season_id).aggregate(
+        relayed=Sum("delivered", default=0), used=Sum("external_used", default=0)
+    )
+    sample = TotalsSample(now.timestamp(), **totals)
+    key, client = _key(season_id), sync_redis()
+    client.lpush(key, msgspec.json.encode(sample))
+    client.ltrim(key, 0, _KEPT - 1)
+    client.expire(key, int(3 * SPAN_S))
+
+
+def read_pace(season_id: int, *, now: datetime) -> Pace | None:
+    """Return a season's current rate; None if it is unknown."""
     try:
-        client = sync_redis()
-        noted = [msgspec.json.decode(raw, type=Totals) for raw in client.lrange(key, 0, -1)]
-        if not noted or totals.at - noted[0].at >= _NOTE_EVERY_S:
-            client.lpush(key, msgspec.json.encode(totals))
-            client.ltrim(key, 0, _KEPT - 1)
-            client.expire(key, int(3 * SPAN_S))
+        stored = sync_redis().lrange(_key(season_id), 0, -1)
     except redis.exceptions.RedisError:
-        logger.warning("could not tell the pace of rollouts", exc_info=True)
+        logger.warning("could not read the rate of rollouts", exc_info=True)
         return None
-    return measure_pace(noted, totals)
+    samples = [msgspec.json.decode(raw, type=TotalsSample) for raw in stored]
+    return measure_pace(samples, now=now.timestamp())
 
 
-def measure_pace(noted: list[Totals], now: Totals) -> Pace | None:
-    """Compare totals with the oldest ones of the last minute; pure."""
-    lately = [note for note in noted if _LEAST_SPAN_S <= now.at - note.at <= SPAN_S + _NOTE_EVERY_S]
-    if not lately:
+def measure_pace(samples: list[TotalsSample], *, now: float) -> Pace | None:
+    """Compare the latest sample with the earliest one of the minute before it; pure."""
+    if not samples:
         return None
-    then = min(lately, key=lambda note: note.at)
-    seconds = now.at - then.at
+    latest = max(samples, key=lambda sample: sample.at)
+    earliest = min(
+        (sample for sample in samples if latest.at - sample.at <= SPAN_S),
+        key=lambda sample: sample.at,
+    )
+    seconds = latest.at - earliest.at
+    if seconds < _LEAST_SPAN_S or now - latest.at > _STALE_S:
+        return None
+    # Totals decrease if an operator deletes nodes.
     return Pace(
-        relayed=max(0, now.relayed - then.relayed) * 60 / seconds,
-        used=max(0, now.used - then.used) * 60 / seconds,
+        relayed=max(0, latest.relayed - earliest.relayed) * 60 / seconds,
+        used=max(0, latest.used - earliest.used) * 60 / seconds,
         seconds=seconds,
     )
+
+
+def _key(season_id: int) -> str:
+    return f"pace:{season_id}"

@@ -16,7 +16,7 @@ import redis.exceptions
 from django.db import transaction
 
 from swarm_protocol.codec import encode
-from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.event_loops import end_task, one_per_loop
 from swarm_web.core.store import async_redis, sync_redis
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,6 @@ LOOK_AGAIN = "bus.look_again"
 # Payload: `[[node id, time in nanoseconds], ...]`, the nodes that connected to a web process.
 ARRIVALS = "bus.arrivals"
 _RETRY_S = 1.0
-_CANCEL_AGAIN_S = 0.1
 
 Listener = Callable[[str], None]
 
@@ -101,10 +100,8 @@ class Switchboard:
 
     async def close(self) -> None:
         """Stop the subscription."""
-        while self._task is not None and not self._task.done():
-            # Repeated because redis-py can lose a cancellation that arrives while it connects.
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=_CANCEL_AGAIN_S)
+        if self._task is not None:
+            await end_task(self._task)
 
 
 @one_per_loop

@@ -48,6 +48,12 @@ class KeyColumn:
         later = Q(**{f"{self.name}__{'lt' if self.descending else 'gt'}": value})
         return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
 
+    def not_before(self, value: object) -> Q:
+        """Return a condition that holds for this value and all that come after it."""
+        if self.nulls_last:
+            return Q()
+        return Q(**{f"{self.name}__{'lte' if self.descending else 'gte'}": value})
+
     def same(self, value: object) -> Q:
         """Return the condition that a row has this value."""
         return Q(**{f"{self.name}__isnull": True}) if value is None else Q(**{self.name: value})
@@ -110,7 +116,8 @@ class Keyset:
         for column, value in zip(self.columns, key, strict=True):
             condition |= same & column.after(value)
             same &= column.same(value)
-        return condition
+        # Implied by the rest: with it an index finds the place.
+        return self.columns[0].not_before(key[0]) & condition
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
-# Answers for programs and operators' pages are always in English.
-_ONLY_ENGLISH = (
+# Answers for programs and operators' pages: always in English, and never live.
+FOR_PROGRAMS = (
     *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
     *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
 )
@@ -29,7 +29,7 @@ def speak_language(get_response: Answer) -> Answer:
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(_ONLY_ENGLISH):
+        if request.path.startswith(FOR_PROGRAMS):
             return get_response(request)
         if chosen := _read_choice(request):
             return _remember(request, chosen)

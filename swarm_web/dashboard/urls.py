@@ -24,7 +24,6 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("favicon.ico", sharing.favicon, name="favicon"),
     path("robots.txt", texts.robots, name="robots"),
-    path("announcements/<int:pk>/dismiss/", home.dismiss, name="dismiss-announcement"),
     re_path(r"^badge\.(?P<suffix>json|svg)$", sharing.site_badge, name="badge"),
     path("card.png", sharing.site_card, name="card"),
     # ---- leaderboard

@@ -2,11 +2,11 @@
 
 This is ASGI middleware around Django, so a cached page needs neither a thread nor a query. It
 caches complete responses to GET with status 200 that set no cookie, by host, path, query and
-language. A request with any cookie, except the language's or one that marks a single page, is not
-served from the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS; until
-that is done visitors get the old one, up to an age of 2 * PAGE_CACHE_SECONDS. A page that reloads
-after a change on the live socket sends the time of the change (`X-Since`), and gets no page from
-before it. Cached pages are compressed and have an ETag.
+language. A request with any cookie except the language's is not served from the cache. A page is
+rendered again at the first request after PAGE_CACHE_SECONDS; until that is done visitors get the
+old one, up to an age of 2 * PAGE_CACHE_SECONDS. Once this process knows that the site's state has
+changed (`edge.brief_cache`), no page from before the change is served. Cached pages are compressed
+and have an ETag.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, parse_cookie
 from django.utils.translation import get_language_from_request
+
+from swarm_web.edge.brief_cache import SharedState, site_state
 
 # Responses that are counted, limited, streamed, or must be current.
 _NEVER = (
@@ -37,16 +39,13 @@ _NEVER = (
 _KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
 # Headers that a response may vary by: all are part of the key.
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
-# X-Since is the time of a change: pages cached under it were requested after that time.
-_IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin", b"x-since")
+_IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin")
 # A request that repeats one of these is left to Django, which joins the values: the cache would
 # read only one of them and store one visitor's page for others.
 _DECISIVE = {*_IN_KEY, b"accept-language", b"cookie"}
-_VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin, X-Since"
+_VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin"
 _LARGEST = 1_000_000
 _MOST_PAGES = 256
-# The number of digits of the database's largest key.
-_LONGEST_MARK = 19
 # More pages at once would compete for the interpreter's lock, which delays all of them.
 _MADE_AT_ONCE = 2
 # The longest wait for a turn; then a page is made without one, so that slow pages do not block it.
@@ -89,8 +88,7 @@ class Page:
 class PageCache:
     """The pages of one process and event loop; concurrent requests for a page share one creation.
 
-    `marks` maps names of cookies, each of which holds a number and affects a single page, to the
-    path of that page. `clock` returns the seconds that pages' ages are measured in.
+    `clock` returns the seconds that pages' ages are measured in.
     """
 
     def __init__(
@@ -98,11 +96,11 @@ class PageCache:
         application: Application,
         *,
         seconds: float,
-        marks: Mapping[str, str] | None = None,
+        state: SharedState = site_state,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._application, self._seconds, self._marks = application, seconds, marks or {}
-        self._clock = clock
+        self._application, self._seconds, self._clock = application, seconds, clock
+        self._state = state
         self._pages: dict[Key, Page] = {}
         self._making: dict[Key, asyncio.Future[Page | None]] = {}
         self._renewals: set[asyncio.Task[Page | None]] = set()
@@ -111,7 +109,7 @@ class PageCache:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond from the cache, or call Django."""
         asked = dict(scope["headers"])
-        key = read_key(scope, asked, marks=self._marks) if self._seconds > 0 else None
+        key = read_key(scope, asked, self._state.token) if self._seconds > 0 else None
         if key is None:
             await self._application(scope, receive, send)
             return
@@ -256,7 +254,7 @@ class _Recorder:
         )
 
 
-def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | None:
+def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
     """Return all inputs of an anonymous visitor's page; None if the request bypasses the cache."""
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
@@ -268,21 +266,14 @@ def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | N
         return None
     request = HttpRequest()
     request.COOKIES = parse_cookie(asked.get(b"cookie", b"").decode("latin-1"))
-    if set(request.COOKIES) - {settings.LANGUAGE_COOKIE_NAME, *marks}:
+    if set(request.COOKIES) - {settings.LANGUAGE_COOKIE_NAME}:
         return None
     request.META["HTTP_ACCEPT_LANGUAGE"] = asked.get(b"accept-language", b"").decode("latin-1")
     language = get_language_from_request(request)
-    here = [name for name, path in marks.items() if path == scope["path"]]
     return (
-        *(scope["scheme"], scope["path"], scope["query_string"], language),
+        *(state, scope["scheme"], scope["path"], scope["query_string"], language),
         *(asked.get(name) for name in _IN_KEY),
-        *(_read_mark(request.COOKIES.get(name, "")) for name in here),
     )
-
-
-def _read_mark(value: str) -> str:
-    """Return a number unchanged; an empty string for a value that no page sets."""
-    return value if value.isdecimal() and len(value) <= _LONGEST_MARK else ""
 
 
 def may_be_kept(start: Message) -> bool:

@@ -95,6 +95,9 @@ class Connection:
             await self._roster.enter(self)
             while (event := await self._inbox.take())["type"] == "websocket.receive":
                 await self._handle(event)
+                if self._serving is None:
+                    # `_drop` cancelled a call that lost the cancellation (`core.event_loops`).
+                    raise asyncio.CancelledError
             code = event.get("code")
         finally:
             await self._hang_up(said_goodbye=code == GOODBYE)

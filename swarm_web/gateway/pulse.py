@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from judge.engine import SILENCE
 from swarm_web.core import heartbeat
+from swarm_web.core.event_loops import end_task
 from swarm_web.core.store import async_redis
 from swarm_web.core.store_clock import store_clock
 from swarm_web.core.store_version import StoreTooOldError, check_store
@@ -44,8 +45,7 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
     beating = asyncio.create_task(keep_pulse(drain.begun))
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    beating.cancel()
-    await asyncio.wait([beating])
+    await end_task(beating)
     await close_process()
     await send({"type": "lifespan.shutdown.complete"})
 

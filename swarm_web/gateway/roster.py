@@ -17,7 +17,7 @@ from django.utils import timezone
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundState, SeasonState
 from swarm_web.core import bus
-from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.event_loops import end_task, one_per_loop
 from swarm_web.core.store import async_redis
 from swarm_web.core.write_behind import WriteBehind
 from swarm_web.gateway.batching import Batcher
@@ -157,11 +157,9 @@ class Roster:
         bus.switchboard().forget(bus.NODES, self._ring_all)
         bus.switchboard().forget(bus.ARRIVALS, self._hear_arrivals)
         bus.switchboard().forget(bus.LOOK_AGAIN, self._look_again)
-        tasks = [task for task in (self._keeping, self._watching) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        for task in (self._keeping, self._watching):
+            if task is not None:
+                await end_task(task)
         self._keeping = self._watching = None
 
     # ---- doorbells

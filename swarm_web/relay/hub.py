@@ -36,7 +36,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from swarm_web.core import counters
-from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.event_loops import end_task, one_per_loop
 from swarm_web.core.store import async_redis
 from swarm_web.core.store_clock import store_clock
 from swarm_web.core.write_behind import STORE_ERRORS, WriteBehind
@@ -72,7 +72,6 @@ _MOST_CHECKS_WAITING = 64
 # Errors of Redis, and of decoding a value that this version of the site does not write.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
 _AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
-_CANCEL_AGAIN_S = 0.1
 _TAKEN_AT_ONCE = 256  # a few milliseconds of work: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
@@ -208,10 +207,8 @@ class Hub:
 
     async def close(self) -> None:
         """Stop, and write the remaining changes."""
-        while self._keeping is not None and not self._keeping.done():
-            # Repeated because redis-py can lose a cancellation that arrives while it connects.
-            self._keeping.cancel()
-            await asyncio.wait([self._keeping], timeout=_CANCEL_AGAIN_S)
+        if self._keeping is not None:
+            await end_task(self._keeping)
         self._keeping = None
         await self._fold.close()
         await self._relay.close()

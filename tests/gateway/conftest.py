@@ -1,4 +1,4 @@
-"""A running gateway, a season, two nodes, and what to tidy up after each test."""
+"""Fixtures: a running gateway, a season, two nodes, and cleanup after each test."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Member:
 
 
 def invite(judge_round: Round, *members: Member) -> None:
-    """Keep seats for nodes, as the judge does for those that are connected when a round opens."""
+    """Create seats for nodes, as the judge does for connected nodes when a round opens."""
     Seat.objects.bulk_create(Seat(round=judge_round, node=member.node) for member in members)
 
 
@@ -34,10 +34,10 @@ def invite(judge_round: Round, *members: Member) -> None:
 async def tidy_stores(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[None]:
-    """Start without counts; leave no connection of this loop or of asgiref's thread open.
+    """Reset the counters before a test; close this loop's and asgiref's connections after it.
 
-    Channels opens and closes one for each call unless the thread keeps it for the test. In
-    production a pool spares that.
+    Channels would open and close a database connection for each call; with CONN_MAX_AGE the
+    thread reuses it during the test. In production a pool does this.
     """
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 60)
     await async_redis().delete("counters")
@@ -57,7 +57,7 @@ async def gateway(tidy_stores: None) -> AsyncIterator[str]:
 
 @pytest.fixture
 def season(transactional_db: None) -> Season:
-    """A running season in which only nodes that were invited take part in an open round."""
+    """A running season in which only invited nodes take part in an open round."""
     return make_season(late_joiners=Season.LateJoiners.WAIT)
 
 

@@ -1,4 +1,4 @@
-"""A real web process that is stopped while nodes hand things in, and what they were promised."""
+"""A real web process that is stopped while nodes are active, and what it acknowledged to them."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ from tests.sockets import PATIENCE_S, NodeSocket, node_socket
 
 @dataclass
 class WebProcess:
-    """A site's web process as it is deployed."""
+    """A web process, started as in a deployment."""
 
     port: int
     process: asyncio.subprocess.Process
@@ -48,7 +48,7 @@ class WebProcess:
         return f"ws://127.0.0.1:{self.port}"
 
     async def stop(self) -> int:
-        """Tell it to stop, as a deployment does, and return its exit code."""
+        """Send SIGTERM, as a deployment does, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_S):
             return await self.process.wait()
@@ -56,7 +56,7 @@ class WebProcess:
 
 @asynccontextmanager
 async def web_process(*, port: int = 0, **settings: str) -> AsyncIterator[WebProcess]:
-    """Run a web process on the test database, on a port of its own unless one is given."""
+    """Run a web process on the test database, on a free port unless one is given."""
     database = connection.settings_dict
     address = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
     listener = socket.create_server(("127.0.0.1", port))
@@ -70,7 +70,7 @@ async def web_process(*, port: int = 0, **settings: str) -> AsyncIterator[WebPro
     port = listener.getsockname()[1]
     listener.close()
     try:
-        await _until_it_serves(port)
+        await _wait_until_ready(port)
         yield WebProcess(port, process)
     finally:
         with suppress(ProcessLookupError):
@@ -78,8 +78,8 @@ async def web_process(*, port: int = 0, **settings: str) -> AsyncIterator[WebPro
         await process.wait()
 
 
-async def _until_it_serves(port: int) -> None:
-    """Ask for a page: the question waits in the socket's queue while the process starts."""
+async def _wait_until_ready(port: int) -> None:
+    """Request a page: the request waits in the socket's backlog while the process starts."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     async with asyncio.timeout(6 * PATIENCE_S):
@@ -88,11 +88,11 @@ async def _until_it_serves(port: int) -> None:
 
 
 @dataclass
-class Diligent:
-    """A node that sends one message after the other, and notes what it was promised.
+class ActiveNode:
+    """A node that sends one message after another and records what was acknowledged.
 
-    `questions` are those that it has not answered yet; `farewell` is why it was sent away, and
-    `code` how.
+    `questions` are not answered yet. `refusal` and `code` are the last message and the close
+    code of a connection that the server ended.
     """
 
     name: str
@@ -104,12 +104,12 @@ class Diligent:
     published: int = 0
     sampled: int = 0
     step: int = 0
-    farewell: Refused | None = None
+    refusal: Refused | None = None
     code: int | None = None
     busy: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, url: str) -> None:
-        """Go on until the connection ends."""
+        """Send messages until the connection ends."""
         async with node_socket(url, self.token) as node:
             with suppress(ConnectionClosed):
                 for message in self._messages():
@@ -119,12 +119,12 @@ class Diligent:
             self.code = await node.close_code()
 
     async def _ask(self, node: NodeSocket, message: NodeMessage) -> ServerMessage:
-        with suppress(ConnectionClosed):  # What was sent to it before can still be read.
+        with suppress(ConnectionClosed):  # Messages received before can still be read.
             await node.send(message)
-        while (heard := await node.hear()).reply_to != message.id:
-            if isinstance(heard, Refused):
-                self.farewell = heard
-        return heard
+        while (received := await node.hear()).reply_to != message.id:
+            if isinstance(received, Refused):
+                self.refusal = received
+        return received
 
     def _messages(self) -> Iterator[NodeMessage]:
         for step in count(1):
@@ -167,8 +167,8 @@ class Diligent:
                 raise AssertionError(other)
 
 
-async def deploy_during_work(site: WebProcess, nodes: Sequence[Diligent]) -> int:
-    """Stop the process while all nodes are at work, and return its exit code."""
+async def deploy_during_work(site: WebProcess, nodes: Sequence[ActiveNode]) -> int:
+    """Stop the process while all nodes send messages, and return its exit code."""
     async with asyncio.TaskGroup() as group:
         for node in nodes:
             group.create_task(node.work(site.url))

@@ -1,4 +1,4 @@
-"""What every test of bad input checks."""
+"""Assertions shared by the tests of bad input."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ ASK = RequestRound(id="ask")
 
 @asynccontextmanager
 async def two_nodes(url: str, amber: Member, bold: Member) -> AsyncIterator[NodeSocket]:
-    """Connect both nodes, yield the first, and check that the second was left in peace."""
+    """Connect both nodes, yield the first, and check that the second is unaffected."""
     async with node_socket(url, bold.token) as bystander, node_socket(url, amber.token) as sender:
         yield sender
         assert isinstance(await bystander.ask(ASK), RoundState)
@@ -27,7 +27,7 @@ async def two_nodes(url: str, amber: Member, bold: Member) -> AsyncIterator[Node
 
 
 async def assert_refused_for_good(sender: NodeSocket, message: Hello, code: str) -> None:
-    """Check that a hello is refused with a code, and that the connection is closed with 4426."""
+    """Check that a hello is refused with a code and the connection is closed with 4426."""
     refused = await sender.ask(message)
     assert isinstance(refused, Refused), refused
     assert (refused.code, refused.fatal) == (code, True), refused
@@ -37,7 +37,7 @@ async def assert_refused_for_good(sender: NodeSocket, message: Hello, code: str)
 async def assert_refused(
     sender: NodeSocket, frame: Any, code: str, *, reply_to: str | None = None
 ) -> None:
-    """Check that a frame is refused with a code and a fix, counted, and the connection stays."""
+    """Check that a frame is refused with a code and a fix and counted, but does not disconnect."""
     await sender.send(frame)
     refused = await sender.hear()
     assert isinstance(refused, Refused), refused

@@ -18,19 +18,19 @@ NOW = timezone.now()
 
 
 def session_of(member: Member, *, now: datetime = NOW, shared: Shared | None = None) -> Session:
-    """Return a session that has said hello, on a clock that stands still."""
+    """Return a greeted session with a fixed clock."""
     shared = shared or shared_reads()
     return Session(member.node, shared, clock=lambda: now, random=Random(0), greeted=True)
 
 
 async def read_counts() -> dict[str, dict[str, int]]:
-    """Return all counters, with what was counted just now."""
+    """Flush pending counts and return all counters."""
     await write_collected()
     return await sync_to_async(read_all)()
 
 
 async def draw(session: Session, request: RequestRollouts) -> RolloutsSampled:
-    """Ask for rollouts, and read the reply as a node does."""
+    """Request rollouts and decode the reply as a node does."""
     reply = decode_from_server(encode(await sample(session, request)))
     assert isinstance(reply, RolloutsSampled)
     return reply

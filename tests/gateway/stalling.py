@@ -1,4 +1,4 @@
-"""A table that cannot be read for a while, so that a handler stands still in the middle."""
+"""A locked table, so that a handler blocks halfway."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,13 +14,13 @@ _WAITING = "SELECT pid FROM pg_locks WHERE relation = %s::regclass AND NOT grant
 
 
 class Stall:
-    """A lock that a connection of its own holds on a table until `end`."""
+    """A lock on a table, held by a separate connection until `end`."""
 
     def __init__(self, holder: psycopg.AsyncConnection, table: str) -> None:
         self._holder, self._table = holder, table
 
     async def find_waiting(self) -> int:
-        """Wait until somebody waits for the table, and return the process id of that backend."""
+        """Wait until a backend waits for the table, and return its process id."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 cursor = await self._holder.execute(_WAITING, [self._table])
@@ -28,18 +28,18 @@ class Stall:
                     return int(found[0])
                 await asyncio.sleep(POLL_S)
 
-    async def cut_off(self, pid: int) -> None:
-        """End a backend: who uses it loses its connection to the database."""
+    async def terminate(self, pid: int) -> None:
+        """Terminate a backend, so that its client loses its database connection."""
         await self._holder.execute("SELECT pg_terminate_backend(%s)", [pid])
 
     async def end(self) -> None:
-        """Let those who wait go on."""
+        """Release the lock."""
         await self._holder.rollback()
 
 
 @asynccontextmanager
 async def stalled(table: str) -> AsyncIterator[Stall]:
-    """Keep everybody from reading and writing a table, at most until the end of the block."""
+    """Block reads and writes of a table, at most until the end of the block."""
     database = connection.settings_dict
     holder = await psycopg.AsyncConnection.connect(
         dbname=database["NAME"],

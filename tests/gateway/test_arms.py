@@ -1,4 +1,4 @@
-"""Which arm a connected node is in: its owner's wish, or what the season's coin says."""
+"""Arm of a connected node: chosen by its owner or assigned by the season's coin flip."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,14 +28,14 @@ from tests.sockets import NodeSocket, node_socket
 
 COIN = Season.Assignment.COIN
 SAMPLE = RequestRollouts(id="sample", count=1)
-# A node whose owner wishes the one, and for whom the coin will say the other.
-AGAINST_THE_WISH = pytest.mark.parametrize(
+# The owner chooses one arm and the coin assigns the other.
+COIN_AGAINST_WISH = pytest.mark.parametrize(
     ("wish", "drawn"), [("swarm", "isolated"), ("isolated", "swarm")]
 )
 
 
 def make_drawn(season: Season, arm: str) -> Member:
-    """Make a node for which the coin will say `arm`; it is not enrolled yet."""
+    """Create a node to which the coin will assign `arm`; it is not enrolled yet."""
     node, token = make_node()
     CoinBlock.objects.create(season=season, model=node.model, arms=[arm] * 4, size=4)
     return Member(node, token)
@@ -51,15 +51,15 @@ async def hello(socket: NodeSocket, *, arm: Any) -> Welcome:
 
 
 @pytest.mark.parametrize("wish", ["swarm", "isolated", "base"])
-async def test_where_owners_choose_the_welcome_has_the_arm_that_was_wished(
+async def test_welcome_has_the_owners_arm_in_a_season_without_a_coin(
     gateway: str, season: Season, amber: Member, wish: str
 ) -> None:
     async with node_socket(gateway, amber.token, greet=False) as socket:
         assert (await hello(socket, arm=wish)).arm == wish
 
 
-@AGAINST_THE_WISH
-async def test_where_a_coin_decides_the_welcome_has_the_coins_arm(
+@COIN_AGAINST_WISH
+async def test_welcome_has_the_coins_arm_in_a_season_with_a_coin(
     gateway: str, wish: str, drawn: str
 ) -> None:
     season = await sync_to_async(make_season)(assignment=COIN)
@@ -71,7 +71,7 @@ async def test_where_a_coin_decides_the_welcome_has_the_coins_arm(
     assert welcome.season.assignment == "coin"
 
 
-async def test_the_coins_arm_is_kept_on_record_and_shown_with_the_node(gateway: str) -> None:
+async def test_coins_arm_is_stored_in_the_enrolment_and_the_node(gateway: str) -> None:
     season = await sync_to_async(make_season)(assignment=COIN)
     member = await sync_to_async(make_drawn)(season, "isolated")
     async with node_socket(gateway, member.token, greet=False) as socket:
@@ -81,7 +81,7 @@ async def test_the_coins_arm_is_kept_on_record_and_shown_with_the_node(gateway: 
     assert (await Node.objects.aget(pk=member.node.pk)).arm == "isolated"
 
 
-async def test_a_node_that_connects_again_keeps_its_arm_whatever_it_wishes_then(
+async def test_coins_arm_is_unchanged_when_a_node_reconnects_with_another_wish(
     gateway: str,
 ) -> None:
     season = await sync_to_async(make_season)(assignment=COIN)
@@ -91,17 +91,17 @@ async def test_a_node_that_connects_again_keeps_its_arm_whatever_it_wishes_then(
             assert (await hello(socket, arm=wish)).arm == "isolated"
 
 
-async def test_the_coin_leaves_untrained_nodes_alone(gateway: str, amber: Member) -> None:
+async def test_coin_does_not_change_the_arm_of_a_base_node(gateway: str, amber: Member) -> None:
     await sync_to_async(make_season)(assignment=COIN)
     async with node_socket(gateway, amber.token, greet=False) as socket:
         assert (await hello(socket, arm="base")).arm == "base"
 
 
-# ---- in what a node is given
+# ---- in requests for rollouts
 
 
-@AGAINST_THE_WISH
-async def test_only_the_coins_arm_decides_whether_a_node_is_given_rollouts_of_others(
+@COIN_AGAINST_WISH
+async def test_coins_arm_decides_whether_a_node_gets_external_rollouts(
     gateway: str, wish: str, drawn: str
 ) -> None:
     season = await sync_to_async(make_season)(assignment=COIN)
@@ -115,7 +115,7 @@ async def test_only_the_coins_arm_decides_whether_a_node_is_given_rollouts_of_ot
 
 
 @pytest.mark.parametrize("assignment", list(Season.Assignment))
-async def test_an_untrained_node_is_given_no_rollouts_of_others(
+async def test_base_node_is_refused_external_rollouts(
     gateway: str, amber: Member, assignment: str
 ) -> None:
     await sync_to_async(make_season)(assignment=assignment)
@@ -124,19 +124,19 @@ async def test_an_untrained_node_is_given_no_rollouts_of_others(
         await assert_refused(socket, SAMPLE, "relay.isolated", reply_to="sample")
 
 
-# ---- in a season that began after the hello
+# ---- in a season that starts after the hello
 
 
 def draft(**fields: Any) -> Season:
-    """Make a season that has not begun."""
+    """Create a season that has not started."""
     tasks = msgspec.to_builtins(list(STARTER_TASKS))
     return Season.objects.create(name="The next one", tasks=tasks, **fields)
 
 
 async def begin(socket: NodeSocket, season: Season) -> None:
-    """Start a season while a node is connected, and let the node hear of it."""
+    """Start a season and wait until the connected node receives its doorbell."""
     await sync_to_async(start_season)(season, now=timezone.now())
-    while not isinstance(heard := await socket.hear(), SeasonState) or heard.season is None:
+    while not isinstance(received := await socket.hear(), SeasonState) or received.season is None:
         pass
 
 
@@ -145,7 +145,7 @@ def take(season: Season) -> RequestQuestions:
 
 
 @pytest.mark.parametrize("first", [lambda _: SAMPLE, take], ids=["rollouts", "questions"])
-async def test_a_coin_of_a_season_that_begins_later_is_flipped_at_the_first_request(
+async def test_coin_of_a_later_season_is_flipped_at_the_first_request(
     gateway: str, first: Callable[[Season], NodeMessage]
 ) -> None:
     later = await sync_to_async(draft)(assignment=COIN)
@@ -158,7 +158,7 @@ async def test_a_coin_of_a_season_that_begins_later_is_flipped_at_the_first_requ
     assert (await Node.objects.aget(pk=member.node.pk)).arm == "isolated"
 
 
-async def test_a_node_that_was_given_rollouts_gets_none_once_a_coin_has_isolated_it(
+async def test_node_isolated_by_a_later_coin_gets_no_more_rollouts(
     gateway: str, season: Season
 ) -> None:
     later = await sync_to_async(draft)(assignment=COIN)
@@ -169,7 +169,7 @@ async def test_a_node_that_was_given_rollouts_gets_none_once_a_coin_has_isolated
         await assert_refused(socket, SAMPLE, "relay.isolated", reply_to="sample")
 
 
-async def test_a_node_isolated_by_a_coin_is_what_its_owner_wished_in_the_next_season(
+async def test_node_isolated_by_a_coin_has_its_owners_arm_in_the_next_season(
     gateway: str,
 ) -> None:
     season = await sync_to_async(make_season)(assignment=COIN)

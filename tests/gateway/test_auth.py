@@ -1,4 +1,4 @@
-"""Who gets in: the token is checked before the socket is accepted."""
+"""Authentication: the token is checked before the socket is accepted."""
 
 import json
 import logging
@@ -31,9 +31,9 @@ async def denied(url: str, headers: dict[str, str]) -> InvalidStatus:
         {"Authorization": "Basic c3dhcm06c3dhcm0="},
         {"Authorization": "Bearer \xff\xfe"},
     ],
-    ids=["none", "wrong", "empty", "basic", "not ascii"],
+    ids=["none", "wrong", "empty", "basic", "not-ascii"],
 )
-async def test_a_handshake_without_a_valid_token_gets_401_and_the_reason(
+async def test_handshake_without_a_valid_token_gets_401_with_a_reason(
     gateway: str, headers: dict[str, str]
 ) -> None:
     response = (await denied(f"{gateway}/ws/node/", headers)).response
@@ -45,20 +45,21 @@ async def test_a_handshake_without_a_valid_token_gets_401_and_the_reason(
     assert await read_counts() == {"connections": {"denied": 1}, "refused": {"auth.invalid": 1}}
 
 
-async def test_a_blocked_nodes_token_is_refused(gateway: str, amber: Member) -> None:
+async def test_token_of_a_blocked_node_is_refused(gateway: str, amber: Member) -> None:
     await Node.objects.filter(pk=amber.node.pk).aupdate(blocked=True)
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
     assert denial.response.status_code == 401
 
 
-async def test_a_path_without_a_socket_gets_404(gateway: str) -> None:
+async def test_unknown_websocket_path_gets_404(gateway: str) -> None:
     assert (await denied(f"{gateway}/ws/nothing/", {})).response.status_code == 404
 
 
-async def test_no_token_is_ever_logged(
+async def test_tokens_are_not_logged(
     gateway: str, amber: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for logger in ("", "uvicorn.error"):  # What production leaves out must not hold it either.
+    # Messages below production's log level must not contain it either.
+    for logger in ("", "uvicorn.error"):
         caplog.set_level(logging.INFO, logger)
     async with node_socket(gateway, amber.token):
         pass
@@ -68,7 +69,7 @@ async def test_no_token_is_ever_logged(
     assert "swarm_secret" not in caplog.text
 
 
-async def test_a_server_that_cannot_answer_by_http_closes_instead() -> None:
+async def test_denied_socket_is_closed_when_the_server_cannot_respond_by_http() -> None:
     sent: list[ASGISendEvent] = []
 
     async def receive() -> ASGIReceiveEvent:
@@ -78,18 +79,18 @@ async def test_a_server_that_cannot_answer_by_http_closes_instead() -> None:
         sent.append(event)
 
     async def never(*_: Any) -> None:
-        raise AssertionError("a stranger got in")
+        raise AssertionError("a connection without a token was accepted")
 
     await TokenGate(never)(scope_with([], extensions={}), receive, send)
     assert [(event["type"], event.get("code")) for event in sent] == [("websocket.close", 4401)]
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
+def test_authorization_scheme_is_case_insensitive(scheme: str) -> None:
     headers = [(b"host", b"x"), (b"authorization", f"{scheme} swarm_t".encode())]
     assert read_token(scope_with(headers)) == "swarm_t"
 
 
 def scope_with(headers: list[tuple[bytes, bytes]], **more: Any) -> WebSocketScope:
     scope: Any = {"type": "websocket", "headers": headers, **more}
-    return scope  # type: ignore[no-any-return]  # The rest of a scope is not read.
+    return scope  # type: ignore[no-any-return]  # read_token uses no other key of a scope.

@@ -1,4 +1,4 @@
-"""Answers that do not count, over a real socket, one test a line."""
+"""Refused and duplicate answers, over a real socket."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ from tests.sockets import NodeSocket, node_socket
 
 @pytest.fixture
 def judge_round(season: Season, amber: Member, bold: Member) -> Round:
-    """A round that is open since both nodes are here."""
+    """An open round with seats for both nodes."""
     opened = make_round(season)
     invite(opened, amber, bold)
     return opened
@@ -54,7 +54,7 @@ async def assert_answers_rejected(
     return received.rejected
 
 
-async def test_an_answer_after_the_deadline(
+async def test_answer_after_the_deadline_is_rejected(
     gateway: str, amber: Member, bold: Member, judge_round: Round
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
@@ -68,7 +68,7 @@ async def test_an_answer_after_the_deadline(
         assert [item.item for item in rejected] == questions
 
 
-async def test_an_answer_to_questions_that_only_another_node_was_given(
+async def test_answer_to_questions_offered_to_another_node_is_rejected(
     gateway: str, amber: Member, bold: Member, judge_round: Round
 ) -> None:
     calm = Member(*await sync_to_async(make_node)("calm"))
@@ -79,7 +79,7 @@ async def test_an_answer_to_questions_that_only_another_node_was_given(
         await assert_answers_rejected(sender, message, "answer.not_yours")
 
 
-async def test_an_answer_to_another_rounds_question(
+async def test_answer_to_a_question_of_another_round_is_rejected(
     gateway: str, amber: Member, bold: Member, season: Season, judge_round: Round
 ) -> None:
     other = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
@@ -90,7 +90,7 @@ async def test_an_answer_to_another_rounds_question(
         await assert_answers_rejected(sender, message, "answer.not_yours")
 
 
-async def test_the_same_answer_twice(
+async def test_repeated_answer_is_a_duplicate_and_the_first_is_stored(
     gateway: str, amber: Member, bold: Member, judge_round: Round
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
@@ -103,7 +103,7 @@ async def test_the_same_answer_twice(
     assert texts == ["first", "first"]
 
 
-async def test_an_answer_to_a_round_that_does_not_exist(
+async def test_answer_to_an_unknown_round_is_refused(
     gateway: str, amber: Member, bold: Member, judge_round: Round
 ) -> None:
     frame = submit(judge_round, ["q"])
@@ -112,7 +112,7 @@ async def test_an_answer_to_a_round_that_does_not_exist(
         await assert_refused(sender, frame, "round.unknown", reply_to="submit")
 
 
-async def test_questions_of_a_round_that_is_not_open(
+async def test_request_for_questions_of_a_closed_round_is_refused(
     gateway: str, amber: Member, bold: Member, season: Season
 ) -> None:
     closed = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)

@@ -1,7 +1,7 @@
-"""Everything a broken or hostile client may send, over a real socket, one test a line.
+"""Invalid input of a broken or hostile client, over a real socket.
 
-Each is refused with its code, counted, costs the connection only where docs/protocol.md says so,
-and does not disturb another connected node.
+Each input is refused with its code and counted, ends the connection only where docs/protocol.md
+says so, and does not affect another connected node.
 """
 
 import json
@@ -38,10 +38,10 @@ def publish_frame(season: Season, **changes: Any) -> str:
     return json.dumps(body)
 
 
-# ---- before anything else is read; test_auth.py has more about tokens
+# ---- version and token; see also test_auth.py
 
 
-async def test_an_old_protocol_version_ends_the_connection(
+async def test_hello_of_an_old_protocol_version_ends_the_connection(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     hello = json.loads(encode(make_hello())) | {"protocol": PROTOCOL_VERSION - 1, "old_field": 1}
@@ -58,7 +58,7 @@ async def test_an_old_protocol_version_ends_the_connection(
     assert (await read_counts())["refused"] == {"protocol.version": 1}
 
 
-async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None:
+async def test_wrong_token_does_not_affect_another_node(gateway: str, bold: Member) -> None:
     async with node_socket(gateway, bold.token) as bystander:
         with pytest.raises(Exception, match="401"):
             async with node_socket(gateway, "swarm_wrong"):
@@ -70,16 +70,16 @@ async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None
 # ---- frames
 
 
-async def test_a_frame_that_is_too_large(gateway: str, amber: Member, bold: Member) -> None:
+async def test_too_large_frame_is_refused(gateway: str, amber: Member, bold: Member) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         await assert_refused(sender, " " * (MAX_FRAME_BYTES + 1), "protocol.too_large")
 
 
-async def test_a_frame_above_the_transports_limit_ends_the_connection(
+async def test_frame_above_the_transport_limit_ends_the_connection(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
-        with suppress(ConnectionClosed):  # It is closed before all of it is sent.
+        with suppress(ConnectionClosed):  # The server closes before all of it is sent.
             await sender.send(" " * (4 * MAX_FRAME_BYTES + 1))
         assert await sender.close_code() == 1009
 
@@ -94,9 +94,11 @@ async def test_a_frame_above_the_transports_limit_ends_the_connection(
         '{"x": ' + "[" * 100_000,
         b'{"type": "round.request", "id": "bad"}',
     ],
-    ids=["empty", "a word", "cut off", "two objects", "deep", "binary"],
+    ids=["empty", "word", "truncated", "two-objects", "deeply-nested", "binary"],
 )
-async def test_not_json(gateway: str, amber: Member, bold: Member, frame: str | bytes) -> None:
+async def test_frame_that_is_not_json_is_refused(
+    gateway: str, amber: Member, bold: Member, frame: str | bytes
+) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         await assert_refused(sender, frame, "protocol.not_json")
 
@@ -104,20 +106,20 @@ async def test_not_json(gateway: str, amber: Member, bold: Member, frame: str | 
 @pytest.mark.parametrize(
     "frame", ["null", "[]", "{}", '{"type": 7, "id": "bad"}', '{"type": "round.request"}']
 )
-async def test_json_that_is_no_message(
+async def test_json_that_is_not_a_message_is_refused(
     gateway: str, amber: Member, bold: Member, frame: str
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         await assert_refused(sender, frame, "protocol.invalid")
 
 
-async def test_an_unknown_type(gateway: str, amber: Member, bold: Member) -> None:
+async def test_unknown_message_type_is_refused(gateway: str, amber: Member, bold: Member) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         frame = '{"type": "rollouts.steal", "id": "bad"}'
         await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
 
 
-async def test_a_message_that_only_the_server_may_say(
+async def test_server_message_from_a_node_is_refused(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
@@ -125,13 +127,15 @@ async def test_a_message_that_only_the_server_may_say(
         await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
 
 
-async def test_unknown_fields(gateway: str, amber: Member, bold: Member) -> None:
+async def test_message_with_unknown_fields_is_refused(
+    gateway: str, amber: Member, bold: Member
+) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         frame = '{"type": "round.request", "id": "bad", "reward": 1}'
         await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
-async def test_a_rollout_that_brings_its_own_reward(
+async def test_rollout_with_a_reward_is_refused(
     gateway: str, season: Season, amber: Member, bold: Member
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
@@ -143,7 +147,7 @@ async def test_a_rollout_that_brings_its_own_reward(
 
 
 async def assert_rejected(sender: NodeSocket, message: PublishRollouts, code: str) -> None:
-    """Check that a batch's last rollout is rejected with a code, and the others are taken."""
+    """Check that a batch's last rollout is rejected with a code and the others are accepted."""
     published = await sender.ask(message)
     assert isinstance(published, RolloutsPublished)
     assert published.accepted == len(message.rollouts) - 1
@@ -176,24 +180,24 @@ def batch_with(season: Season, **changes: Any) -> PublishRollouts:
         ({"index": 2**31 - 1}, "task.index"),
     ],
     ids=[
-        "unknown dataset",
-        "dataset whose verifier executes answers",
-        "config outside the allowed ranges",
-        "config of another season",
-        "unknown config field",
-        "another seed",
-        "another generator version",
-        "index of the judge's part",
+        "unknown-dataset",
+        "dataset-with-executed-answers",
+        "config-out-of-range",
+        "config-of-another-season",
+        "unknown-config-field",
+        "another-seed",
+        "another-generator-version",
+        "index-of-the-judges-part",
     ],
 )
-async def test_a_rollout_of_a_task_that_is_not_the_seasons(
+async def test_rollout_of_a_task_outside_the_season_is_rejected(
     gateway: str, amber: Member, bold: Member, season: Season, changes: dict[str, Any], code: str
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
         await assert_rejected(sender, batch_with(season, **changes), code)
 
 
-async def test_a_rollout_that_is_too_large_to_be_shared(
+async def test_too_large_rollout_is_rejected(
     gateway: str, amber: Member, bold: Member, season: Season
 ) -> None:
     long = Completion(text=10_000 * "2", finish_reason="length")
@@ -205,9 +209,9 @@ async def test_a_rollout_that_is_too_large_to_be_shared(
 
 
 @pytest.mark.parametrize(
-    ("text", "more"), [("2", 1), ("2" * 9_000, 0)], ids=["more completions", "longer completions"]
+    ("text", "more"), [("2", 1), ("2" * 9_000, 0)], ids=["more-completions", "longer-completions"]
 )
-async def test_a_rollout_that_no_node_of_the_season_trains_on(
+async def test_rollout_unlike_the_seasons_rollouts_is_rejected(
     gateway: str, amber: Member, bold: Member, season: Season, text: str, more: int
 ) -> None:
     batch = batch_with(season)
@@ -219,7 +223,7 @@ async def test_a_rollout_that_no_node_of_the_season_trains_on(
 
 
 @pytest.mark.parametrize("count", [0, 1, 65, 10_000])
-async def test_a_rollout_without_or_with_too_many_completions(
+async def test_rollout_with_too_few_or_too_many_completions_is_refused(
     gateway: str, season: Season, amber: Member, bold: Member, count: int
 ) -> None:
     completion = {"text": "2", "finish_reason": "stop"}
@@ -228,14 +232,18 @@ async def test_a_rollout_without_or_with_too_many_completions(
         await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
-async def test_nul_bytes(gateway: str, season: Season, amber: Member, bold: Member) -> None:
+async def test_completion_with_nul_bytes_is_refused(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
     completions = 2 * [{"text": "2\x00", "finish_reason": "stop"}]
     async with two_nodes(gateway, amber, bold) as sender:
         frame = publish_frame(season, completions=completions)
         await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
-async def test_lone_surrogates(gateway: str, season: Season, amber: Member, bold: Member) -> None:
+async def test_completion_with_a_lone_surrogate_is_refused(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
     completions = 2 * [{"text": "2\ud800", "finish_reason": "stop"}]
     async with two_nodes(gateway, amber, bold) as sender:
         frame = publish_frame(season, completions=completions)
@@ -243,7 +251,7 @@ async def test_lone_surrogates(gateway: str, season: Season, amber: Member, bold
         await assert_refused(sender, frame, "protocol.not_json")
 
 
-async def test_a_completion_that_is_too_long(
+async def test_too_long_completion_is_refused(
     gateway: str, season: Season, amber: Member, bold: Member
 ) -> None:
     completions = 2 * [{"text": "2" * 16_385, "finish_reason": "stop"}]
@@ -252,16 +260,20 @@ async def test_a_completion_that_is_too_long(
         await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
-async def test_rollouts_while_no_season_runs(gateway: str, amber: Member, bold: Member) -> None:
+async def test_request_for_rollouts_without_a_season_is_refused(
+    gateway: str, amber: Member, bold: Member
+) -> None:
     frame = '{"type": "rollouts.request", "id": "bad", "count": 1}'
     async with two_nodes(gateway, amber, bold) as sender:
         await assert_refused(sender, frame, "season.none", reply_to="bad")
 
 
-# ---- too much of it
+# ---- rate limits and arms
 
 
-async def test_too_many_messages(gateway: str, amber: Member, bold: Member, settings: Any) -> None:
+async def test_messages_above_the_rate_limit_are_refused(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
     settings.GATEWAY_BURST = 3
     settings.GATEWAY_MESSAGES_PER_SECOND = 0.5
     async with two_nodes(gateway, amber, bold) as sender:  # Its hello was the first of three.
@@ -274,7 +286,7 @@ async def test_too_many_messages(gateway: str, amber: Member, bold: Member, sett
     assert (await read_counts())["refused"] == {"rate.limited": 1}
 
 
-async def test_frames_that_cannot_be_read_count_as_messages(
+async def test_undecodable_frames_count_towards_the_rate_limit(
     gateway: str, amber: Member, bold: Member, settings: Any
 ) -> None:
     settings.GATEWAY_BURST = 3
@@ -290,7 +302,7 @@ async def test_frames_that_cannot_be_read_count_as_messages(
     assert refused.reply_to == "x"
 
 
-async def test_an_isolated_node_gets_no_external_rollouts(
+async def test_isolated_node_is_refused_external_rollouts(
     gateway: str, season: Season, amber: Member
 ) -> None:
     frame = '{"type": "rollouts.request", "id": "bad", "count": 1}'

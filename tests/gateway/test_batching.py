@@ -1,4 +1,4 @@
-"""Work of many nodes is done in few batches, and each node gets its own result."""
+"""Batcher: concurrent submissions share batches, and each caller gets its own result."""
 
 import asyncio
 import threading
@@ -27,10 +27,10 @@ GONE = OperationalError("gone")
 
 
 class Store:
-    """Writes nothing, and holds the pen until it is told to go on.
+    """A fake store that blocks each call until `may_finish` is set.
 
-    `calls` has the nodes of each call, and `failures` what is raised in the call of that number.
-    Nodes in `refused` get a refusal, the others a receipt with their own number.
+    `calls` has the nodes of each call. `failures` has the exception to raise in the call of that
+    number. Nodes in `refused` get a refusal, the others a receipt with their own number.
     """
 
     def __init__(self) -> None:
@@ -40,12 +40,12 @@ class Store:
         self.failures: dict[int, Exception] = {}
         self.refused: set[int] = set()
         self.writing = asyncio.Event()
-        self.may_go_on = threading.Event()
+        self.may_finish = threading.Event()
 
     def __call__(self, submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
         self.calls.append([submission.node_id for submission in submissions])
         self._loop.call_soon_threadsafe(self.writing.set)
-        assert self.may_go_on.wait(PATIENCE_S)
+        assert self.may_finish.wait(PATIENCE_S)
         if failure := self.failures.get(next(self._numbers)):
             raise failure
         return [self._outcome(submission.node_id) for submission in submissions]
@@ -56,119 +56,121 @@ class Store:
         return Receipt(accepted=[str(node_id)])
 
 
-class Counter:
-    """A desk with nodes in front of it; node 1 came first, and its answers are being written."""
+class Harness:
+    """A batcher with a fake store, and helpers to submit to it."""
 
     def __init__(self) -> None:
         self.store = Store()
-        self.desk = Batcher(database_sync_to_async(self.store))
+        self.batcher = Batcher(database_sync_to_async(self.store))
 
-    def come(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
-        """Let nodes hand in."""
-        return [asyncio.create_task(self.desk.do(submission_of(node))) for node in nodes]
+    def submit(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
+        """Submit for each node."""
+        return [asyncio.create_task(self.batcher.do(submission_of(node))) for node in nodes]
 
-    async def queue_up(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
-        """Let node 1 hand in, and the others while it is served; return all their errands."""
-        errands = self.come(1)
+    async def submit_during_call(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
+        """Submit for node 1, and for the others while its call runs. Return all tasks."""
+        tasks = self.submit(1)
         async with asyncio.timeout(PATIENCE_S):
             await self.store.writing.wait()
-        errands += self.come(*nodes)
-        await asyncio.sleep(0)  # They stand in the queue now.
-        return errands
+        tasks += self.submit(*nodes)
+        await asyncio.sleep(0)  # They are in the queue now.
+        return tasks
 
-    async def serve(self, errands: Sequence[asyncio.Task[Receipt]]) -> list[object]:
-        """Write, and return what each was told: its receipt's entries, or what was raised."""
-        self.store.may_go_on.set()
+    async def finish(self, tasks: Sequence[asyncio.Task[Receipt]]) -> list[object]:
+        """Unblock the store and return each outcome: accepted entries or the exception."""
+        self.store.may_finish.set()
         async with asyncio.timeout(PATIENCE_S):
-            told = await asyncio.gather(*errands, return_exceptions=True)
-        return [outcome.accepted if isinstance(outcome, Receipt) else outcome for outcome in told]
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        return [
+            outcome.accepted if isinstance(outcome, Receipt) else outcome for outcome in outcomes
+        ]
 
 
 def submission_of(node_id: int) -> Submission:
     return Submission(node_id, 1, answers_to(["q"]), timezone.now())
 
 
-async def test_a_lone_submission_is_stored_at_once() -> None:
-    counter = Counter()
-    assert await counter.serve(counter.come(1)) == [["1"]]
-    assert counter.store.calls == [[1]]
+async def test_single_submission_is_stored_in_its_own_call() -> None:
+    harness = Harness()
+    assert await harness.finish(harness.submit(1)) == [["1"]]
+    assert harness.store.calls == [[1]]
 
 
-async def test_what_comes_while_another_is_written_is_stored_in_one_call() -> None:
-    counter = Counter()
-    await counter.serve(await counter.queue_up(2, 3, 4))
-    assert counter.store.calls == [[1], [2, 3, 4]]
+async def test_submissions_during_a_call_are_stored_in_one_next_call() -> None:
+    harness = Harness()
+    await harness.finish(await harness.submit_during_call(2, 3, 4))
+    assert harness.store.calls == [[1], [2, 3, 4]]
 
 
-async def test_a_submission_after_a_quiet_time_is_stored_like_the_first() -> None:
-    counter = Counter()
-    await counter.serve(counter.come(1))
-    assert await counter.serve(counter.come(2)) == [["2"]]
-    assert counter.store.calls == [[1], [2]]
+async def test_submission_to_an_idle_batcher_is_stored_in_its_own_call() -> None:
+    harness = Harness()
+    await harness.finish(harness.submit(1))
+    assert await harness.finish(harness.submit(2)) == [["2"]]
+    assert harness.store.calls == [[1], [2]]
 
 
-async def test_no_call_stores_more_than_the_most_at_once() -> None:
-    counter = Counter()
+async def test_batch_size_is_limited() -> None:
+    harness = Harness()
     others = range(2, 2 * MOST_AT_ONCE + 3)
-    told = await counter.serve(await counter.queue_up(*others))
-    assert [len(call) for call in counter.store.calls] == [1, MOST_AT_ONCE, MOST_AT_ONCE, 1]
-    assert told == [[str(node)] for node in [1, *others]]
+    outcomes = await harness.finish(await harness.submit_during_call(*others))
+    assert [len(call) for call in harness.store.calls] == [1, MOST_AT_ONCE, MOST_AT_ONCE, 1]
+    assert outcomes == [[str(node)] for node in [1, *others]]
 
 
-async def test_each_caller_gets_its_own_receipt_or_refusal() -> None:
-    counter = Counter()
-    counter.store.refused = {3}
-    first, second, refusal, fourth = await counter.serve(await counter.queue_up(2, 3, 4))
+async def test_each_caller_gets_its_own_receipt_or_refusal_of_a_batch() -> None:
+    harness = Harness()
+    harness.store.refused = {3}
+    first, second, refusal, fourth = await harness.finish(await harness.submit_during_call(2, 3, 4))
     assert [first, second, fourth] == [["1"], ["2"], ["4"]]
     assert isinstance(refusal, RefusedError)
     assert refusal.message == "nothing for 3"
 
 
-async def test_a_database_error_reaches_every_caller_of_the_batch_and_no_other() -> None:
-    counter = Counter()
-    counter.store.failures = {2: GONE}
-    assert await counter.serve(await counter.queue_up(2, 3)) == [["1"], GONE, GONE]
+async def test_database_error_is_raised_for_all_callers_of_its_batch_only() -> None:
+    harness = Harness()
+    harness.store.failures = {2: GONE}
+    assert await harness.finish(await harness.submit_during_call(2, 3)) == [["1"], GONE, GONE]
 
 
-async def test_after_a_database_error_the_next_batch_is_stored() -> None:
-    counter = Counter()
-    counter.store.failures = {1: GONE}
-    assert await counter.serve(await counter.queue_up(2, 3)) == [GONE, ["2"], ["3"]]
-    assert await counter.serve(counter.come(4)) == [["4"]]
+async def test_next_batch_is_stored_after_a_database_error() -> None:
+    harness = Harness()
+    harness.store.failures = {1: GONE}
+    assert await harness.finish(await harness.submit_during_call(2, 3)) == [GONE, ["2"], ["3"]]
+    assert await harness.finish(harness.submit(4)) == [["4"]]
 
 
-@pytest.mark.parametrize("quitter", [0, 1], ids=["while written", "in the queue"])
-async def test_a_caller_that_hangs_up_harms_nobody_and_what_it_handed_in_is_stored(
-    quitter: int,
+@pytest.mark.parametrize("cancelled", [0, 1], ids=["running", "queued"])
+async def test_submission_of_a_cancelled_caller_is_stored_with_the_others(
+    cancelled: int,
 ) -> None:
-    counter = Counter()
-    errands = await counter.queue_up(2, 3)
-    errands[quitter].cancel()
-    await asyncio.wait([errands[quitter]])
-    told = await counter.serve(errands)
-    assert isinstance(told.pop(quitter), asyncio.CancelledError)
-    assert told == [["2"] if quitter == 0 else ["1"], ["3"]]
-    assert counter.store.calls == [[1], [2, 3]]
-    assert await counter.serve(counter.come(4)) == [["4"]]
+    harness = Harness()
+    tasks = await harness.submit_during_call(2, 3)
+    tasks[cancelled].cancel()
+    await asyncio.wait([tasks[cancelled]])
+    outcomes = await harness.finish(tasks)
+    assert isinstance(outcomes.pop(cancelled), asyncio.CancelledError)
+    assert outcomes == [["2"] if cancelled == 0 else ["1"], ["3"]]
+    assert harness.store.calls == [[1], [2, 3]]
+    assert await harness.finish(harness.submit(4)) == [["4"]]
 
 
-async def test_a_caller_that_hung_up_before_a_database_error_harms_nobody() -> None:
-    counter = Counter()
-    counter.store.failures = {2: GONE}
-    errands = await counter.queue_up(2, 3)
-    errands[1].cancel()
-    told = await counter.serve(errands)
-    assert (told[0], told[2]) == (["1"], GONE)
-    assert await counter.serve(counter.come(4)) == [["4"]]
+async def test_cancelled_caller_before_a_database_error_does_not_break_the_batcher() -> None:
+    harness = Harness()
+    harness.store.failures = {2: GONE}
+    tasks = await harness.submit_during_call(2, 3)
+    tasks[1].cancel()
+    outcomes = await harness.finish(tasks)
+    assert (outcomes[0], outcomes[2]) == (["1"], GONE)
+    assert await harness.finish(harness.submit(4)) == [["4"]]
 
 
-async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
+async def test_nodes_are_asked_to_retry_when_answers_cannot_be_stored(
     amber: Member, bold: Member
 ) -> None:
-    counter = Counter()
-    counter.store.failures = {1: GONE}
-    counter.store.may_go_on.set()
-    shared = replace(shared_reads(), answers=counter.desk)
+    harness = Harness()
+    harness.store.failures = {1: GONE}
+    harness.store.may_finish.set()
+    shared = replace(shared_reads(), answers=harness.batcher)
     frame = encode(SubmitAnswers(id="s", round=1, answers=answers_to(["q"])))
     replies = await asyncio.gather(
         *(
@@ -176,7 +178,7 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
             for member in (amber, bold)
         )
     )
-    assert len(counter.store.calls) == 1
+    assert len(harness.store.calls) == 1
     for reply in replies:
         assert isinstance(reply, Refused)
         assert (reply.code, reply.reply_to) == (ErrorCode.SERVER_BUSY, "s")
@@ -184,7 +186,7 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
         assert 4 <= reply.retry_after <= 8
 
 
-async def test_an_item_that_cannot_be_done_fails_alone() -> None:
+async def test_failing_item_of_a_batch_does_not_fail_the_others() -> None:
     async def halve(numbers: Sequence[int]) -> list[float]:
         return [1 / number for number in numbers]
 

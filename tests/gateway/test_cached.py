@@ -1,4 +1,4 @@
-"""Values that many messages need are read once for all of them."""
+"""Cached: a value that many messages need is loaded once for all of them."""
 
 import asyncio
 import threading
@@ -11,11 +11,11 @@ from swarm_web.gateway.cached import Cached
 
 
 class Source:
-    """Counts its loads; `hold` keeps a load from ending, and `is_away` makes it fail."""
+    """A loader that counts its loads; clearing `hold` blocks a load, `is_down` makes it fail."""
 
     def __init__(self) -> None:
         self.loads = 0
-        self.is_away = False
+        self.is_down = False
         self.hold = threading.Event()
         self.hold.set()
         self.loading = threading.Event()
@@ -25,30 +25,30 @@ class Source:
         loaded = self.loads
         self.loading.set()
         assert self.hold.wait(timeout=10)
-        if self.is_away:
+        if self.is_down:
             raise OperationalError("away")
         return loaded
 
 
-async def test_callers_at_once_share_one_load() -> None:
+async def test_concurrent_callers_share_one_load() -> None:
     source = Source()
     cached = Cached(source.load, max_age_s=60)
     assert await asyncio.gather(*(cached.get() for _ in range(5))) == [1, 1, 1, 1, 1]
 
 
-async def test_a_value_that_is_too_old_is_loaded_again() -> None:
+async def test_expired_value_is_reloaded() -> None:
     cached = Cached(Source().load, max_age_s=0)
     assert [await cached.get(), await cached.get()] == [1, 2]
 
 
-async def test_a_dropped_value_is_loaded_again() -> None:
+async def test_dropped_value_is_reloaded() -> None:
     cached = Cached(Source().load, max_age_s=60)
     await cached.get()
     cached.drop()
     assert await cached.get() == 2
 
 
-async def test_a_value_that_is_dropped_while_it_loads_is_not_kept() -> None:
+async def test_value_dropped_during_its_load_is_not_cached() -> None:
     source = Source()
     cached = Cached(source.load, max_age_s=60)
     source.hold.clear()
@@ -60,41 +60,41 @@ async def test_a_value_that_is_dropped_while_it_loads_is_not_kept() -> None:
     assert await cached.get() == 2
 
 
-# ---- while the database is away
+# ---- while the database is unavailable
 
 
-async def test_callers_at_once_share_one_failure() -> None:
+async def test_concurrent_callers_share_one_failure() -> None:
     source = Source()
-    source.is_away = True
+    source.is_down = True
     cached = Cached(source.load, max_age_s=60)
     outcomes = await asyncio.gather(*(cached.get() for _ in range(5)), return_exceptions=True)
     assert [type(each) for each in outcomes] == [OperationalError] * 5
     assert source.loads == 1
 
 
-async def test_the_last_value_counts_and_the_database_is_asked_now_and_then() -> None:
+async def test_expired_value_is_returned_while_the_database_is_down() -> None:
     source = Source()
     cached = Cached(source.load, max_age_s=0)
     assert await cached.get() == 1
-    source.is_away = True
+    source.is_down = True
     cached._max_age_s = 60
     assert [await cached.get() for _ in range(5)] == [1] * 5
     assert source.loads == 2
 
 
-async def test_a_dropped_value_does_not_count() -> None:
+async def test_dropped_value_is_not_returned_while_the_database_is_down() -> None:
     source = Source()
     cached = Cached(source.load, max_age_s=60)
     await cached.get()
     cached.drop()
-    source.is_away = True
+    source.is_down = True
     with pytest.raises(OperationalError):
         await cached.get()
-    source.is_away = False
+    source.is_down = False
     assert await cached.get() == 3
 
 
-async def test_nobody_waits_for_long_where_there_is_a_value(
+async def test_expired_value_is_returned_when_the_load_is_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cached_module, "PATIENCE_S", 0.01)
@@ -109,7 +109,7 @@ async def test_nobody_waits_for_long_where_there_is_a_value(
     assert await loading == 2
 
 
-async def test_an_error_of_ours_is_no_outage() -> None:
+async def test_programming_error_in_the_loader_is_raised() -> None:
     source = Source()
     cached = Cached(source.load, max_age_s=0)
     await cached.get()

@@ -1,4 +1,4 @@
-"""Clients that are too old are refused, and those that will be soon are told."""
+"""Minimum client versions: too old clients are refused, others are advised to upgrade."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from tests.sockets import node_socket
 
 
 async def welcome_for(gateway: str, member: Member, *, client: str) -> Welcome:
-    """Say hello as a client of some version, and be welcome."""
+    """Send a hello as a client of some version and return the welcome."""
     async with node_socket(gateway, member.token, greet=False) as socket:
         welcome = await socket.ask(make_hello(client=client))
     assert isinstance(welcome, Welcome), welcome
     return welcome
 
 
-async def test_without_a_season_a_client_older_than_the_sites_minimum_is_refused(
+async def test_client_older_than_the_sites_minimum_is_refused_without_a_season(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.MINIMUM_CLIENT_VERSION = "0.2.0"
@@ -29,7 +29,7 @@ async def test_without_a_season_a_client_older_than_the_sites_minimum_is_refused
     await welcome_for(gateway, amber, client="0.10.0")
 
 
-async def test_a_client_that_is_too_old_is_told_where_the_line_is_that_updates_it(
+async def test_refusal_of_a_too_old_client_links_to_the_join_page(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.MINIMUM_CLIENT_VERSION, settings.SITE_URL = "0.2.0", "https://swarm.example.net"
@@ -39,7 +39,7 @@ async def test_a_client_that_is_too_old_is_told_where_the_line_is_that_updates_i
     assert "https://swarm.example.net/join/" in refused.fix
 
 
-async def test_a_client_older_than_the_seasons_minimum_is_refused(
+async def test_client_older_than_the_seasons_minimum_is_refused(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.MINIMUM_CLIENT_VERSION = "0.1.0"
@@ -49,7 +49,7 @@ async def test_a_client_older_than_the_seasons_minimum_is_refused(
     await welcome_for(gateway, amber, client="0.2.0")
 
 
-async def test_a_season_without_a_minimum_has_the_sites(
+async def test_sites_minimum_applies_in_a_season_without_a_minimum(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.MINIMUM_CLIENT_VERSION = "0.2.0"
@@ -62,23 +62,21 @@ async def test_a_season_without_a_minimum_has_the_sites(
 @pytest.mark.parametrize(
     ("client", "upgrade"),
     [("0.2.9", "0.3.0"), ("0.3.0", None), ("0.10.0", None)],
-    ids=["older", "as new", "newer"],
+    ids=["older", "equal", "newer"],
 )
-async def test_a_client_that_will_be_refused_soon_is_told_which_version_to_get(
+async def test_welcome_names_the_next_minimum_to_older_clients(
     gateway: str, amber: Member, client: str, upgrade: str | None
 ) -> None:
     await sync_to_async(make_season)(minimum_client="0.2.0", next_minimum_client="0.3.0")
     assert (await welcome_for(gateway, amber, client=client)).upgrade == upgrade
 
 
-async def test_without_a_coming_minimum_no_client_is_told_to_upgrade(
-    gateway: str, amber: Member
-) -> None:
+async def test_welcome_names_no_upgrade_without_a_next_minimum(gateway: str, amber: Member) -> None:
     await sync_to_async(make_season)()
     assert (await welcome_for(gateway, amber, client="0.1.0")).upgrade is None
 
 
-async def test_a_client_version_that_cannot_be_read(gateway: str, amber: Member) -> None:
+async def test_hello_with_an_invalid_client_version_is_refused(gateway: str, amber: Member) -> None:
     async with node_socket(gateway, amber.token, greet=False) as sender:
         refused = await sender.ask(make_hello(client="newest"))
         assert isinstance(refused, Refused)

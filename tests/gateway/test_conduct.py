@@ -1,4 +1,4 @@
-"""Messages that a node should not send count as evidence of its conduct."""
+"""Evidence of conduct: invalid messages, floods and unread replies."""
 
 import asyncio
 from time import monotonic
@@ -23,11 +23,11 @@ from tests.gateway.sessions import read_counts
 from tests.gateway.stalling import stalled
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket
 
-# More than the buffers between two sockets of one machine hold.
+# More than fits into the buffers between two local sockets.
 RINGS, RING_BYTES = 60, 250_000
 
 
-async def test_unreadable_messages_and_refused_rollouts_are_evidence(
+async def test_undecodable_messages_and_rejected_rollouts_are_evidence(
     gateway: str, season: Season, amber: Member
 ) -> None:
     foreign = [make_rollout(season, index=2**31 - 1) for _ in range(2)]
@@ -41,7 +41,7 @@ async def test_unreadable_messages_and_refused_rollouts_are_evidence(
     assert (row.refused, row.copies, row.hurried, row.pending) == (3, 0, 0, True)
 
 
-async def test_going_on_after_many_refusals_is_evidence(
+async def test_flooding_is_evidence(
     gateway: str, season: Season, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
@@ -54,10 +54,10 @@ async def test_going_on_after_many_refusals_is_evidence(
     assert (row.hurried, row.floods) == (5, 1)
 
 
-async def test_a_node_that_asks_on_without_reading_is_hung_up_on(
+async def test_node_that_sends_requests_without_reading_replies_is_disconnected(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look_often(monkeypatch)
+    shorten_unread_limits(monkeypatch)
     async with node_socket(gateway, amber.token) as socket:
         await stop_reading(socket)
         await ask(socket, MOST_AHEAD + 2)
@@ -68,13 +68,13 @@ async def test_a_node_that_asks_on_without_reading_is_hung_up_on(
     assert (await read_counts())["connections"]["unread"] == 1
 
 
-async def test_a_node_that_takes_nothing_is_dropped_once_and_not_charged(
+async def test_stalled_node_is_dropped_once_without_evidence(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look_often(monkeypatch)
+    shorten_unread_limits(monkeypatch)
     async with node_socket(gateway, amber.token) as socket:
         await stop_reading(socket)
-        async with stalled("nodes_node") as stall:  # It is noted there that the node left.
+        async with stalled("nodes_node") as stall:  # The node's departure is written to this table.
             monkeypatch.setattr(roster, "STALLED_S", 0.1)
             await stall.find_waiting()
             roster.roster()._look_at_unread(now=monotonic())
@@ -87,16 +87,16 @@ async def test_a_node_that_takes_nothing_is_dropped_once_and_not_charged(
     assert not await Conduct.objects.filter(node=amber.node).aexists()
 
 
-async def test_a_slow_node_that_has_asked_for_much_gets_all_replies_in_order(
+async def test_slow_node_gets_all_replies_in_order(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look_often(monkeypatch)
+    shorten_unread_limits(monkeypatch)
     async with node_socket(gateway, amber.token) as socket:
         await stop_reading(socket)
         await ask(socket, MOST_AHEAD)
         (connection,) = roster.roster()._open
         async with asyncio.timeout(PATIENCE_S):
-            while len(connection._inbox._ahead) < MOST_AHEAD - 1:  # type: ignore[attr-defined]  # noqa: ASYNC110 - nobody tells
+            while len(connection._inbox._ahead) < MOST_AHEAD - 1:  # type: ignore[attr-defined]  # noqa: ASYNC110 - no event for it
                 await asyncio.sleep(0.01)
         socket.connection.transport.resume_reading()
         replies = [await hear_reply(socket) for _ in range(MOST_AHEAD)]
@@ -104,7 +104,7 @@ async def test_a_slow_node_that_has_asked_for_much_gets_all_replies_in_order(
     assert not await Conduct.objects.filter(node=amber.node).aexists()
 
 
-def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten_unread_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roster, "LOOK_S", 0.01)
     monkeypatch.setattr(roster, "UNREAD_S", 0.05)
 
@@ -116,13 +116,13 @@ async def evidence(member: Member, season: Season) -> Conduct:
 
 
 async def stop_reading(socket: NodeSocket) -> None:
-    """Read nothing any more, and let doorbells fill all buffers on the way."""
+    """Stop reading, and ring doorbells until all buffers are full."""
     socket.connection.transport.pause_reading()
     for number in range(RINGS):
         await sync_to_async(bus.ring)(bus.NODES, f"{number}:" + "x" * RING_BYTES)
     (connection,) = roster.roster()._open
     async with asyncio.timeout(PATIENCE_S):
-        while not connection.sending_since:  # noqa: ASYNC110 - nobody tells
+        while not connection.sending_since:  # noqa: ASYNC110 - no event for it
             await asyncio.sleep(0.01)
 
 
@@ -132,7 +132,7 @@ async def ask(socket: NodeSocket, times: int) -> None:
 
 
 async def hear_reply(socket: NodeSocket) -> str | None:
-    """Return what the next reply replies to."""
+    """Return the request id of the next reply."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             frame = await socket.connection.recv()

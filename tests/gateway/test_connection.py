@@ -1,4 +1,4 @@
-"""How a node's connection begins, goes on and ends."""
+"""A node's connection: hello, doorbells, replacement, failures and shutdown."""
 
 import asyncio
 import contextlib
@@ -39,10 +39,10 @@ ASK = RequestRound(id="ask")
 RING = RoundState(reply_to=None, round=None, now="2026-01-01T00:00:00+00:00")
 
 
-# ---- the beginning
+# ---- hello and welcome
 
 
-async def test_a_hello_is_answered_with_the_season_and_the_round(
+async def test_welcome_contains_the_season_and_the_round(
     gateway: str, season: Season, amber: Member
 ) -> None:
     judge_round = await sync_to_async(make_round)(season)
@@ -56,7 +56,7 @@ async def test_a_hello_is_answered_with_the_season_and_the_round(
     assert (welcome.round.number, welcome.round.questions) == (judge_round.number, 2)
 
 
-async def test_the_welcome_says_how_soon_nodes_come_back(
+async def test_welcome_contains_the_return_window(
     gateway: str, amber: Member, settings: Settings
 ) -> None:
     settings.GATEWAY_RETURN_WITHIN_S = 20.0
@@ -66,21 +66,23 @@ async def test_the_welcome_says_how_soon_nodes_come_back(
     assert welcome.return_within == 20
 
 
-async def test_without_a_season_the_welcome_says_so(gateway: str, amber: Member) -> None:
+async def test_welcome_contains_no_season_or_round_without_a_season(
+    gateway: str, amber: Member
+) -> None:
     async with node_socket(gateway, amber.token, greet=False) as socket:
         welcome = await socket.ask(make_hello())
     assert isinstance(welcome, Welcome)
     assert (welcome.season, welcome.round) == (None, None)
 
 
-async def test_what_a_node_says_of_itself_is_stored(gateway: str, amber: Member) -> None:
+async def test_hello_updates_the_node(gateway: str, amber: Member) -> None:
     async with node_socket(gateway, amber.token, greet=False) as socket:
         await socket.ask(make_hello(arm="isolated"))
     node = await Node.objects.aget(name="amber")
     assert (node.model, node.arm, node.parameters) == ("tiny", "isolated", 300_000)
 
 
-async def test_a_first_message_that_is_no_hello_is_refused_and_a_hello_still_welcome(
+async def test_first_message_other_than_hello_is_refused_without_disconnecting(
     gateway: str, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token, greet=False) as socket:
@@ -90,9 +92,7 @@ async def test_a_first_message_that_is_no_hello_is_refused_and_a_hello_still_wel
         assert isinstance(await socket.ask(make_hello()), Welcome)
 
 
-async def test_a_second_hello_is_refused_and_the_connection_stays(
-    gateway: str, amber: Member
-) -> None:
+async def test_second_hello_is_refused_without_disconnecting(gateway: str, amber: Member) -> None:
     async with node_socket(gateway, amber.token) as socket:
         refused = await socket.ask(make_hello())
         assert isinstance(refused, Refused)
@@ -103,7 +103,7 @@ async def test_a_second_hello_is_refused_and_the_connection_stays(
 # ---- doorbells
 
 
-async def test_a_doorbell_reaches_every_greeted_node(
+async def test_doorbell_is_sent_to_every_greeted_node(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
@@ -112,24 +112,24 @@ async def test_a_doorbell_reaches_every_greeted_node(
         assert await two.hear() == RING
 
 
-async def test_a_doorbell_from_before_the_hello_is_never_sent(
+async def test_doorbell_before_the_hello_is_not_sent(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with (
-        node_socket(gateway, amber.token, greet=False) as stranger,
+        node_socket(gateway, amber.token, greet=False) as ungreeted,
         node_socket(gateway, bold.token) as greeted,
     ):
-        await stranger.ask(ASK)  # Its connection listens by now.
+        await ungreeted.ask(ASK)  # Its connection is subscribed by now.
         await sync_to_async(bus.ring_nodes)(RING)
         assert await greeted.hear() == RING
-        await stranger.send(make_hello())
-        assert isinstance(await stranger.hear(), Welcome)
+        await ungreeted.send(make_hello())
+        assert isinstance(await ungreeted.hear(), Welcome)
         later = msgspec.structs.replace(RING, now="2026-01-01T00:00:01+00:00")
         await sync_to_async(bus.ring_nodes)(later)
-        assert await stranger.hear() == later
+        assert await ungreeted.hear() == later
 
 
-async def test_a_doorbell_that_rings_while_the_welcome_is_made_comes_after_it(
+async def test_doorbell_during_the_hello_is_sent_after_the_welcome(
     gateway: str, season: Season, amber: Member, bold: Member
 ) -> None:
     async with (
@@ -140,20 +140,20 @@ async def test_a_doorbell_that_rings_while_the_welcome_is_made_comes_after_it(
         await joining.send(make_hello())
         await stall.find_waiting()
         await async_redis().publish(bus.NODES, encode(RING))
-        assert await greeted.hear() == RING  # By now this process has told all its connections.
+        assert await greeted.hear() == RING  # Passed to all connections of this process by now.
         await stall.end()
         assert isinstance(await joining.hear(), Welcome)
         assert await joining.hear() == RING
 
 
-async def test_a_season_that_starts_while_the_welcome_is_made_is_told(
+async def test_season_change_during_the_hello_is_sent_after_the_welcome(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with (
         node_socket(gateway, bold.token) as greeted,
         node_socket(gateway, amber.token, greet=False) as joining,
     ):
-        await joining.ask(ASK)  # Its connection listens by now, and has noted its presence.
+        await joining.ask(ASK)  # Its connection is subscribed and its presence stored by now.
         async with stalled("nodes_node") as stall:
             await joining.send(make_hello())
             await stall.find_waiting()
@@ -165,20 +165,20 @@ async def test_a_season_that_starts_while_the_welcome_is_made_is_told(
             assert await joining.hear() == news
 
 
-async def test_a_hello_that_failed_may_be_said_again(
+async def test_hello_can_be_repeated_after_a_failure(
     gateway: str, season: Season, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token, greet=False) as socket:
         async with stalled("judge_round") as stall:
             await socket.send(make_hello())
-            await stall.cut_off(await stall.find_waiting())
+            await stall.terminate(await stall.find_waiting())
             refused = await socket.hear()
         assert isinstance(refused, Refused)
         assert refused.code == ErrorCode.SERVER_BUSY
         assert isinstance(await socket.ask(make_hello()), Welcome)
 
 
-async def test_the_end_of_a_season_counts_at_once(
+async def test_rollouts_are_refused_immediately_after_the_season_ends(
     gateway: str, season: Season, amber: Member
 ) -> None:
     publish = PublishRollouts(id="publish", rollouts=[make_rollout(season)])
@@ -191,34 +191,34 @@ async def test_the_end_of_a_season_counts_at_once(
 
 
 @pytest.mark.slow
-async def test_a_socket_that_does_not_read_loses_the_oldest_doorbells_and_they_are_counted(
+async def test_slow_reader_loses_the_oldest_doorbells_and_they_are_counted(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     rings = [f"{number}:" + "x" * 250_000 for number in range(150)]
     async with node_socket(gateway, amber.token) as slow, node_socket(gateway, bold.token) as fast:
-        last = asyncio.create_task(hear_until(fast, rings[-1]))
+        last = asyncio.create_task(receive_until(fast, rings[-1]))
         for ring in rings:
             await sync_to_async(bus.ring)(bus.NODES, ring)
-        await last  # By now each doorbell was sent to the slow one, or waits, or was dropped.
-        heard = await hear_until(slow, rings[-1])
-        assert heard == sorted(heard, key=rings.index)
+        await last  # By now each doorbell for the slow node was sent, queued or dropped.
+        received = await receive_until(slow, rings[-1])
+        assert received == sorted(received, key=rings.index)
         assert isinstance(await slow.ask(ASK), RoundState)
-        assert (await read_counts())["doorbells"]["dropped"] >= len(rings) - len(heard) > 0
+        assert (await read_counts())["doorbells"]["dropped"] >= len(rings) - len(received) > 0
 
 
-async def hear_until(socket: NodeSocket, last: str) -> list[str]:
-    """Return all frames up to the last one."""
-    heard = [""]
+async def receive_until(socket: NodeSocket, last: str) -> list[str]:
+    """Return all frames up to `last`."""
+    received = [""]
     async with asyncio.timeout(PATIENCE_S):
-        while heard[-1] != last:
-            heard.append(str(await socket.connection.recv()))
-    return heard[1:]
+        while received[-1] != last:
+            received.append(str(await socket.connection.recv()))
+    return received[1:]
 
 
-# ---- one connection a node
+# ---- one connection per node
 
 
-async def test_a_second_connection_with_the_same_token_replaces_the_first(
+async def test_second_connection_with_the_same_token_replaces_the_first(
     gateway: str, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token) as old, node_socket(gateway, amber.token) as new:
@@ -230,18 +230,18 @@ async def test_a_second_connection_with_the_same_token_replaces_the_first(
         assert (await read_counts())["refused"] == {"auth.superseded": 1}
 
 
-async def test_a_replaced_connection_does_not_mark_the_node_as_gone(amber: Member) -> None:
+async def test_node_stays_connected_when_a_replaced_connection_closes(amber: Member) -> None:
     async with (
         running_gateway() as url,
         node_socket(url, amber.token) as old,
         node_socket(url, amber.token) as new,
     ):
         await old.close_code()
-        await new.ask(ASK)  # By now the older one has hung up.
+        await new.ask(ASK)  # By now the older connection is closed.
         assert (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
 
 
-async def test_a_connection_in_another_process_replaces_the_one_here(
+async def test_newer_connection_in_another_process_replaces_the_local_one(
     gateway: str, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token) as old:
@@ -252,7 +252,7 @@ async def test_a_connection_in_another_process_replaces_the_one_here(
         assert refused.code == ErrorCode.AUTH_SUPERSEDED
 
 
-async def test_a_connection_that_is_older_than_this_one_replaces_nothing(
+async def test_older_connection_in_another_process_does_not_replace_the_local_one(
     gateway: str, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token) as socket:
@@ -261,13 +261,13 @@ async def test_a_connection_that_is_older_than_this_one_replaces_nothing(
         assert await socket.hear() == RING
 
 
-# ---- when something breaks
+# ---- shutdown and failures
 
 
-async def test_a_server_that_stops_says_so_and_notes_that_its_nodes_left(amber: Member) -> None:
-    async with contextlib.AsyncExitStack() as outliving:
+async def test_stopping_server_closes_with_1012_and_marks_its_nodes_as_gone(amber: Member) -> None:
+    async with contextlib.AsyncExitStack() as stack:
         async with running_gateway() as url:
-            socket = await outliving.enter_async_context(node_socket(url, amber.token))
+            socket = await stack.enter_async_context(node_socket(url, amber.token))
         assert await socket.close_code() == 1012
     assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
 
@@ -282,7 +282,7 @@ async def test_a_server_that_stops_says_so_and_notes_that_its_nodes_left(amber: 
     ],
     ids=["bug", "postgres", "read-only", "redis"],
 )
-async def test_a_failure_in_a_handler_costs_the_node_one_reply_and_not_its_connection(
+async def test_handler_failure_is_refused_without_disconnecting(
     gateway: str,
     amber: Member,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Counters add up over processes, and counting never breaks what is counted."""
+"""Counters are summed in Redis and survive its outages."""
 
 import pytest
 import redis.exceptions
@@ -7,7 +7,7 @@ from asgiref.sync import async_to_sync
 from swarm_web.core import counters
 
 
-async def test_counts_add_up_by_name_and_code() -> None:
+async def test_counts_are_summed_by_name_and_code() -> None:
     counters.count("refused", "task.index")
     await counters.pending_counts().flush()
     counters.count("refused", "task.index", by=2)
@@ -18,11 +18,11 @@ async def test_counts_add_up_by_name_and_code() -> None:
 
 async def count_without_redis() -> None:
     counters.count("refused", "task.index")
-    for _ in range(2):  # The second time shows that the count still waits.
+    for _ in range(2):  # The second flush fails only if the count is still pending.
         with pytest.raises(redis.exceptions.ConnectionError):
             await counters.pending_counts().flush()
 
 
 @pytest.mark.usefixtures("redis_away")
-def test_counts_wait_while_redis_is_away() -> None:
+def test_counts_stay_pending_while_redis_is_down() -> None:
     async_to_sync(count_without_redis)()

@@ -1,4 +1,4 @@
-"""Declared rollouts on their way through the gateway, and who may publish at all."""
+"""Declared rollouts through the gateway, and publishing by isolated nodes."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -40,13 +40,13 @@ async def first_of(member: Member, count: int) -> set[str]:
     return {external.rollout.id for external in given}
 
 
-async def test_a_welcome_tells_that_declarations_are_known(season: Season, amber: Member) -> None:
+async def test_welcome_announces_support_for_declarations(season: Season, amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
     assert (await greet(session, make_hello())).declarations
 
 
-async def test_declared_rollouts_come_first_for_who_prefers_them(
+async def test_declared_rollouts_are_drawn_first_with_the_informative_strategy(
     season: Season, amber: Member, bold: Member
 ) -> None:
     await share(amber, season, *"abcdefgh", informative=["c", "f"])
@@ -54,14 +54,14 @@ async def test_declared_rollouts_come_first_for_who_prefers_them(
     assert await first_of(bold, 8) == set("abdegh")
 
 
-async def test_an_id_that_names_none_of_the_rollouts_is_ignored(
+async def test_declaration_of_an_unknown_rollout_is_ignored(
     season: Season, amber: Member, bold: Member
 ) -> None:
     await share(amber, season, *"ab", informative=["nowhere", "b"])
     assert await first_of(bold, 1) == {"b"}
 
 
-async def test_a_declared_rollout_that_is_rejected_is_not_shared(
+async def test_rejected_declared_rollout_is_not_shared(
     season: Season, amber: Member, bold: Member
 ) -> None:
     foreign = make_rollout(season, rollout_id="foreign", index=2**31 - 1)
@@ -79,23 +79,23 @@ async def join(socket: NodeSocket, *, arm: Arm) -> Welcome:
     return welcome
 
 
-@pytest.mark.parametrize("gives", [True, False])
-async def test_an_isolated_node_publishes_where_the_season_lets_it(
-    gateway: str, amber: Member, gives: bool
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_isolated_node_publishes_only_if_the_season_allows_it(
+    gateway: str, amber: Member, allowed: bool
 ) -> None:
-    season = await sync_to_async(make_season)(isolated_publish=gives)
+    season = await sync_to_async(make_season)(isolated_publish=allowed)
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
     async with node_socket(gateway, amber.token, greet=False) as socket:
         welcome = await join(socket, arm="isolated")
         assert welcome.season is not None
-        assert welcome.season.isolated_publish is gives
+        assert welcome.season.isolated_publish is allowed
         reply = await socket.ask(message)
     assert isinstance(reply, RolloutsPublished)
-    assert reply.accepted == int(gives)
-    assert len((await hub().open(season.pk)).window) == int(gives)
+    assert reply.accepted == int(allowed)
+    assert len((await hub().open(season.pk)).window) == int(allowed)
 
 
-async def test_an_older_client_that_publishes_anyway_is_told_so_and_left_in_peace(
+async def test_rejected_isolated_publication_of_an_older_client_has_no_other_consequence(
     gateway: str, season: Season, amber: Member
 ) -> None:
     rollouts = [make_rollout(season) for _ in range(2)]
@@ -103,14 +103,14 @@ async def test_an_older_client_that_publishes_anyway_is_told_so_and_left_in_peac
         await join(socket, arm="isolated")
         for _ in range(3):
             reply = await socket.ask(PublishRollouts(id="p", rollouts=rollouts))
-            # Rejected one by one: only a refused frame is an error in a client's panel.
+            # Rejected one by one: a client's panel shows only a refused frame as an error.
             assert isinstance(reply, RolloutsPublished)
-            told = [(item.item, item.code) for item in reply.rejected]
-            assert told == [(rollout.id, "relay.isolated_publish") for rollout in rollouts]
+            rejected = [(item.item, item.code) for item in reply.rejected]
+            assert rejected == [(rollout.id, "relay.isolated_publish") for rollout in rollouts]
             assert all(item.fix for item in reply.rejected)
         assert isinstance(await socket.ask(RequestRound(id="r")), RoundState)
     assert (await read_counts())["refused"] == {"relay.isolated_publish": 6}
-    # Neither a fault of the node's nor something that its owner could mend.
+    # The node is not at fault and its owner cannot fix this, so it is not noted.
     noted = await sync_to_async(read_refusals)(amber.node.pk)
     assert noted is not None
     assert noted.counts == {}
@@ -118,7 +118,7 @@ async def test_an_older_client_that_publishes_anyway_is_told_so_and_left_in_peac
     assert not await Contribution.objects.aexists()
 
 
-async def test_a_node_of_the_swarm_publishes_in_every_season(season: Season, amber: Member) -> None:
+async def test_swarm_node_publishes_in_any_season(season: Season, amber: Member) -> None:
     reply = await publish(
         session_of(amber), PublishRollouts(id="p", rollouts=[make_rollout(season)])
     )

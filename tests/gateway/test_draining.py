@@ -1,4 +1,4 @@
-"""A web process that is stopped loses nothing of what it took, and sends its nodes away in turn."""
+"""Draining: a stopping web process loses nothing acknowledged and staggers the nodes' return."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from swarm_web.gateway.session import shared_reads
 from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_season, make_seat
 from tests.gateway.conftest import Member
-from tests.gateway.deploying import Diligent, deploy_during_work, web_process
+from tests.gateway.deploying import ActiveNode, deploy_during_work, web_process
 from tests.gateway.sessions import answers_to
 from tests.gateway.stalling import stalled
 from tests.gateway.test_auth import denied
@@ -33,15 +33,15 @@ NODES = 30
 
 @dataclass(frozen=True)
 class Site:
-    """A season with an open round, and nodes that take part in it."""
+    """A season with an open round and nodes with seats in it."""
 
     season: Season
     round: Round
-    nodes: list[Diligent]
+    nodes: list[ActiveNode]
 
 
 @pytest.fixture
-def at_work(transactional_db: None) -> Site:
+def active_site(transactional_db: None) -> Site:
     season = make_season()
     judge_round = make_round(season, questions=100, open_s=600)
     questions = [str(question.pk) for question in judge_round.questions.all()]
@@ -50,43 +50,45 @@ def at_work(transactional_db: None) -> Site:
         name = f"node-{place}"
         node, token = make_node(name)
         make_seat(judge_round, node)
-        nodes.append(Diligent(name, token, season, judge_round.number, list(questions)))
+        nodes.append(ActiveNode(name, token, season, judge_round.number, list(questions)))
     return Site(season, judge_round, nodes)
 
 
 @pytest.mark.slow
-async def test_a_deployment_loses_nothing_that_was_receipted(at_work: Site) -> None:
+async def test_deployment_loses_nothing_that_was_acknowledged(active_site: Site) -> None:
     async with web_process() as process:
-        await deploy_during_work(process, at_work.nodes)
+        await deploy_during_work(process, active_site.nodes)
     answers = Answer.objects.values_list("node__name", "question_id")
     stored = {(name, str(question)) async for name, question in answers}
-    receipted = {(node.name, question) for node in at_work.nodes for question in node.answered}
-    assert len(receipted) >= NODES
-    assert stored == receipted
+    acknowledged = {
+        (node.name, question) for node in active_site.nodes for question in node.answered
+    }
+    assert len(acknowledged) >= NODES
+    assert stored == acknowledged
     rows = Contribution.objects.values_list("node__name", "published", "delivered", "step")
     assert {row async for row in rows} == {
-        (node.name, node.published, node.sampled, node.step) for node in at_work.nodes
+        (node.name, node.published, node.sampled, node.step) for node in active_site.nodes
     }
 
 
 @pytest.mark.slow
-async def test_each_node_gets_its_own_time_to_come_back(at_work: Site) -> None:
+async def test_each_node_gets_a_different_retry_time(active_site: Site) -> None:
     async with web_process(GATEWAY_RETURN_PER_SECOND="10") as process:
-        await deploy_during_work(process, at_work.nodes)
-    farewells = [node.farewell for node in at_work.nodes if node.farewell]
-    assert [node.code for node in at_work.nodes] == [1012] * NODES
-    assert {farewell.code for farewell in farewells} == {ErrorCode.SERVER_RESTART}
-    waits = sorted(farewell.retry_after or 0 for farewell in farewells)
+        await deploy_during_work(process, active_site.nodes)
+    refusals = [node.refusal for node in active_site.nodes if node.refusal]
+    assert [node.code for node in active_site.nodes] == [1012] * NODES
+    assert {refusal.code for refusal in refusals} == {ErrorCode.SERVER_RESTART}
+    waits = sorted(refusal.retry_after or 0 for refusal in refusals)
     assert len(waits) == NODES
-    # 30 nodes at 10 a second: one in each tenth of a second, up to rounding.
+    # 30 nodes at 10 per second: one in each tenth of a second, up to rounding.
     assert all(abs(10 * wait - place - 0.5) < 0.52 for place, wait in enumerate(waits))
 
 
 @pytest.mark.slow
-async def test_a_clients_node_comes_to_the_next_process_and_hands_in_what_it_owes(
-    at_work: Site,
+async def test_client_reconnects_to_the_next_process_and_submits_pending_answers(
+    active_site: Site,
 ) -> None:
-    node = at_work.nodes[0]
+    node = active_site.nodes[0]
     notebook = Notebook()
     async with web_process() as old:
         url = f"{old.url}/ws/node/"
@@ -110,7 +112,7 @@ async def test_a_clients_node_comes_to_the_next_process_and_hands_in_what_it_owe
             await asyncio.wait([running])
 
 
-async def test_who_comes_while_the_process_stops_is_told_when_to_come_again(
+async def test_handshake_during_draining_gets_503_with_retry_after(
     gateway: str, amber: Member
 ) -> None:
     await Drain().run()
@@ -120,7 +122,7 @@ async def test_who_comes_while_the_process_stops_is_told_when_to_come_again(
     assert int(denial.response.headers["Retry-After"]) >= 1
 
 
-async def test_a_message_that_is_being_handled_is_answered_first(
+async def test_message_in_progress_is_answered_before_the_connection_closes(
     gateway: str, season: Season, amber: Member
 ) -> None:
     await sync_to_async(make_round)(season)
@@ -133,39 +135,40 @@ async def test_a_message_that_is_being_handled_is_answered_first(
             assert not draining.done()
             await stall.end()
             assert isinstance(await socket.hear(), RoundState)
-        farewell = await socket.hear()
-        assert isinstance(farewell, Refused)
-        assert farewell.code == ErrorCode.SERVER_RESTART
+        refusal = await socket.hear()
+        assert isinstance(refusal, Refused)
+        assert refusal.code == ErrorCode.SERVER_RESTART
         await draining
         assert await socket.close_code() == 1012
 
 
-async def test_a_node_that_was_just_let_in_is_sent_away_too(
+async def test_node_admitted_just_before_draining_is_disconnected(
     gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, may_go_on = asyncio.Event(), asyncio.Event()
+    started, may_finish = asyncio.Event(), asyncio.Event()
 
     async def hang(*_: object) -> RoundState:
-        asked.set()
-        await may_go_on.wait()
+        started.set()
+        await may_finish.wait()
         return RoundState(reply_to=ASK.id, round=None, now="")
 
     hanging: dict[type[msgspec.Struct], answering.Handler] = {RequestRound: hang}
     monkeypatch.setattr(answering, "HANDLERS", answering.HANDLERS | hanging)
     async with node_socket(gateway, amber.token) as early:
         await early.send(ASK)
-        await asked.wait()
-        monkeypatch.setattr(admission(), "check", lambda *_: None)  # It had passed before.
+        await started.wait()
+        # As if the node was admitted before draining.
+        monkeypatch.setattr(admission(), "check", lambda *_: None)
         draining = asyncio.create_task(Drain().run())
         async with node_socket(gateway, bold.token, greet=False) as late:
-            farewell = await late.hear()
-            assert isinstance(farewell, Refused)
-            assert farewell.code == ErrorCode.SERVER_RESTART
-        may_go_on.set()
+            refusal = await late.hear()
+            assert isinstance(refusal, Refused)
+            assert refusal.code == ErrorCode.SERVER_RESTART
+        may_finish.set()
         await draining
 
 
-async def test_in_an_open_round_nodes_come_back_as_soon_as_the_judge_counts_on(
+async def test_return_window_is_short_in_an_open_round(
     season: Season,
 ) -> None:
     assert await find_window(shared_reads(), nodes=10_000) == 50

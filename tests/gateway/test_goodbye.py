@@ -1,4 +1,4 @@
-"""Which ends of a connection count as a goodbye of the client."""
+"""Goodbyes: which endings of a connection show that the client left on purpose."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,12 +21,12 @@ async def close_normally(connection: ClientConnection) -> None:
     await connection.close()
 
 
-async def break_off(connection: ClientConnection) -> None:
+async def abort_connection(connection: ClientConnection) -> None:
     connection.transport.abort()
 
 
 async def said_goodbye() -> bool:
-    """Wait until the server noted the end of the connection, and return what it heard."""
+    """Wait until the end of the connection is stored, and return whether it was a goodbye."""
     async with asyncio.timeout(PATIENCE_S):
         while (node := await Node.objects.aget(name="amber")).left_at is None:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
@@ -34,9 +34,9 @@ async def said_goodbye() -> bool:
 
 
 @pytest.mark.parametrize(
-    ("end", "expected"), [(say_goodbye, True), (close_normally, False), (break_off, False)]
+    ("end", "expected"), [(say_goodbye, True), (close_normally, False), (abort_connection, False)]
 )
-async def test_only_a_client_that_goes_away_says_goodbye(
+async def test_only_close_code_going_away_is_a_goodbye(
     amber: Member, end: Callable[[ClientConnection], Awaitable[None]], expected: bool
 ) -> None:
     async with running_gateway() as url, node_socket(url, amber.token) as socket:
@@ -44,7 +44,7 @@ async def test_only_a_client_that_goes_away_says_goodbye(
     assert await said_goodbye() is expected
 
 
-async def test_a_server_that_stops_hears_no_goodbye(amber: Member) -> None:
+async def test_connection_closed_by_the_server_is_not_a_goodbye(amber: Member) -> None:
     async with running_gateway() as url:
         async with node_socket(url, amber.token) as earlier:
             await say_goodbye(earlier.connection)
@@ -53,7 +53,7 @@ async def test_a_server_that_stops_hears_no_goodbye(amber: Member) -> None:
     assert await said_goodbye() is False
 
 
-async def test_a_test_of_the_token_leaves_a_goodbye_as_it_was(amber: Member) -> None:
+async def test_connection_without_a_hello_does_not_clear_a_goodbye(amber: Member) -> None:
     async with running_gateway() as url:
         async with node_socket(url, amber.token) as socket:
             await say_goodbye(socket.connection)

@@ -1,4 +1,4 @@
-"""Grades are asked for once for many answers."""
+"""GradingBell: many answers enqueue one grading task."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from tests.sockets import PATIENCE_S
 
 
 class Queue:
-    """Counts what is enqueued; the first calls raise `failures`, in order."""
+    """Counts calls of `enqueue`; the first calls raise `failures`, in order."""
 
     def __init__(self, *failures: Exception) -> None:
         self._failures = list(failures)
@@ -24,11 +24,11 @@ class Queue:
 
 
 async def wait_for_calls() -> None:
-    """Wait until all calls that were rung for have ended."""
+    """Wait until all calls caused by rings have ended."""
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=PATIENCE_S)
 
 
-async def test_many_rings_ask_for_grades_once() -> None:
+async def test_many_rings_enqueue_grading_once() -> None:
     queue = Queue()
     bell = GradingBell(queue.enqueue, pause_s=0.01)
     for _ in range(100):
@@ -37,7 +37,7 @@ async def test_many_rings_ask_for_grades_once() -> None:
     assert queue.calls == 1
 
 
-async def test_a_later_ring_asks_for_grades_again() -> None:
+async def test_later_ring_enqueues_grading_again() -> None:
     queue = Queue()
     bell = GradingBell(queue.enqueue, pause_s=0)
     for _ in range(2):
@@ -46,26 +46,26 @@ async def test_a_later_ring_asks_for_grades_again() -> None:
     assert queue.calls == 2
 
 
-async def test_a_ring_while_grades_are_being_asked_for_asks_again() -> None:
-    loop, asked, may_go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+async def test_ring_during_enqueueing_enqueues_grading_again() -> None:
+    loop, started, may_finish = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     queue = Queue()
 
     def enqueue_slowly() -> None:
         queue.enqueue()
-        loop.call_soon_threadsafe(asked.set)
-        assert may_go_on.wait(PATIENCE_S)
+        loop.call_soon_threadsafe(started.set)
+        assert may_finish.wait(PATIENCE_S)
 
     bell = GradingBell(enqueue_slowly, pause_s=0)
     bell.ring()
     async with asyncio.timeout(PATIENCE_S):
-        await asked.wait()
+        await started.wait()
     bell.ring()
-    may_go_on.set()
+    may_finish.set()
     await wait_for_calls()
     assert queue.calls == 2
 
 
-async def test_a_broker_that_is_away_is_logged_and_the_next_ring_asks_again(
+async def test_unavailable_broker_is_logged_and_the_next_ring_retries(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     queue = Queue(OperationalError("no broker"))

@@ -1,4 +1,4 @@
-"""What each message does, without a socket."""
+"""Message handlers, called without a socket."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from tests.gateway.sessions import NOW, draw, session_of
 # ---- rollouts and training
 
 
-async def test_what_one_node_publishes_another_is_given(
+async def test_published_rollout_is_delivered_to_another_node(
     season: Season, amber: Member, bold: Member
 ) -> None:
     rollout = make_rollout(season)
@@ -41,34 +41,32 @@ async def test_what_one_node_publishes_another_is_given(
     ]
 
 
-@pytest.mark.parametrize("asked", [True, False])
-async def test_log_probs_are_given_to_who_asks_for_them(
-    season: Season, amber: Member, bold: Member, asked: bool
+@pytest.mark.parametrize("requested", [True, False])
+async def test_log_probs_are_delivered_only_if_requested(
+    season: Season, amber: Member, bold: Member, requested: bool
 ) -> None:
     rollout = make_rollout(season)
-    told = [msgspec.structs.replace(each, logprob=-0.5) for each in rollout.completions]
-    full = msgspec.structs.replace(rollout, completions=told)
+    completions = [msgspec.structs.replace(each, logprob=-0.5) for each in rollout.completions]
+    full = msgspec.structs.replace(rollout, completions=completions)
     await publish(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
-    request = RequestRollouts(id="r", count=8, logprobs=asked)
+    request = RequestRollouts(id="r", count=8, logprobs=requested)
     [given] = (await draw(session_of(bold), request)).rollouts
-    assert given.rollout == (full if asked else rollout)
+    assert given.rollout == (full if requested else rollout)
 
 
-async def test_a_welcome_tells_that_log_probs_are_known(season: Season, amber: Member) -> None:
+async def test_welcome_announces_support_for_log_probs(season: Season, amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
     assert (await greet(session, make_hello())).logprobs
 
 
-async def test_a_node_is_never_given_its_own(season: Season, amber: Member) -> None:
+async def test_node_is_not_given_its_own_rollouts(season: Season, amber: Member) -> None:
     session = session_of(amber)
     await publish(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
     assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
 
 
-async def test_a_repeated_rollout_is_accepted_and_counted_once(
-    season: Season, amber: Member
-) -> None:
+async def test_repeated_rollout_is_accepted_but_counted_once(season: Season, amber: Member) -> None:
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
     replies = [await publish(session_of(amber), message) for _ in range(2)]
     assert [reply.accepted for reply in replies] == [1, 1]
@@ -76,7 +74,7 @@ async def test_a_repeated_rollout_is_accepted_and_counted_once(
     assert (await Contribution.objects.aget()).published == 1
 
 
-async def test_a_training_report_is_stored(season: Season, amber: Member) -> None:
+async def test_training_report_is_stored(season: Season, amber: Member) -> None:
     report = ReportTraining(
         id="t",
         step=7,
@@ -100,7 +98,7 @@ async def test_a_training_report_is_stored(season: Season, amber: Member) -> Non
         (tell_standing, RequestStanding(id="x")),
     ],
 )
-async def test_without_a_season_there_is_nothing_to_take_part_in(
+async def test_requests_are_refused_without_a_season(
     amber: Member, handler: Any, message: Any
 ) -> None:
     with pytest.raises(RefusedError) as refusal:
@@ -108,7 +106,7 @@ async def test_without_a_season_there_is_nothing_to_take_part_in(
     assert refusal.value.code == ErrorCode.SEASON_NONE
 
 
-async def test_a_hello_makes_the_session_greeted_and_the_node_known(amber: Member) -> None:
+async def test_hello_marks_the_session_as_greeted_and_updates_the_node(amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
     await greet(session, make_hello())
@@ -117,7 +115,7 @@ async def test_a_hello_makes_the_session_greeted_and_the_node_known(amber: Membe
     assert (node.last_seen, node.client_version) == (NOW, make_hello().client)
 
 
-async def test_a_way_of_drawing_that_the_season_does_not_allow_is_refused(
+async def test_sampling_strategy_not_allowed_by_the_season_is_refused(
     season: Season, amber: Member
 ) -> None:
     await Season.objects.filter(pk=season.pk).aupdate(sampling=["any", "by_node"])

@@ -1,4 +1,4 @@
-"""What nodes are told of rounds, who is given questions, and what becomes of answers."""
+"""Handlers of round state, questions and answers."""
 
 import asyncio
 from dataclasses import replace
@@ -28,23 +28,23 @@ from tests.sockets import node_socket
 
 
 class CountingBell(GradingBell):
-    """Asks nobody for grades, but counts how often somebody wanted them."""
+    """Counts rings instead of enqueueing grading."""
 
     def __init__(self) -> None:
         super().__init__(lambda: None)
-        self.rung = 0
+        self.rings = 0
 
     def ring(self) -> None:
-        self.rung += 1
+        self.rings += 1
 
 
-def ask_for(judge_round: Round) -> RequestQuestions:
+def request_questions(judge_round: Round) -> RequestQuestions:
     return RequestQuestions(id="take", round=judge_round.number)
 
 
 @pytest.fixture
 def opened(season: Season) -> Round:
-    """An open round to which nobody was invited."""
+    """An open round without seats."""
     return make_round(season, questions=3)
 
 
@@ -59,49 +59,49 @@ def submission(opened: Round, amber: Member) -> SubmitAnswers:
 # ---- rounds and questions
 
 
-async def test_the_current_round_is_told(opened: Round, amber: Member) -> None:
+async def test_round_request_returns_the_current_round(opened: Round, amber: Member) -> None:
     state = await tell_round(session_of(amber), RequestRound(id="r"))
     assert state.round is not None
     assert (state.reply_to, state.round.number) == ("r", opened.number)
     assert state.now == NOW.isoformat()
 
 
-async def test_taking_questions_takes_the_seat(opened: Round, amber: Member) -> None:
+async def test_requesting_questions_takes_the_seat(opened: Round, amber: Member) -> None:
     await sync_to_async(invite)(opened, amber)
-    offered = await offer_questions(session_of(amber), ask_for(opened))
+    offered = await offer_questions(session_of(amber), request_questions(opened))
     prompts = [question.prompt for question in offered.questions]
     assert prompts == ["What is 1 + 1?", "What is 1 + 2?", "What is 1 + 3?"]
     assert (await Seat.objects.aget()).offered_at == NOW
 
 
-async def test_questions_come_with_the_rules_for_answering_them(
+async def test_offered_questions_contain_the_generation_settings(
     opened: Round, season: Season, amber: Member
 ) -> None:
     await sync_to_async(invite)(opened, amber)
-    offered = await offer_questions(session_of(amber), ask_for(opened))
+    offered = await offer_questions(session_of(amber), request_questions(opened))
     assert offered.round.questions == 3
     assert offered.max_new_tokens == season.max_new_tokens
     assert offered.temperature == season.temperature
     assert offered.system_prompt == season.system_prompt
 
 
-async def test_asking_again_gives_the_same_questions_and_the_first_offer_counts(
+async def test_repeated_request_offers_the_same_questions_and_keeps_the_first_time(
     opened: Round, amber: Member
 ) -> None:
     await sync_to_async(invite)(opened, amber)
-    first = await offer_questions(session_of(amber), ask_for(opened))
+    first = await offer_questions(session_of(amber), request_questions(opened))
     later = session_of(amber, now=NOW + timedelta(seconds=7))
-    again = await offer_questions(later, ask_for(opened))
+    again = await offer_questions(later, request_questions(opened))
     assert again.questions == first.questions
     assert (await Seat.objects.aget()).offered_at == NOW
 
 
-async def test_the_frame_of_questions_holds_nothing_that_gives_answers_away(
+async def test_offered_questions_do_not_reveal_task_specs_or_answers(
     opened: Round, season: Season, amber: Member
 ) -> None:
     await sync_to_async(invite)(opened, amber)
-    offered = await offer_questions(session_of(amber), ask_for(opened))
-    # The prompt is public before the round, and speaks of answers in general.
+    offered = await offer_questions(session_of(amber), request_questions(opened))
+    # The system prompt is public before the round and contains the word "answer".
     frame = encode(msgspec.structs.replace(offered, system_prompt=""))
     for word in ("seed", "index", "spec", "answer", "config", "secret", "generator"):
         assert word not in frame
@@ -110,33 +110,33 @@ async def test_the_frame_of_questions_holds_nothing_that_gives_answers_away(
     assert str(season.seed) not in frame
 
 
-# ---- who comes while a round is open
+# ---- late joiners
 
 
-async def test_a_late_joiner_is_told_to_wait_for_the_next_round_and_stays_connected(
+async def test_late_joiner_is_refused_with_round_pending_and_stays_connected(
     gateway: str, opened: Round, amber: Member
 ) -> None:
     async with node_socket(gateway, amber.token) as socket:
-        await assert_refused(socket, ask_for(opened), "round.pending", reply_to="take")
+        await assert_refused(socket, request_questions(opened), "round.pending", reply_to="take")
     assert (await Seat.objects.aget()).came_late
 
 
-async def test_a_late_joiner_is_given_questions_where_the_season_lets_it_join(
+async def test_late_joiner_gets_questions_if_the_season_allows_it(
     gateway: str, amber: Member
 ) -> None:
     season = await sync_to_async(make_season)(late_joiners=Season.LateJoiners.JOIN)
     opened = await sync_to_async(make_round)(season)
     async with node_socket(gateway, amber.token) as socket:
-        offered = await socket.ask(ask_for(opened))
+        offered = await socket.ask(request_questions(opened))
     assert isinstance(offered, QuestionsOffered), offered
     assert len(offered.questions) == 2
 
 
-async def test_a_node_that_waits_for_the_next_round_cannot_answer_this_one(
+async def test_answers_of_a_waiting_late_joiner_are_rejected(
     gateway: str, opened: Round, submission: SubmitAnswers, bold: Member
 ) -> None:
     async with node_socket(gateway, bold.token) as socket:
-        await socket.ask(ask_for(opened))
+        await socket.ask(request_questions(opened))
         received = await socket.ask(submission)
     assert isinstance(received, AnswersReceived)
     assert {item.code for item in received.rejected} == {"answer.not_yours"}
@@ -146,7 +146,7 @@ async def test_a_node_that_waits_for_the_next_round_cannot_answer_this_one(
 # ---- answers
 
 
-async def test_answers_are_stored_and_acknowledged(
+async def test_submitted_answers_are_stored_and_acknowledged(
     amber: Member, submission: SubmitAnswers
 ) -> None:
     received = await receive_answers(session_of(amber), submission)
@@ -155,17 +155,17 @@ async def test_answers_are_stored_and_acknowledged(
     assert await Answer.objects.filter(node=amber.node, received_at=NOW).acount() == 3
 
 
-async def test_grades_are_asked_for_when_an_answer_is_new_and_only_then(
+async def test_grading_bell_is_rung_only_for_new_answers(
     amber: Member, submission: SubmitAnswers
 ) -> None:
     bell = CountingBell()
     session = session_of(amber, shared=replace(shared_reads(), grading=bell))
     await receive_answers(session, submission)
     await receive_answers(session, submission)
-    assert bell.rung == 1
+    assert bell.rings == 1
 
 
-async def test_answers_handed_in_twice_over_two_sockets_of_a_node_count_once(
+async def test_answers_submitted_over_two_sockets_of_a_node_are_stored_once(
     gateway: str, amber: Member, submission: SubmitAnswers
 ) -> None:
     questions = [answer.question for answer in submission.answers]
@@ -183,7 +183,7 @@ async def test_answers_handed_in_twice_over_two_sockets_of_a_node_count_once(
     assert [answer.text async for answer in Answer.objects.all()] == ["2", "2", "2"]
 
 
-async def test_the_same_answers_twice_in_one_batch_count_once(
+async def test_answers_submitted_twice_in_one_batch_are_stored_once(
     amber: Member, submission: SubmitAnswers
 ) -> None:
     one, two = await asyncio.gather(
@@ -196,7 +196,7 @@ async def test_the_same_answers_twice_in_one_batch_count_once(
     assert await Answer.objects.acount() == 3
 
 
-async def test_in_one_batch_an_answer_is_new_from_one_node_and_a_duplicate_from_another(
+async def test_duplicates_in_a_batch_are_determined_per_node(
     opened: Round, amber: Member, bold: Member, submission: SubmitAnswers
 ) -> None:
     await sync_to_async(make_seat)(opened, bold.node)

@@ -1,23 +1,23 @@
-"""Token buckets: of messages, of bytes, and by key."""
+"""Token buckets: for messages, for bytes, and by key."""
 
 import pytest
 
 from swarm_web.gateway.limits import Allowance, Keyed, Rates, TokenBucket
 
 
-def test_a_burst_is_allowed_at_once_and_no_more() -> None:
+def test_burst_is_allowed_and_the_next_message_waits() -> None:
     bucket = TokenBucket(rate=2, burst=3, now=0)
     assert [bucket.take(now=0) for _ in range(4)] == [0, 0, 0, 0.5]
 
 
-def test_tokens_come_back_at_the_rate() -> None:
+def test_tokens_are_refilled_at_the_rate() -> None:
     bucket = TokenBucket(rate=2, burst=1, now=0)
     assert bucket.take(now=0) == 0
     assert bucket.take(now=0.25) == 0.25
     assert bucket.take(now=0.5) == 0
 
 
-def test_a_refused_message_costs_no_token() -> None:
+def test_refused_message_takes_no_token() -> None:
     bucket = TokenBucket(rate=1, burst=1, now=0)
     bucket.take(now=0)
     for _ in range(100):
@@ -25,17 +25,17 @@ def test_a_refused_message_costs_no_token() -> None:
     assert bucket.take(now=1) == 0
 
 
-def test_an_idle_hour_saves_up_no_more_than_a_burst() -> None:
+def test_idle_bucket_saves_at_most_a_burst() -> None:
     bucket = TokenBucket(rate=10, burst=2, now=0)
     assert [bucket.take(now=3600) == 0 for _ in range(3)] == [True, True, False]
 
 
-def test_a_rate_of_zero_is_no_limit() -> None:
+def test_rate_of_zero_is_unlimited() -> None:
     bucket = TokenBucket(rate=0, burst=0, now=0)
     assert [bucket.take(now=0) for _ in range(3)] == [0, 0, 0]
 
 
-def test_who_is_blocked_waits_that_long() -> None:
+def test_blocked_bucket_refuses_until_the_block_ends() -> None:
     bucket = TokenBucket(rate=2, burst=10, now=0)
     bucket.block(30, now=5)
     assert bucket.take(now=5) == 30
@@ -49,7 +49,7 @@ def test_who_is_blocked_waits_that_long() -> None:
 RATES = Rates(messages=10, messages_burst=100, bytes=1000, bytes_burst=5000)
 
 
-def test_a_message_larger_than_what_is_left_is_allowed_and_owed() -> None:
+def test_message_above_the_remaining_bytes_is_allowed_and_delays_the_next() -> None:
     allowance = Allowance(RATES, now=0)
     allowance.wait(now=0)
     allowance.spend(8000)
@@ -57,7 +57,7 @@ def test_a_message_larger_than_what_is_left_is_allowed_and_owed() -> None:
     assert allowance.wait(now=3.1) == 0
 
 
-def test_many_small_messages_are_limited_by_their_number() -> None:
+def test_small_messages_are_limited_by_number() -> None:
     allowance = Allowance(RATES, now=0)
     for _ in range(100):
         assert allowance.wait(now=0) == 0
@@ -72,7 +72,7 @@ def make_bucket(now: float) -> TokenBucket:
     return TokenBucket(rate=1, burst=2, now=now)
 
 
-def test_a_bucket_is_kept_until_it_is_full_again() -> None:
+def test_bucket_is_removed_only_when_it_is_full() -> None:
     keyed = Keyed(make_bucket)
     keyed.get("flooder", now=0).block(1_000_000, now=0)
     for number in range(5000):
@@ -82,7 +82,7 @@ def test_a_bucket_is_kept_until_it_is_full_again() -> None:
     assert len(keyed) < 2100
 
 
-def test_made_up_keys_take_bounded_memory() -> None:
+def test_number_of_keyed_buckets_is_bounded() -> None:
     keyed = Keyed(make_bucket, most=4000)
     for number in range(20_000):
         keyed.get(number, now=0).spend()

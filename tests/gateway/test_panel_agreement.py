@@ -1,4 +1,4 @@
-"""One truth: what the terminal panel says is what the node's page says, from the same rows."""
+"""The terminal panel and the node's page show the same figures and states."""
 
 import html
 import io
@@ -57,7 +57,7 @@ def closed(season: Season, amber: Member, bold: Member) -> Round:
 
 
 async def view_of(member: Member) -> NodeView:
-    """Return what the node's owner sees, its standing asked for as the client asks."""
+    """Return the view of the client's panel, with the standing that the client requests."""
     view = full_view()
     view.link, view.node = LinkState("connected"), member.node.name
     view.note_standing(await tell_standing(session_of(member), ASK))
@@ -78,11 +78,11 @@ def draw(view: NodeView) -> str:
 
 
 async def exchange(season: Season, giver: Node, taker: Node) -> None:
-    """Let the taker draw the giver's rollouts, and train on those of its first draw."""
+    """Draw the giver's rollouts twice for the taker, and report the first draw as used."""
     rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(5)]
     await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, now=NOW)
     drawn = [await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW) for _ in range(2)]
-    said = ReportTraining(
+    training_report = ReportTraining(
         id="t",
         step=1,
         training_reward=0,
@@ -91,11 +91,11 @@ async def exchange(season: Season, giver: Node, taker: Node) -> None:
         external_used=2,
         used=[RolloutName(external.node, external.rollout.id) for external in drawn[0]],
     )
-    await record_training(taker, season_id=season.pk, report=said, now=NOW)
+    await record_training(taker, season_id=season.pk, report=training_report, now=NOW)
     await sync_to_async(book_credits)()
 
 
-async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
+async def test_every_figure_of_the_panel_is_on_the_nodes_page(
     season: Season, closed: Round, amber: Member, bold: Member
 ) -> None:
     await exchange(season, amber.node, bold.node)
@@ -103,19 +103,19 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
     totals = TrainingTotals(
         local_used=40, external_used=3, external_dropped=Counter(not_informative=17)
     )
-    made = replace(report(reward=0.7925), informative_share=0.625)
-    said = ReportTraining(
+    step_report = replace(report(reward=0.7925), informative_share=0.625)
+    training_report = ReportTraining(
         id="t",
-        step=made.step,
-        training_reward=made.training_reward,
-        informative_share=made.informative_share,
+        step=step_report.step,
+        training_reward=step_report.training_reward,
+        informative_share=step_report.informative_share,
         local_used=totals.local_used,
         external_used=totals.external_used,
         external_dropped=dict(totals.external_dropped),
     )
-    await record_training(amber.node, season_id=season.pk, report=said, now=NOW)
+    await record_training(amber.node, season_id=season.pk, report=training_report, now=NOW)
     view = await view_of(amber)
-    view.note_step(made, totals)
+    view.note_step(step_report, totals)
     panel, page = draw(view), await read_page(amber.node)
     assert view.standing is not None
     assert view.standing.interval is not None
@@ -139,20 +139,22 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
 
 
 async def compare(member: Member, view: NodeView, *, state: State, text: str) -> None:
-    """Check that panel and page answer "is my node working?" alike."""
+    """Check that panel and page show the same state of the node."""
     health = judge_health(view, now=SHOWN_AT, clock=0)
     assert (health.state, health.text) == (state, text)
     page = await read_page(member.node)
     assert f"{state} {member.node.name} {text}" in page
 
 
-async def test_a_healthy_node_is_called_so_on_both(
+async def test_panel_and_page_show_a_healthy_node(
     closed: Round, amber: Member, bold: Member
 ) -> None:
     await compare(amber, await view_of(amber), state="working", text="is healthy.")
 
 
-async def test_a_node_that_was_not_judged_yet_waits_on_both(season: Season, amber: Member) -> None:
+async def test_panel_and_page_show_a_node_waiting_for_its_first_round(
+    season: Season, amber: Member
+) -> None:
     await Node.objects.all().aupdate(last_seen=timezone.now())
     view = await view_of(amber)
     view.round = None
@@ -160,7 +162,9 @@ async def test_a_node_that_was_not_judged_yet_waits_on_both(season: Season, ambe
     await compare(amber, view, state="waiting", text=text)
 
 
-async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Member) -> None:
+async def test_panel_and_page_show_a_node_answering_its_first_round(
+    season: Season, amber: Member
+) -> None:
     await Node.objects.all().aupdate(last_seen=timezone.now())
     opened = await sync_to_async(make_round)(season, questions=16)
     await sync_to_async(make_seat)(opened, amber.node)
@@ -173,12 +177,12 @@ async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Mem
     view.note_answers(opened.number, 3)
     text = "is connected and answering its first round."
     await compare(amber, view, state="working", text=text)
-    told = f"It has answered 3 of 16 questions of round {opened.number}."
-    assert judge_health(view, now=SHOWN_AT, clock=0).reason == told
-    assert told in await read_page(amber.node)
+    expected = f"It has answered 3 of 16 questions of round {opened.number}."
+    assert judge_health(view, now=SHOWN_AT, clock=0).reason == expected
+    assert expected in await read_page(amber.node)
 
 
-async def test_a_node_without_a_season_trains_alone_on_both(season: Season, amber: Member) -> None:
+async def test_panel_and_page_show_a_node_without_a_season(season: Season, amber: Member) -> None:
     await Node.objects.all().aupdate(last_seen=timezone.now())
     view = await view_of(amber)
     await sync_to_async(end_season)(season, now=timezone.now())
@@ -186,7 +190,7 @@ async def test_a_node_without_a_season_trains_alone_on_both(season: Season, ambe
     await compare(amber, view, state="waiting", text="is connected and training alone.")
 
 
-async def test_a_node_with_too_few_questions_is_not_ranked_on_both(
+async def test_panel_and_page_show_a_node_with_too_few_questions(
     season: Season, amber: Member
 ) -> None:
     await Node.objects.all().aupdate(last_seen=timezone.now())
@@ -197,7 +201,7 @@ async def test_a_node_with_too_few_questions_is_not_ranked_on_both(
     await compare(amber, await view_of(amber), state="working", text=text)
 
 
-async def test_a_quarantined_node_needs_its_owner_on_both(
+async def test_panel_and_page_show_a_quarantined_node(
     season: Season, closed: Round, amber: Member
 ) -> None:
     await sync_to_async(quarantine_node)(
@@ -207,5 +211,5 @@ async def test_a_quarantined_node_needs_its_owner_on_both(
     await compare(amber, await view_of(amber), state="needs attention", text="is quarantined.")
 
 
-def test_the_states_are_the_signs_of_the_page() -> None:
+def test_states_of_the_panel_are_those_of_the_page() -> None:
     assert get_args(State) == ("working", "waiting", "needs attention")

@@ -1,4 +1,4 @@
-"""A node is present while its socket is open, its hello was accepted, and it may stay."""
+"""Presence: a node is connected while its greeted socket is open and its token is valid."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ ASK = RequestRound(id="ask")
 RING = RoundState(reply_to=None, round=None, now="2026-01-01T00:00:00+00:00")
 
 
-async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
+async def test_node_is_connected_only_while_its_socket_is_open(
     amber: Member,
 ) -> None:
     async with running_gateway() as url, node_socket(url, amber.token):
@@ -33,18 +33,18 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
     assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
 
 
-async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
+async def test_socket_without_a_hello_is_closed_and_not_present(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "HELLO_S", 0.05)
     async with node_socket(gateway, amber.token, greet=False) as socket:
-        await socket.send(ASK)  # A message that is no hello changes nothing.
+        await socket.send(ASK)  # Another message does not count as a hello.
         assert await socket.close_code() == connection.NO_HELLO
     assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
 
 
 @pytest.mark.slow
-async def test_a_socket_with_a_hello_stays_open(
+async def test_hello_timeout_does_not_close_a_greeted_socket(
     gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "HELLO_S", 2)
@@ -56,7 +56,7 @@ async def test_a_socket_with_a_hello_stays_open(
         assert isinstance(await greeted.ask(ASK), RoundState)
 
 
-async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
+async def test_hello_timeout_does_not_include_processing_of_the_hello(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "HELLO_S", 0.3)
@@ -72,7 +72,7 @@ async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
 
 
 async def wait_for_touches(node: Node, *, count: int) -> None:
-    """Wait until the node's presence was noted this many times."""
+    """Wait until the node was touched `count` times."""
     touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)
     await touched.aupdate(last_seen=None)
     async with asyncio.timeout(PATIENCE_S):
@@ -81,7 +81,7 @@ async def wait_for_touches(node: Node, *, count: int) -> None:
             count -= await touched.aupdate(last_seen=None)
 
 
-async def test_an_idle_node_is_touched_again_and_again(
+async def test_idle_node_is_touched_repeatedly(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "TOUCH_S", 0.001)
@@ -89,20 +89,20 @@ async def test_an_idle_node_is_touched_again_and_again(
         await wait_for_touches(amber.node, count=3)
 
 
-async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
+async def test_database_failure_during_a_touch_does_not_disconnect(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "TOUCH_S", 0.001)
     monkeypatch.setattr(roster, "RETRY_S", 0.001)
     async with node_socket(gateway, amber.token) as socket:
         async with stalled("nodes_node") as stall:
-            await stall.cut_off(await stall.find_waiting())
+            await stall.terminate(await stall.find_waiting())
         await wait_for_touches(amber.node, count=3)
         assert isinstance(await socket.ask(ASK), RoundState)
 
 
 @pytest.mark.parametrize("change", [{"blocked": True}, {"token_hash": "another"}])
-async def test_a_node_that_may_not_stay_is_shown_out_although_the_ring_was_lost(
+async def test_node_with_an_invalid_token_is_disconnected_without_a_doorbell(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(roster, "TOUCH_S", 0.01)

@@ -1,4 +1,4 @@
-"""Who made it, who learned from it: from a node's messages to what pages read."""
+"""Provenance: authors and learners of rollouts, from a node's messages to the selectors."""
 
 import re
 
@@ -42,7 +42,7 @@ def forget_samples() -> None:
 
 @pytest.fixture
 def rollout(season: Season) -> Rollout:
-    """A rollout about a training task, with one completion without an answer and one right."""
+    """A rollout of a training task with one completion without an answer and one right."""
     task = task_choices(season.tasks)[0]
     drawn = process_verifier().draw(
         key=b"k",
@@ -56,8 +56,8 @@ def rollout(season: Season) -> Rollout:
     total = sum(int(term.replace(" ", "")) for term in terms)
     texts = ("no idea", f"<answer>{total}</answer>")
     completions = [Completion(text=text, finish_reason="stop") for text in texts]
-    made = make_rollout(season, rollout_id="r")
-    return msgspec.structs.replace(made, task=drawn.spec, completions=completions)
+    base = make_rollout(season, rollout_id="r")
+    return msgspec.structs.replace(base, task=drawn.spec, completions=completions)
 
 
 def report(*names: tuple[str, str]) -> ReportTraining:
@@ -78,7 +78,7 @@ async def share(rollout: Rollout, *, giver: Member, taker: Member) -> None:
 
 
 async def learners(season: Season) -> list[str]:
-    """Let the worker run, and return who learned from the archived rollout, as pages show it."""
+    """Run the archive task and return the learners of the archived rollout, as pages show them."""
     await write_collected()
     await sync_to_async(keep_archive)()
     [row] = await sync_to_async(recent_rollouts)(season.pk, limit=5)
@@ -86,7 +86,7 @@ async def learners(season: Season) -> list[str]:
     return [learned.node.name for learned in row.learners]
 
 
-async def test_a_rollout_that_a_node_reports_as_used_shows_it_as_a_learner(
+async def test_node_that_reports_a_rollout_as_used_is_its_learner(
     season: Season, amber: Member, bold: Member, rollout: Rollout
 ) -> None:
     await share(rollout, giver=amber, taker=bold)
@@ -95,10 +95,10 @@ async def test_a_rollout_that_a_node_reports_as_used_shows_it_as_a_learner(
     row = await ArchivedRollout.objects.select_related("author").aget()
     assert row.author.name == "amber"
     assert row.question
-    assert [made["verdict"] for made in row.completions] == ["no_answer", "right"]
+    assert [each["verdict"] for each in row.completions] == ["no_answer", "right"]
 
 
-async def test_a_report_that_is_sent_twice_counts_once(
+async def test_repeated_report_is_counted_once(
     season: Season, amber: Member, bold: Member, rollout: Rollout
 ) -> None:
     await share(rollout, giver=amber, taker=bold)
@@ -109,7 +109,7 @@ async def test_a_report_that_is_sent_twice_counts_once(
     assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 1
 
 
-async def test_a_forged_id_credits_nobody(
+async def test_forged_rollout_id_gives_no_credit(
     season: Season, amber: Member, bold: Member, rollout: Rollout
 ) -> None:
     await share(rollout, giver=amber, taker=bold)
@@ -119,7 +119,7 @@ async def test_a_forged_id_credits_nobody(
     assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 0
 
 
-async def test_the_leaderboard_tells_how_often_others_used_a_nodes_rollouts(
+async def test_leaderboard_shows_how_often_others_used_a_nodes_rollouts(
     season: Season, amber: Member, bold: Member, rollout: Rollout
 ) -> None:
     await share(rollout, giver=amber, taker=bold)
@@ -135,7 +135,7 @@ async def test_the_leaderboard_tells_how_often_others_used_a_nodes_rollouts(
 
 
 @pytest.mark.parametrize("hardware", [Hardware("GPU", 1 << 30), None])
-async def test_hardware_is_what_the_latest_hello_tells(
+async def test_hello_replaces_the_nodes_hardware(
     season: Season, amber: Member, hardware: Hardware | None
 ) -> None:
     await Node.objects.filter(pk=amber.node.pk).aupdate(hardware={"device": "old", "memory": 1})

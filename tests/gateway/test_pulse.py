@@ -1,4 +1,4 @@
-"""A web process says that it can serve, from its start to its end."""
+"""Pulse: a web process writes its heartbeat while it can serve."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,8 +20,8 @@ from tests.sockets import PATIENCE_S
 
 
 @asynccontextmanager
-async def living() -> AsyncIterator[None]:
-    """Start and end the application as a server does."""
+async def running_application() -> AsyncIterator[None]:
+    """Start and stop the application through the ASGI lifespan."""
     to_app: asyncio.Queue[Any] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
     life = asyncio.create_task(
@@ -35,9 +35,9 @@ async def living() -> AsyncIterator[None]:
     await life
 
 
-async def until_it_beats() -> None:
+async def wait_for_pulse() -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while await sync_to_async(heartbeat.web_silence)() is None:  # noqa: ASYNC110  asked of Redis
+        while await sync_to_async(heartbeat.web_silence)() is None:  # noqa: ASYNC110  no event
             await asyncio.sleep(POLL_S)
 
 
@@ -48,43 +48,45 @@ def fast_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture(autouse=True)
 async def no_pulse_yet(tidy_stores: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    # Its threads are not asgiref's, so nobody would close what they keep open.
+    # Its threads are not asgiref's, so their connections would not be closed.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
     await async_redis().delete(heartbeat._SERVING)
     yield
     await async_redis().delete(heartbeat._SERVING)
 
 
-async def test_a_web_process_beats_again_and_again_while_it_lives() -> None:
-    async with living():
-        await until_it_beats()
+async def test_pulse_is_written_until_the_web_process_stops() -> None:
+    async with running_application():
+        await wait_for_pulse()
         await async_redis().delete(heartbeat._SERVING)
-        await until_it_beats()
+        await wait_for_pulse()
     await async_redis().delete(heartbeat._SERVING)
     assert await sync_to_async(heartbeat.web_silence)() is None
 
 
-async def test_a_web_process_without_its_database_is_silent_until_it_is_back(
+async def test_pulse_pauses_while_the_database_is_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = asyncio.Event()
+    attempted = asyncio.Event()
 
     async def fail() -> None:
-        asked.set()
+        attempted.set()
         raise OperationalError("Postgres is away")
 
-    async with living():
+    async with running_application():
         with monkeypatch.context() as patched:
             patched.setattr(pulse, "_ask_database", fail)
-            await asked.wait()
+            await attempted.wait()
             await async_redis().delete(heartbeat._SERVING)
-            asked.clear()
-            await asked.wait()
+            attempted.clear()
+            await attempted.wait()
             assert await sync_to_async(heartbeat.web_silence)() is None
-        await until_it_beats()
+        await wait_for_pulse()
 
 
-async def test_a_query_tells_whether_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_database_check_succeeds_and_stamp_updates_the_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     await pulse._ask_database()
     await asyncio.wait_for(heartbeat.stamp_web(), timeout=PATIENCE_S)
     silence = await sync_to_async(heartbeat.web_silence)()

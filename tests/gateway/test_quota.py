@@ -1,4 +1,4 @@
-"""What a node and an account may send, over all their connections, and what floods cost."""
+"""Quotas of nodes and accounts over all their connections, and the handling of floods."""
 
 import asyncio
 from typing import Any
@@ -26,13 +26,13 @@ from tests.sockets import NodeSocket, node_socket
 
 
 async def refusal(socket: NodeSocket) -> Refused:
-    """Ask, and return why that is refused."""
+    """Send a request and return its refusal."""
     refused = await socket.ask(ASK)
     assert isinstance(refused, Refused)
     return refused
 
 
-async def test_a_new_connection_brings_no_new_allowance(
+async def test_allowance_is_not_reset_by_a_new_connection(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 3, 0.01
@@ -42,9 +42,7 @@ async def test_a_new_connection_brings_no_new_allowance(
         assert (await refusal(socket)).code == ErrorCode.RATE_LIMITED
 
 
-async def test_bytes_are_limited_as_messages_are(
-    gateway: str, amber: Member, settings: Any
-) -> None:
+async def test_bytes_are_limited(gateway: str, amber: Member, settings: Any) -> None:
     settings.GATEWAY_BYTES_PER_SECOND, settings.GATEWAY_BYTES_BURST = 1000, 100_000
     async with node_socket(gateway, amber.token) as socket:
         await socket.send('{"type": "no type", "id": "large", "x": "' + "x" * 200_000 + '"}')
@@ -55,7 +53,7 @@ async def test_bytes_are_limited_as_messages_are(
         assert 90 < refused.retry_after < 210
 
 
-async def test_all_nodes_of_an_account_have_one_allowance(
+async def test_nodes_of_an_account_share_one_allowance(
     gateway: str, amber: Member, bold: Member, settings: Any
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 4, 0.01
@@ -70,7 +68,7 @@ async def test_all_nodes_of_an_account_have_one_allowance(
         assert (await refusal(two)).code == ErrorCode.RATE_LIMITED
 
 
-async def test_nodes_of_others_are_not_held_back(
+async def test_rate_limit_of_a_node_does_not_affect_other_nodes(
     gateway: str, amber: Member, bold: Member, settings: Any
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 2, 0.01
@@ -80,7 +78,7 @@ async def test_nodes_of_others_are_not_held_back(
         assert isinstance(await two.ask(ASK), RoundState)
 
 
-async def test_those_who_are_refused_together_get_different_waits(
+async def test_retry_times_of_refusals_are_jittered(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
@@ -89,7 +87,7 @@ async def test_those_who_are_refused_together_get_different_waits(
     assert len(waits) == 5
 
 
-async def test_a_node_that_goes_on_flooding_is_disconnected_and_stays_out_for_a_while(
+async def test_flooding_node_is_disconnected_and_blocked_for_a_while(
     gateway: str, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
@@ -97,8 +95,8 @@ async def test_a_node_that_goes_on_flooding_is_disconnected_and_stays_out_for_a_
     async with node_socket(gateway, amber.token) as socket:
         for _ in range(5):
             await socket.send(ASK)
-        heard = [await socket.hear() for _ in range(6)]
-        codes = [message.code for message in heard if isinstance(message, Refused)]
+        received = [await socket.hear() for _ in range(6)]
+        codes = [message.code for message in received if isinstance(message, Refused)]
         assert codes == [ErrorCode.RATE_LIMITED] * 5 + [ErrorCode.RATE_FLOOD]
         assert await socket.close_code() == 4429
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
@@ -106,7 +104,7 @@ async def test_a_node_that_goes_on_flooding_is_disconnected_and_stays_out_for_a_
     assert 25 < int(denial.response.headers["Retry-After"]) <= 120
 
 
-async def test_wrong_tokens_of_an_address_are_limited_and_known_nodes_come_in_meanwhile(
+async def test_wrong_tokens_are_limited_per_address_and_known_tokens_are_accepted(
     gateway: str, amber: Member, bold: Member, settings: Any
 ) -> None:
     settings.GATEWAY_WRONG_TOKENS_PER_MINUTE = 3
@@ -119,7 +117,7 @@ async def test_wrong_tokens_of_an_address_are_limited_and_known_nodes_come_in_me
         pass
 
 
-async def test_a_token_that_connects_again_and_again_has_to_wait(
+async def test_repeated_connections_of_a_token_are_limited(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
@@ -131,10 +129,10 @@ async def test_a_token_that_connects_again_and_again_has_to_wait(
     assert denial.response.status_code == 429
 
 
-async def test_a_token_that_connects_many_times_at_once_has_to_wait_too(
+async def test_concurrent_connections_of_a_token_are_limited(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All handshakes begin before the token is known."""
+    """All handshakes start before the token is looked up."""
     monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
     monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
     headers = {"Authorization": f"Bearer {amber.token}"}
@@ -148,7 +146,7 @@ async def test_a_token_that_connects_many_times_at_once_has_to_wait_too(
             await each.close()
 
 
-async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_one_by_one(
+async def test_handshakes_beyond_the_queue_limit_get_503_with_growing_retry_after(
     gateway: str, amber: Member, settings: Any
 ) -> None:
     settings.GATEWAY_WAITING = 0
@@ -168,7 +166,7 @@ async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_on
 
 
 def sending(node: Node, *, times: int, settings: Any, messages: float) -> Quota:
-    """Return the quota of a node after so many messages, of which the burst is taken."""
+    """Return the quota of a node after `times` messages, with a burst of `messages`."""
     settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = messages, 1e-9
     sender = Quota(node, Allowances())
     for _ in range(times):
@@ -176,13 +174,13 @@ def sending(node: Node, *, times: int, settings: Any, messages: float) -> Quota:
     return sender
 
 
-def test_a_flood_is_what_goes_on_after_a_hundred_refusals(settings: Any) -> None:
+def test_sender_floods_after_a_hundred_refusals(settings: Any) -> None:
     node = Node(pk=1)
     assert not sending(node, times=109, settings=settings, messages=10).floods
     assert sending(node, times=110, settings=settings, messages=10).floods
 
 
-def test_messages_that_are_taken_make_up_for_refused_ones(settings: Any) -> None:
+def test_accepted_messages_reduce_the_count_of_refusals(settings: Any) -> None:
     sender = sending(Node(pk=1), times=0, settings=settings, messages=10)
     sender.refused = 90
     for _ in range(10):
@@ -190,10 +188,10 @@ def test_messages_that_are_taken_make_up_for_refused_ones(settings: Any) -> None
     assert sender.refused == 50
 
 
-# ---- while the database is away
+# ---- while the database is unavailable
 
 
-async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
+async def test_handshake_gets_503_when_the_token_cannot_be_looked_up(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_: str) -> None:
@@ -206,7 +204,7 @@ async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
     assert b"server.busy" in response.body
 
 
-async def test_what_others_of_its_account_took_is_held_against_no_node(
+async def test_refusals_caused_by_other_nodes_of_the_account_are_not_evidence(
     gateway: str,
     season: Season,
     amber: Member,

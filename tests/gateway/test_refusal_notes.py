@@ -1,4 +1,4 @@
-"""What a node is refused is noted for its page: frames as a whole, and rollouts one by one."""
+"""Notes of refused frames and rollouts, which the node's page shows."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -12,7 +12,7 @@ from tests.gateway.conftest import Member
 from tests.sockets import node_socket
 
 
-async def test_a_refused_frame_and_refused_rollouts_are_noted(
+async def test_refused_frames_and_rollouts_are_noted(
     gateway: str, season: Season, amber: Member, bold: Member
 ) -> None:
     foreign = [make_rollout(season, index=2**31 - 1) for _ in range(2)]
@@ -33,5 +33,5 @@ async def test_a_refused_frame_and_refused_rollouts_are_noted(
 
 
 @pytest.mark.usefixtures("redis_away")
-def test_while_redis_is_away_nothing_is_known_and_nothing_fails() -> None:
+def test_read_refusals_returns_none_while_redis_is_down() -> None:
     assert read_refusals(1) is None

@@ -1,4 +1,4 @@
-"""All connections of a process: who stays, who gives way, and who is dropped."""
+"""Roster: replacement, revocation, presence and stalled sockets of a process's connections."""
 
 import asyncio
 from datetime import timedelta
@@ -19,7 +19,7 @@ from tests.sockets import PATIENCE_S
 
 
 class Connection:
-    """A connection that notes what the roster wants of it."""
+    """A fake connection that records the roster's calls."""
 
     def __init__(self, node: Node, *, opened_ns: int = 1, greeted: bool = True) -> None:
         self.node, self.opened_ns, self.greeted = node, opened_ns, greeted
@@ -54,27 +54,27 @@ async def wait(event: asyncio.Event) -> None:
         await event.wait()
 
 
-async def test_a_later_connection_of_a_node_takes_over(amber: Member) -> None:
-    kept = roster.roster()
+async def test_later_connection_of_a_node_replaces_the_earlier_one(amber: Member) -> None:
+    listed = roster.roster()
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
-    await kept.enter(old)
-    await kept.enter(new)
+    await listed.enter(old)
+    await listed.enter(new)
     assert (old.ended, new.ended) == ([ErrorCode.AUTH_SUPERSEDED], [])
-    assert (kept.is_listed(old), kept.is_listed(new)) == (False, True)
+    assert (listed.is_listed(old), listed.is_listed(new)) == (False, True)
 
 
-async def test_the_end_of_a_replaced_connection_is_no_departure(amber: Member) -> None:
+async def test_closing_a_replaced_connection_does_not_mark_the_node_as_gone(amber: Member) -> None:
     await Node.objects.aupdate(last_seen=timezone.now(), left_at=None)
-    kept = roster.roster()
+    listed = roster.roster()
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
-    await kept.enter(old)
-    await kept.enter(new)
-    await kept.remove(old, goodbye=True, now=timezone.now())
-    assert kept.is_listed(new)
+    await listed.enter(old)
+    await listed.enter(new)
+    await listed.remove(old, goodbye=True, now=timezone.now())
+    assert listed.is_listed(new)
     assert (await Node.objects.aget(pk=amber.node.pk)).left_at is None
 
 
-async def test_a_later_connection_in_another_process_takes_over(amber: Member) -> None:
+async def test_later_connection_in_another_process_replaces_the_earlier_one(amber: Member) -> None:
     here, there = roster.roster(), roster.Roster(shared_reads())
     old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
     try:
@@ -89,7 +89,9 @@ async def test_a_later_connection_in_another_process_takes_over(amber: Member) -
 
 
 @pytest.mark.parametrize("topic", [bus.ARRIVALS, bus.LOOK_AGAIN])
-async def test_a_message_of_another_version_ends_no_doorbells(amber: Member, topic: str) -> None:
+async def test_invalid_message_on_a_topic_does_not_stop_doorbells(
+    amber: Member, topic: str
+) -> None:
     one = Connection(amber.node)
     await roster.roster().enter(one)
     await async_redis().publish(topic, "{")
@@ -97,7 +99,7 @@ async def test_a_message_of_another_version_ends_no_doorbells(amber: Member, top
     await wait(one.was_rung)
 
 
-async def test_a_blocked_node_is_shown_out_at_the_ring(amber: Member, bold: Member) -> None:
+async def test_blocked_node_is_disconnected_by_the_doorbell(amber: Member, bold: Member) -> None:
     one, other = Connection(amber.node), Connection(bold.node)
     for each in (one, other):
         await roster.roster().enter(each)
@@ -107,19 +109,19 @@ async def test_a_blocked_node_is_shown_out_at_the_ring(amber: Member, bold: Memb
     assert (one.ended, other.ended) == ([ErrorCode.AUTH_INVALID], [])
 
 
-async def test_a_node_learns_its_owner_at_the_ring(amber: Member) -> None:
+async def test_doorbell_updates_the_nodes_owner(amber: Member) -> None:
     one = Connection(amber.node)
     await roster.roster().enter(one)
     owner = await User.objects.acreate(username="olive")
     await Node.objects.filter(pk=amber.node.pk).aupdate(owner=owner)
     await async_redis().publish(bus.LOOK_AGAIN, str(amber.node.pk))
     async with asyncio.timeout(PATIENCE_S):
-        while one.node.owner_id is None:  # noqa: ASYNC110 - nothing tells that it has learned it
+        while one.node.owner_id is None:  # noqa: ASYNC110 - no event for it
             await asyncio.sleep(0.01)
     assert one.node.party == f"owner {owner.pk}"
 
 
-async def test_presence_of_greeted_nodes_is_noted_in_batches(
+async def test_greeted_nodes_are_touched_in_batches(
     amber: Member, bold: Member, season: Season, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "TOUCH_S", 0.01)
@@ -131,25 +133,25 @@ async def test_presence_of_greeted_nodes_is_noted_in_batches(
         await roster.roster().enter(Connection(node, greeted=greeted))
     touched = Node.objects.filter(last_seen__gt=before)
     async with asyncio.timeout(PATIENCE_S):
-        while await touched.acount() < 2:  # noqa: ASYNC110 - Postgres tells nobody
+        while await touched.acount() < 2:  # noqa: ASYNC110 - Postgres has no event for it
             await asyncio.sleep(0.01)
     assert (await Node.objects.aget(name="calm")).last_seen == before
 
 
-async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
+async def test_stalled_socket_is_dropped_and_others_are_not(
     amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "LOOK_S", 0.01)
-    stuck, well = Connection(amber.node), Connection(bold.node)
+    stuck, healthy = Connection(amber.node), Connection(bold.node)
     now = asyncio.get_running_loop().time()
-    stuck.sending_since, well.sending_since = now - roster.STALLED_S - 1, now
-    for each in (stuck, well):
+    stuck.sending_since, healthy.sending_since = now - roster.STALLED_S - 1, now
+    for each in (stuck, healthy):
         await roster.roster().enter(each)
     await wait(stuck.dropped)
-    assert not well.dropped.is_set()
+    assert not healthy.dropped.is_set()
 
 
-async def test_a_socket_that_takes_nothing_is_dropped_after_another_took_over(
+async def test_stalled_socket_is_dropped_after_it_was_replaced(
     amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "LOOK_S", 0.01)
@@ -160,15 +162,15 @@ async def test_a_socket_that_takes_nothing_is_dropped_after_another_took_over(
     await wait(stuck.dropped)
 
 
-async def test_a_socket_that_takes_nothing_for_a_while_is_read_on(
+async def test_unread_socket_is_read_on_before_it_is_dropped(
     amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roster, "LOOK_S", 0.01)
-    slow, well = Connection(amber.node), Connection(bold.node)
+    slow, healthy = Connection(amber.node), Connection(bold.node)
     now = asyncio.get_running_loop().time()
-    slow.sending_since, well.sending_since = now - roster.UNREAD_S - 1, now
-    for each in (slow, well):
+    slow.sending_since, healthy.sending_since = now - roster.UNREAD_S - 1, now
+    for each in (slow, healthy):
         await roster.roster().enter(each)
     await wait(slow.is_read_on)
     assert not slow.dropped.is_set()
-    assert not well.is_read_on.is_set()
+    assert not healthy.is_read_on.is_set()

@@ -1,6 +1,6 @@
-"""No frame gives a round's questions away before their time, nor their answers before it closed.
+"""Frames do not reveal questions before a round opens, nor specs or the secret before it closes.
 
-A round of real questions is played over two sockets, and all that the nodes hear is searched.
+A round of real questions is played over two sockets, and all frames that nodes get are searched.
 """
 
 import base64
@@ -45,8 +45,8 @@ from tests.sockets import NodeSocket, node_socket
 
 
 @dataclass
-class Hearing:
-    """What two nodes heard of a round: raw frames, those before the questions apart."""
+class Transcript:
+    """Raw frames that two nodes received, before and after the round opened."""
 
     judge_round: Round
     before: list[str] = field(default_factory=list)
@@ -61,93 +61,93 @@ class Hearing:
         return [decode_from_server(frame) for frame in self.frames]
 
 
-class Table:
-    """Two nodes, and a list of every frame that they hear."""
+class RecordedNodes:
+    """Two nodes, and a list of all frames that they receive."""
 
     def __init__(self, *sockets: NodeSocket, patch: pytest.MonkeyPatch) -> None:
         self.sockets = sockets
-        self.heard: list[str] = []
+        self.received: list[str] = []
         for socket in sockets:
-            self._listen_in(socket, patch)
+            self._record(socket, patch)
 
-    def _listen_in(self, socket: NodeSocket, patch: pytest.MonkeyPatch) -> None:
+    def _record(self, socket: NodeSocket, patch: pytest.MonkeyPatch) -> None:
         receive = socket.connection.recv
 
-        async def receive_and_note() -> str:
+        async def receive_and_record() -> str:
             frame = str(await receive())
-            self.heard.append(frame)
+            self.received.append(frame)
             return frame
 
-        patch.setattr(socket.connection, "recv", receive_and_note)
+        patch.setattr(socket.connection, "recv", receive_and_record)
 
     async def ask(self, *messages: NodeMessage) -> None:
-        """Let every node ask something, and then the next thing."""
+        """Send each message from every node and wait for the replies."""
         for message in messages:
             for socket in self.sockets:
                 await socket.ask(message)
 
     async def ring(self, wanted: type[SeasonState] | type[RoundState]) -> None:
-        """Wait until every node has heard a doorbell."""
+        """Wait until every node has received a doorbell of a type."""
         for socket in self.sockets:
             while not isinstance(await socket.hear(), wanted):
                 pass
 
 
-async def play_until_scoring(table: Table, verifier: Verifier) -> Hearing:
-    """Let a season begin and a round be scheduled, opened and answered by everybody."""
+async def play_until_scoring(nodes: RecordedNodes, verifier: Verifier) -> Transcript:
+    """Start a season, and schedule, open and answer a round with all nodes."""
     season = await sync_to_async(Season.objects.create)(
         name="Sealed", tasks=msgspec.to_builtins(list(STARTER_TASKS)), questions_per_round=8
     )
-    await table.ask(make_hello())
+    await nodes.ask(make_hello())
     await sync_to_async(start_season)(season, now=timezone.now())
-    await table.ring(SeasonState)
+    await nodes.ring(SeasonState)
     now = timezone.now()
     judge_round = await sync_to_async(schedule_round)(
         season, opens_at=now, now=now, verifier=verifier
     )
-    await table.ring(RoundState)
+    await nodes.ring(RoundState)
     take = RequestQuestions(id="take", round=judge_round.number)
-    await table.ask(take, RequestRound(id="scheduled"), RequestStanding(id="standing"))
-    await advance(table)
-    hearing = Hearing(judge_round, before=list(table.heard))
+    await nodes.ask(take, RequestRound(id="scheduled"), RequestStanding(id="standing"))
+    await advance(nodes)
+    transcript = Transcript(judge_round, before=list(nodes.received))
     questions = [str(question.pk) async for question in judge_round.questions.all()]
-    hand_in = SubmitAnswers(id="hand-in", round=judge_round.number, answers=answers_to(questions))
-    await table.ask(RequestRound(id="open"), take, hand_in, hand_in)
-    await advance(table)
-    await table.ask(RequestRound(id="scoring"))
-    hearing.after = table.heard[len(hearing.before) :]
-    return hearing
+    submit = SubmitAnswers(id="submit", round=judge_round.number, answers=answers_to(questions))
+    await nodes.ask(RequestRound(id="open"), take, submit, submit)
+    await advance(nodes)
+    await nodes.ask(RequestRound(id="scoring"))
+    transcript.after = nodes.received[len(transcript.before) :]
+    return transcript
 
 
-async def advance(table: Table) -> None:
-    """Let beat come once, and the nodes hear what it did."""
+async def advance(nodes: RecordedNodes) -> None:
+    """Advance the round once and wait for the doorbells."""
     assert await sync_to_async(advance_rounds)(now=timezone.now())
-    await table.ring(RoundState)
+    await nodes.ring(RoundState)
 
 
 @pytest_asyncio.fixture
-async def hearing(
+async def transcript(
     gateway: str,
     amber: Member,
     bold: Member,
     verifier: Verifier,
     monkeypatch: pytest.MonkeyPatch,
-) -> Hearing:
-    """What was heard of a round before it closed; it is closed now."""
+) -> Transcript:
+    """The frames that nodes received before a round closed; the round is closed now."""
     async with (
         node_socket(gateway, amber.token, greet=False) as one,
         node_socket(gateway, bold.token, greet=False) as two,
     ):
-        heard = await play_until_scoring(Table(one, two, patch=monkeypatch), verifier)
+        played = await play_until_scoring(RecordedNodes(one, two, patch=monkeypatch), verifier)
     await sync_to_async(grade_batch)(verifier=verifier)
     await sync_to_async(advance_rounds)(now=timezone.now())
-    await heard.judge_round.arefresh_from_db()
-    assert heard.judge_round.phase == Round.Phase.CLOSED
-    return heard
+    await played.judge_round.arefresh_from_db()
+    assert played.judge_round.phase == Round.Phase.CLOSED
+    return played
 
 
-async def test_every_kind_of_frame_that_might_tell_too_much_is_searched(hearing: Hearing) -> None:
-    kinds = {type(message) for message in hearing.messages}
+async def test_transcript_contains_every_kind_of_frame(transcript: Transcript) -> None:
+    kinds = {type(message) for message in transcript.messages}
     assert kinds == {
         *(
             Welcome,
@@ -161,44 +161,44 @@ async def test_every_kind_of_frame_that_might_tell_too_much_is_searched(hearing:
     }
 
 
-async def test_no_frame_before_a_round_closes_holds_its_secret(hearing: Hearing) -> None:
-    secret = bytes(hearing.judge_round.secret)
-    ways_to_write_it = {
+async def test_frames_before_closing_do_not_contain_the_secret(transcript: Transcript) -> None:
+    secret = bytes(transcript.judge_round.secret)
+    encodings = {
         *(secret.hex(), secret.hex().upper()),
         base64.b64encode(secret).decode().rstrip("="),
         base64.urlsafe_b64encode(secret).decode().rstrip("="),
         str(int.from_bytes(secret)),
         str(list(secret)).replace(" ", ""),
     }
-    for frame in hearing.frames:
-        assert not [way for way in ways_to_write_it if way in frame]
+    for frame in transcript.frames:
+        assert not [encoding for encoding in encodings if encoding in frame]
         assert "secret" not in frame
 
 
-async def test_no_frame_before_a_round_closes_holds_a_questions_index_or_spec(
-    hearing: Hearing,
+async def test_frames_before_closing_do_not_contain_task_indices_or_specs(
+    transcript: Transcript,
 ) -> None:
-    questions = hearing.judge_round.questions.all()
+    questions = transcript.judge_round.questions.all()
     specs = [msgspec.convert(question.spec, TaskSpec) async for question in questions]
     assert len(specs) == 8
-    for frame in hearing.frames:
+    for frame in transcript.frames:
         assert not [spec for spec in specs if str(spec.index) in frame]
         assert not [spec for spec in specs if encode(spec) in frame]
         assert '"index"' not in frame
         assert '"spec"' not in frame
 
 
-async def test_no_frame_before_a_round_opens_holds_a_question(hearing: Hearing) -> None:
-    async for question in hearing.judge_round.questions.all():
+async def test_frames_before_opening_do_not_contain_questions(transcript: Transcript) -> None:
+    async for question in transcript.judge_round.questions.all():
         sealed = (str(question.pk), json.dumps(question.prompt, ensure_ascii=False))
         for part in sealed:
-            assert not [frame for frame in hearing.before if part in frame]
-            assert [frame for frame in hearing.after if part in frame], part
+            assert not [frame for frame in transcript.before if part in frame]
+            assert [frame for frame in transcript.after if part in frame], part
 
 
-async def test_every_round_state_carries_the_commitment_from_scheduled_on(hearing: Hearing) -> None:
-    rules = msgspec.convert(hearing.judge_round.rules, QuizRules)
-    promised = commit_quiz(rules, secret=bytes(hearing.judge_round.secret))
-    states = [message for message in hearing.messages if isinstance(message, RoundState)]
-    told = {(state.round.phase, state.round.commitment) for state in states if state.round}
-    assert told == {(phase, promised) for phase in ("scheduled", "open", "scoring")}
+async def test_every_round_state_contains_the_commitment(transcript: Transcript) -> None:
+    rules = msgspec.convert(transcript.judge_round.rules, QuizRules)
+    promised = commit_quiz(rules, secret=bytes(transcript.judge_round.secret))
+    states = [message for message in transcript.messages if isinstance(message, RoundState)]
+    stated = {(state.round.phase, state.round.commitment) for state in states if state.round}
+    assert stated == {(phase, promised) for phase in ("scheduled", "open", "scoring")}

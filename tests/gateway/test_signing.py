@@ -1,4 +1,4 @@
-"""A node signs over its socket, and is told the chain's head and given a receipt."""
+"""Signed answers over a socket: the chain head, receipts and the limit of new keys."""
 
 from datetime import timedelta
 
@@ -31,20 +31,20 @@ KEY = public_key_of(PRIVATE)
 
 
 async def answer_one(node: NodeSocket, number: int) -> tuple[AnswerEntry, AnswersReceived, str]:
-    """Sign and hand in an answer; return it, what the judge says, and the commitment."""
+    """Sign and submit an answer; return it, the acknowledgement and the commitment."""
     offered = await node.ask(RequestQuestions(id="take", round=number))
     assert isinstance(offered, QuestionsOffered)
     asked, commitment = offered.questions[0], offered.round.commitment
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY)
     signature = sign(PRIVATE, encode_signed_answer(entry, number=number, commitment=commitment))
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY, signature)
-    hand_in = SubmitAnswers("s", number, [AnswerText(asked.id, "2", "stop", signature)])
-    received = await node.ask(hand_in)
+    submission = SubmitAnswers("s", number, [AnswerText(asked.id, "2", "stop", signature)])
+    received = await node.ask(submission)
     assert isinstance(received, AnswersReceived)
     return entry, received, commitment
 
 
-async def test_a_signed_answer_is_stored_with_its_key_and_acknowledged_with_a_receipt(
+async def test_signed_answer_is_stored_with_its_key_and_gets_a_receipt(
     gateway: str, season: Season, amber: Member
 ) -> None:
     judge_round = await sync_to_async(make_round)(season, questions=2)
@@ -69,7 +69,7 @@ async def test_a_signed_answer_is_stored_with_its_key_and_acknowledged_with_a_re
     assert (stored.key.public if stored.key else "", stored.signature) == (KEY, entry.signature)
 
 
-async def test_a_client_without_a_key_gets_no_receipt(
+async def test_client_without_a_key_gets_no_receipt(
     gateway: str, season: Season, amber: Member
 ) -> None:
     judge_round = await sync_to_async(make_round)(season, questions=1)
@@ -84,7 +84,7 @@ async def test_a_client_without_a_key_gets_no_receipt(
     assert received.receipt is None
 
 
-async def test_a_node_with_ever_new_keys_is_refused_and_known_ones_are_taken(
+async def test_new_keys_of_a_node_are_limited_and_known_keys_are_accepted(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.nodes.arrivals.MOST_NEW_KEYS", 2)
@@ -102,6 +102,6 @@ async def test_a_node_with_ever_new_keys_is_refused_and_known_ones_are_taken(
 
 
 async def greet(gateway: str, member: Member, key: str) -> ServerMessage:
-    """Say hello with a key, and return the reply."""
+    """Send a hello with a key and return the reply."""
     async with node_socket(gateway, member.token, greet=False) as node:
         return await node.ask(msgspec.structs.replace(make_hello(), key=key))

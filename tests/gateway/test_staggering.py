@@ -1,4 +1,4 @@
-"""When nodes come back: evenly, soon enough for the judge, and no two at once."""
+"""Staggered return of nodes: evenly spread, in time for a round, and one at a time."""
 
 from datetime import timedelta
 from random import Random
@@ -17,40 +17,40 @@ def window(nodes: int, *, opens_in_s: float | None) -> float:
     return return_window(nodes, per_second=100, within_s=5, opens_in_s=opens_in_s)
 
 
-def test_without_a_round_the_window_grows_with_the_number_of_nodes() -> None:
+def test_return_window_grows_with_the_number_of_nodes_without_a_round() -> None:
     assert [window(nodes, opens_in_s=None) for nodes in (0, 50, 3000)] == [0, 0.5, 30]
 
 
-def test_no_node_is_told_to_wait_longer_than_clients_do() -> None:
+def test_return_window_is_at_most_the_longest_wait() -> None:
     assert window(1_000_000, opens_in_s=None) == LONGEST_WAIT_S
 
 
 @pytest.mark.parametrize(("opens_in_s", "expected"), [(0, 5), (60, 5), (80, 20), (1000, 30)])
-def test_nodes_are_back_before_a_round_is_near(opens_in_s: float, expected: float) -> None:
+def test_return_window_ends_before_the_next_round(opens_in_s: float, expected: float) -> None:
     assert window(3000, opens_in_s=opens_in_s) == expected
 
 
 @pytest.mark.parametrize(("phase", "expected"), [("open", 0), ("scheduled", 90), ("scoring", None)])
-def test_the_time_to_the_round_is_that_to_its_opening(phase: str, expected: float | None) -> None:
+def test_time_to_round_is_the_time_until_it_opens(phase: str, expected: float | None) -> None:
     opens_at = NOW + timedelta(seconds=90 if phase == "scheduled" else -10)
     judge_round = RoundInfo(1, phase, opens_at.isoformat(), NOW.isoformat(), 2)  # type: ignore[arg-type]
     assert time_to_round(judge_round, now=NOW) == expected
 
 
-def test_delays_are_even_over_the_window_and_in_no_order() -> None:
+def test_delays_are_evenly_spread_and_in_random_order() -> None:
     delays = draw_delays(1000, window_s=10, random=Random(0))
     assert [int(delay * 100) for delay in sorted(delays)] == list(range(1000))
     assert delays != sorted(delays)
 
 
-def test_jitter_adds_up_to_the_wait_itself() -> None:
+def test_jitter_at_most_doubles_the_wait() -> None:
     random = Random(0)
     waits = [jitter(2, random) for _ in range(1000)]
     assert 2 <= min(waits) < 2.1
     assert 3.9 < max(waits) <= 4
 
 
-def test_those_who_are_sent_away_get_one_free_time_after_the_other() -> None:
+def test_slots_are_given_out_one_after_another() -> None:
     slots, random = Slots(10), Random(0)
     waits = [slots.take(now=100, random=random) for _ in range(20)]
     assert waits == sorted(waits)
@@ -58,7 +58,7 @@ def test_those_who_are_sent_away_get_one_free_time_after_the_other() -> None:
     assert 2.4 <= waits[-1] <= 2.5
 
 
-def test_past_the_longest_pause_the_free_times_are_random() -> None:
+def test_slots_are_random_beyond_the_longest_pause() -> None:
     slots, random = Slots(10), Random(0)
     waits = [slots.take(now=100, random=random) for _ in range(2000)]
     assert max(waits) <= LONGEST_PAUSE_S

@@ -1,4 +1,4 @@
-"""A node's own row of the leaderboard, the same that the page shows."""
+"""The standing message equals the node's row on the leaderboard."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -20,19 +20,19 @@ ASK = RequestStanding(id="s")
 
 @pytest.fixture
 def closed(season: Season, amber: Member) -> Round:
-    """A closed round in which amber was judged; not published yet."""
+    """A closed round with a score of amber; its standings are not published yet."""
     judged = make_round(season, phase=Round.Phase.CLOSED)
     make_score(judged, amber.node, correct=16)
     return judged
 
 
 def assert_same(standing: NodeStanding, row: LeaderboardRow) -> None:
-    """Check that what the node is told is what the leaderboard has."""
+    """Check that a standing message equals a leaderboard row."""
     for name in ("node", "rank", "score", "interval", "n", "rounds", "external_used", "remark"):
         assert getattr(standing, name) == getattr(row, name), name
 
 
-async def test_a_standing_is_the_nodes_row_of_the_leaderboard(
+async def test_standing_is_the_nodes_row_of_the_leaderboard(
     season: Season, closed: Round, bold: Member
 ) -> None:
     await sync_to_async(make_score)(closed, bold.node, correct=0)
@@ -45,7 +45,7 @@ async def test_a_standing_is_the_nodes_row_of_the_leaderboard(
     assert_same(standing, row)
 
 
-async def test_a_node_with_too_few_questions_is_told_so_instead_of_a_rank(
+async def test_standing_of_a_node_with_too_few_questions_has_a_remark_and_no_rank(
     season: Season, closed: Round, bold: Member
 ) -> None:
     await sync_to_async(make_score)(closed, bold.node, correct=8, n=8)
@@ -57,7 +57,7 @@ async def test_a_node_with_too_few_questions_is_told_so_instead_of_a_rank(
     assert_same(standing, row)
 
 
-async def test_an_untrained_node_is_told_that_it_is_a_base_instead_of_a_rank(
+async def test_standing_of_a_base_node_has_a_remark_and_no_rank(
     season: Season, closed: Round
 ) -> None:
     base = Member(*await sync_to_async(make_node)("plain", arm=Node.Arm.BASE))
@@ -69,7 +69,7 @@ async def test_an_untrained_node_is_told_that_it_is_a_base_instead_of_a_rank(
     assert_same(standing, board.base[0])
 
 
-async def test_a_quarantined_node_is_told_so_and_still_sees_its_score(
+async def test_standing_of_a_quarantined_node_has_a_remark_and_its_score(
     season: Season, closed: Round, bold: Member
 ) -> None:
     await sync_to_async(make_score)(closed, bold.node, correct=8)
@@ -82,9 +82,7 @@ async def test_a_quarantined_node_is_told_so_and_still_sees_its_score(
     assert_same(standing, row)
 
 
-async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
-    season: Season, amber: Member
-) -> None:
+async def test_standing_of_a_node_without_a_score_is_empty(season: Season, amber: Member) -> None:
     standing = await tell_standing(session_of(amber), ASK)
     assert standing == NodeStanding(
         reply_to="s",
@@ -103,12 +101,12 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
     )
 
 
-async def test_a_node_learns_that_its_rollouts_are_withheld(season: Season, amber: Member) -> None:
+async def test_standing_contains_the_hand_out_weight(season: Season, amber: Member) -> None:
     await Conduct.objects.acreate(node=amber.node, season=season, level="withheld")
     assert (await tell_standing(session_of(amber), ASK)).hand_out == "withheld"
 
 
-async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
+async def test_standing_and_page_show_the_same_contribution(
     season: Season, amber: Member, bold: Member
 ) -> None:
     rollouts = [make_rollout(season, rollout_id=f"r{n}") for n in range(5)]
@@ -121,5 +119,5 @@ async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
     assert report.contribution is not None
     assert report.contribution.published == standing.published
     assert report.delivered_to_others == standing.delivered_to_others
-    told = await tell_standing(session_of(bold), ASK)
-    assert told.delivered_to_others == 0
+    other = await tell_standing(session_of(bold), ASK)
+    assert other.delivered_to_others == 0

@@ -1,4 +1,4 @@
-"""Sockets that nobody reads from end, also those that uvicorn alone would keep."""
+"""Transport: unread sockets are closed, where uvicorn alone would keep them open."""
 
 import asyncio
 import socket
@@ -14,18 +14,18 @@ HANDSHAKE = (
     b"GET / HTTP/1.1\r\nHost: site\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
 )
-# More than the buffers between two sockets of one machine hold.
+# More than fits into the buffers between two local sockets.
 FRAMES, FRAME_BYTES = 40, 1 << 20
 
 
 @pytest.mark.slow
-async def test_a_socket_that_is_never_read_from_ends_soon_after_it_was_dropped(
+async def test_unread_socket_is_closed_soon_after_it_was_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "UNTAKEN_MS", 200)
     blocked = asyncio.Event()
 
-    async def send_until_nothing_is_taken(
+    async def send_until_blocked(
         scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
         await receive()
@@ -41,7 +41,7 @@ async def test_a_socket_that_is_never_read_from_ends_soon_after_it_was_dropped(
                 return
 
     config = uvicorn.Config(
-        send_until_nothing_is_taken,
+        send_until_blocked,
         ws="swarm_web.gateway.transport:NodeTransport",
         lifespan="off",
         log_config=None,

@@ -1,4 +1,4 @@
-"""A web process during a maintenance: its nodes go, none comes in, and the judge waits."""
+"""Maintenance: nodes are disconnected and refused, and the judge counts an outage."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +15,7 @@ from node_client.swarm.connection import CoordinatorConnection
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused
 from swarm_web.core import heartbeat
+from swarm_web.core.event_loops import end_task
 from swarm_web.core.store import async_redis
 from swarm_web.gateway import pulse
 from swarm_web.maintenance import models
@@ -30,27 +31,28 @@ from tests.sockets import PATIENCE_S, node_socket
 @pytest.fixture(autouse=True)
 def fast_pulse(tidy_stores: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulse, "PULSE_S", POLL_S)
-    # Its threads are not asgiref's, so nobody would close what they keep open.
+    # Its threads are not asgiref's, so their connections would not be closed.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
 
 
 @asynccontextmanager
-async def beating() -> AsyncIterator[None]:
-    """Keep the pulse of a web process."""
+async def running_pulse() -> AsyncIterator[None]:
+    """Run the pulse of a web process."""
     running = asyncio.create_task(pulse.keep_pulse(asyncio.Event()))
     try:
         yield
     finally:
-        running.cancel()
-        await asyncio.wait([running])
+        await end_task(running)
 
 
 async def begin(message: str = "new disks") -> Maintenance:
     return await sync_to_async(begin_maintenance)(message=message, until=None, now=timezone.now())
 
 
-async def test_nodes_are_told_why_and_when_to_ask_again(gateway: str, amber: Member) -> None:
-    async with beating(), node_socket(gateway, amber.token) as socket:
+async def test_nodes_are_disconnected_with_the_reason_and_a_retry_time(
+    gateway: str, amber: Member
+) -> None:
+    async with running_pulse(), node_socket(gateway, amber.token) as socket:
         await begin()
         refused = await socket.hear()
         assert isinstance(refused, Refused)
@@ -61,9 +63,11 @@ async def test_nodes_are_told_why_and_when_to_ask_again(gateway: str, amber: Mem
         assert await socket.close_code() == 1013
 
 
-async def test_who_comes_meanwhile_is_told_by_the_handshake(gateway: str, amber: Member) -> None:
+async def test_handshake_during_maintenance_gets_503_with_retry_after(
+    gateway: str, amber: Member
+) -> None:
     headers = {"Authorization": f"Bearer {amber.token}"}
-    async with beating():
+    async with running_pulse():
         async with node_socket(gateway, amber.token) as socket:
             await begin()
             await socket.close_code()
@@ -73,34 +77,34 @@ async def test_who_comes_meanwhile_is_told_by_the_handshake(gateway: str, amber:
     assert 15 <= int(response.headers["Retry-After"]) <= 30
 
 
-async def silence_of(holds: Callable[[timedelta | None], bool]) -> timedelta:
-    """Wait until the web processes' silence is such, and return it."""
+async def wait_for_silence(condition: Callable[[timedelta | None], bool]) -> timedelta:
+    """Wait until the web processes' silence satisfies a condition, and return it."""
     async with asyncio.timeout(PATIENCE_S):
-        while not holds(silence := await sync_to_async(heartbeat.web_silence)()):  # noqa: ASYNC110  asked of Redis
+        while not condition(silence := await sync_to_async(heartbeat.web_silence)()):  # noqa: ASYNC110  no event
             await asyncio.sleep(POLL_S)
     assert silence is not None
     return silence
 
 
-async def test_the_judge_takes_it_for_an_outage_until_nodes_had_time_to_return() -> None:
+async def test_maintenance_counts_as_an_outage_until_nodes_could_return() -> None:
     now = timezone.now()
     await Maintenance.objects.acreate(starts_at=now - timedelta(hours=1), ends_at=now)
     await async_redis().delete(heartbeat._SERVING)
-    async with beating():
-        assert await silence_of(lambda silence: silence is not None) >= SILENCE
+    async with running_pulse():
+        assert await wait_for_silence(lambda silence: silence is not None) >= SILENCE
         await Maintenance.objects.aupdate(ends_at=now - models.RETURN)
-        ended = await silence_of(lambda silence: silence is not None and silence < SILENCE)
+        ended = await wait_for_silence(lambda silence: silence is not None and silence < SILENCE)
         assert ended < SILENCE
 
 
-async def test_a_clients_node_stays_away_and_is_back_when_it_is_over(
+async def test_client_waits_during_maintenance_and_reconnects_after_it(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.gateway.upkeep.RETURN", timedelta(seconds=0.4))
     notebook = Notebook()
     url = f"{gateway}/ws/node/"
     connection = CoordinatorConnection(url=url, token=amber.token, hello=HELLO, listener=notebook)
-    async with beating():
+    async with running_pulse():
         running = asyncio.create_task(connection.run())
         try:
             await connection.connected.wait()

@@ -1,4 +1,4 @@
-"""A season of real sums with a real verifier, and a `site` of toy questions for other tests."""
+"""Fixtures: a season of sums for the real verifier, and a `site` with toy questions."""
 
 import re
 from collections.abc import Iterator
@@ -48,10 +48,12 @@ def start_sums(clock: Clock) -> Season:
 @pytest.fixture
 def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
     """An open round of sums, without seats."""
-    made = schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
+    judge_round = schedule_round(
+        season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier
+    )
     advance_rounds(now=clock.advance(LEAD.total_seconds()))
-    made.refresh_from_db()
-    return made
+    judge_round.refresh_from_db()
+    return judge_round
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ class Crew:
 
         return self._pool.submit(work_and_disconnect)
 
-    def all_at_once(self, work: Callable[[], Result], *, times: int) -> list[Result]:
-        """Run the same work several times at the same moment."""
+    def run_concurrently(self, work: Callable[[], Result], *, times: int) -> list[Result]:
+        """Run the same work several times concurrently."""
         start = threading.Barrier(times)
 
         def work_together() -> Result:
@@ -52,7 +52,7 @@ def set_lock_timeout() -> None:
 
 
 class SlowVerifier(ToyVerifier):
-    """Blocks in the middle of grading until it may continue."""
+    """A verifier that blocks during grading until `may_continue` is set."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """An in-memory judge: rounds, seats, answers and graders, driven by the real engine.
 
 `InMemoryJudge` does to lists what the services do to the database. `now` is the true time. Each
-actor reads a clock that is wrong by its own `off` seconds, and by what all clocks were set back.
+actor reads a clock that is wrong by its own `off` seconds and by `set_back`, which all share.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ QUESTIONS = 2
 
 @dataclass
 class InMemorySeat:
-    """A node's seat: the questions that it answered, and those of them that are graded."""
+    """A node's seat, with its answered and its graded questions."""
 
     came_late: bool = False
     answered: set[int] = field(default_factory=set)
@@ -45,7 +45,7 @@ Answers = list[tuple[str, int]]
 
 @dataclass(eq=False)
 class InMemoryRound:
-    """A round, the phases that it went through, and which answers were scored when it closed."""
+    """A round with its past phases, and the answers that were scored when it closed."""
 
     number: int
     deadlines: Deadlines
@@ -75,8 +75,8 @@ class InMemoryRound:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a tick read when it started, at its `now`, and has not acted on yet."""
+class DueRound:
+    """A due round as a tick read it at its `now`, before the tick acts on it."""
 
     round: InMemoryRound
     phase: Phase
@@ -137,19 +137,19 @@ class InMemoryJudge:
                 judge_round.deadlines = Deadlines(was.opens_at, was.closes_at, later.score_by)
         self.watched_at, self.last_tick = note_tick(self.watched_at, now=now), self.now
 
-    def look(self, *, off: float = 0) -> list[Held]:
+    def look(self, *, off: float = 0) -> list[DueRound]:
         """Return the rounds that are due to change phase, as one tick sees them."""
         now = self.read_clock(off)
         return [
-            Held(judge_round, judge_round.phase, now)
+            DueRound(judge_round, judge_round.phase, now)
             for judge_round in self.rounds
             if next_phase(self.read_facts(judge_round), now=now) is not None
         ]
 
-    def act(self, held: Held) -> bool:
+    def act(self, due: DueRound) -> bool:
         """Change a round's phase if the facts, read again, still require it."""
-        judge_round, now = held.round, catch_up(self.watched_at, now=held.now)
-        if judge_round.phase != held.phase or judge_round not in self.rounds:
+        judge_round, now = due.round, catch_up(self.watched_at, now=due.now)
+        if judge_round.phase != due.phase or judge_round not in self.rounds:
             return False
         to = next_phase(self.read_facts(judge_round), now=now)
         if to is None:
@@ -160,7 +160,7 @@ class InMemoryJudge:
     def tick(self, *, off: float = 0) -> None:
         """Do what one tick does: watch, then advance every round as far as it goes."""
         self.watch(off=off)
-        while any(self.act(held) for held in self.look(off=off)):
+        while any(self.act(due) for due in self.look(off=off)):
             pass
 
     def _enter(self, judge_round: InMemoryRound, phase: Phase, now: datetime) -> None:
@@ -194,8 +194,8 @@ class InMemoryJudge:
         """Let time pass while the site is reachable."""
         self.now += timedelta(seconds=seconds)
 
-    def go_away(self, seconds: float) -> None:
-        """Let the site be down, right after a tick; the first TICK is not noticed."""
+    def simulate_outage(self, seconds: float) -> None:
+        """Simulate an outage right after a tick; its first TICK is not detected."""
         self.tick()
         self.wait(TICK.total_seconds())
         self.now += timedelta(seconds=seconds)
@@ -204,8 +204,8 @@ class InMemoryJudge:
                 if judge_round.phase == Phase.OPEN:
                     judge_round.unreachable += timedelta(seconds=seconds)
 
-    def takes(self, judge_round: InMemoryRound, *, off: float = 0) -> bool:
-        """Tell whether an answer is in time, like the service that stores it."""
+    def accepts(self, judge_round: InMemoryRound, *, off: float = 0) -> bool:
+        """Return whether an answer is in time, as the service that stores it does."""
         now = self.read_clock(off)
         later = judge_round.deadlines.extend(lost_time(self.watched_at, now=now))
         return accepts_answers(judge_round.phase, later, now=now)
@@ -213,15 +213,15 @@ class InMemoryJudge:
     def sit(
         self, judge_round: InMemoryRound, node: str, *, came_late: bool = False, off: float = 0
     ) -> None:
-        if self.takes(judge_round, off=off):
+        if self.accepts(judge_round, off=off):
             judge_round.seats.setdefault(node, InMemorySeat(came_late=came_late))
 
     def answer(
         self, judge_round: InMemoryRound, node: str, question: int, *, off: float = 0
     ) -> bool:
-        """Submit an answer, and tell whether it was accepted."""
+        """Submit an answer, and return whether it was accepted."""
         seat = judge_round.seats.get(node)
-        if seat is None or seat.came_late or not self.takes(judge_round, off=off):
+        if seat is None or seat.came_late or not self.accepts(judge_round, off=off):
             return False
         is_new = question not in seat.answered
         seat.answered.add(question)

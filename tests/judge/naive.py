@@ -1,4 +1,4 @@
-"""A slow leaderboard computed from scratch, which the stored one must always equal."""
+"""A slow leaderboard computed from scratch, to compare with the stored one."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -43,19 +43,19 @@ Board = dict[str, Row]
 def stored_boards(season: Season) -> dict[str, Board]:
     """Return the stored standings, by window and node."""
     boards: defaultdict[str, Board] = defaultdict(dict)
-    for kept in Standing.objects.filter(season=season).select_related("node"):
-        boards[kept.window][kept.node.name] = Row(
-            model=kept.model,
-            arm=kept.arm,
-            remark=kept.remark,
-            rank=(kept.rank_low, kept.rank_high),
-            score=round(kept.score, 9),
-            interval=(round(kept.interval_low, 9), round(kept.interval_high, 9)),
-            correct=kept.correct,
-            n=kept.n,
-            rounds=kept.rounds,
-            missed=kept.missed,
-            cells={dataset: (cell[0], cell[1]) for dataset, cell in kept.cells.items()},
+    for standing in Standing.objects.filter(season=season).select_related("node"):
+        boards[standing.window][standing.node.name] = Row(
+            model=standing.model,
+            arm=standing.arm,
+            remark=standing.remark,
+            rank=(standing.rank_low, standing.rank_high),
+            score=round(standing.score, 9),
+            interval=(round(standing.interval_low, 9), round(standing.interval_high, 9)),
+            correct=standing.correct,
+            n=standing.n,
+            rounds=standing.rounds,
+            missed=standing.missed,
+            cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},
         )
     return dict(boards)
 
@@ -87,10 +87,10 @@ class SeasonData:
         self.sheets = {judge_round.pk: self._mark(judge_round) for judge_round in self.rounds}
 
     def _mark(self, judge_round: Round) -> Sheets:
-        """Return what became of each question for everybody who was offered them.
+        """Return the outcome of each question for each node that was offered the questions.
 
-        What was not answered is wrong. A question that was not graded for somebody is None for
-        all, unless it is one that was put off: it is wrong.
+        Unanswered questions are wrong. A question with an ungraded answer is None for all nodes,
+        unless the answer was postponed; then it is wrong.
         """
         questions = self.questions[judge_round.pk]
         asked = {question.pk for question in questions}
@@ -107,7 +107,7 @@ class SeasonData:
         }
 
     def _missing(self, judge_round: Round) -> set[int]:
-        """Return who was invited to a round and did not ask for its questions."""
+        """Return the nodes that were invited to a round and did not request its questions."""
         return {
             seat.node_id
             for seat in self.seats
@@ -115,7 +115,7 @@ class SeasonData:
         }
 
     def _declining(self, judge_round: Round) -> set[int]:
-        """Return who of them has an owner that saw the questions."""
+        """Return the missing nodes whose owner saw the questions."""
         owners = {self.nodes[node].owner_id for node in self.sheets[judge_round.pk]} - {None}
         return {n for n in self._missing(judge_round) if self.nodes[n].owner_id in owners}
 
@@ -219,8 +219,8 @@ class SeasonData:
         asked = Counter(question.dataset for question in questions)
         if _place(judge_round) >= QUESTIONS:
             cells = self.marked_cells(judge_round)
-            whole = {node: own for node, own in cells.items() if own.keys() == asked.keys()}
-            scores = {n: _macro(own) for n, own in whole.items()}
+            complete = {node: own for node, own in cells.items() if own.keys() == asked.keys()}
+            scores = {n: _macro(own) for n, own in complete.items()}
             scores |= dict.fromkeys(self._declining(judge_round), 0)
             return [(1, [scores.get(n, np.nan) for n in nodes])]
         nothing: list[tuple[str, bool | None]] = [(q.dataset, False) for q in questions]

@@ -84,7 +84,7 @@ def test_a_node_is_quarantined_only_with_a_reason(operator: Client, played: Roun
     assert not node("amber").quarantined
 
 
-def test_a_quarantined_node_leaves_the_ranks_and_the_ruling_says_why(
+def test_quarantine_removes_the_rank_and_records_the_reason(
     operator: Client, played: Round
 ) -> None:
     decide(operator, NODES, "quarantine", node("amber").pk, reason="copies answers")
@@ -93,9 +93,7 @@ def test_a_quarantined_node_leaves_the_ranks_and_the_ruling_says_why(
     assert only_ruling() == ("quarantine", "olive", "copies answers")
 
 
-def test_a_released_node_is_ranked_again_and_the_ruling_says_why(
-    operator: Client, played: Round
-) -> None:
+def test_release_restores_the_rank_and_records_the_reason(operator: Client, played: Round) -> None:
     decide(operator, NODES, "quarantine", node("amber").pk, reason="copies answers")
     Ruling.objects.all().delete()
     decide(operator, NODES, "release", node("amber").pk, reason="a shared prompt, no copies")
@@ -177,7 +175,7 @@ def test_the_list_shows_open_flags_by_default(operator: Client, flag: Flag) -> N
     assert flag.text not in read(operator, "judge/flag/?state=upheld")
 
 
-def test_quarantining_for_a_flag_upholds_it_and_takes_its_node_only(
+def test_quarantine_for_a_flag_upholds_it_and_quarantines_its_node_only(
     operator: Client, flag: Flag
 ) -> None:
     decide(operator, FLAGS, "quarantine", flag.pk, reason="copies answers")
@@ -188,7 +186,7 @@ def test_quarantining_for_a_flag_upholds_it_and_takes_its_node_only(
     assert Ruling.objects.get().flag == flag
 
 
-def test_quarantining_both_takes_both_nodes_and_leaves_a_ruling_for_each(
+def test_quarantine_both_quarantines_both_nodes_with_a_ruling_for_each(
     operator: Client, flag: Flag
 ) -> None:
     decide(operator, FLAGS, "quarantine_both", flag.pk, reason="one model behind two names")
@@ -200,7 +198,7 @@ def test_quarantining_both_takes_both_nodes_and_leaves_a_ruling_for_each(
     ]
 
 
-def test_quarantining_both_for_a_jump_takes_its_only_node(
+def test_quarantine_both_for_a_jump_quarantines_its_only_node(
     operator: Client, played: Round, clock: Clock
 ) -> None:
     jump = make_flag(played, clock)
@@ -208,7 +206,7 @@ def test_quarantining_both_for_a_jump_takes_its_only_node(
     assert remarks() == {"amber": "quarantined", "birch": ""}
 
 
-def test_a_dismissed_flag_changes_no_rank_and_the_ruling_says_why(
+def test_dismissing_a_flag_changes_no_rank_and_records_the_reason(
     operator: Client, flag: Flag
 ) -> None:
     decide(operator, FLAGS, "dismiss", flag.pk, reason="both learned from one rollout")
@@ -243,7 +241,7 @@ def test_a_flag_cannot_be_added_edited_or_deleted(operator: Client, flag: Flag) 
 # ---- rulings
 
 
-def test_nobody_can_add_edit_or_delete_a_ruling(operator: Client, flag: Flag) -> None:
+def test_a_ruling_cannot_be_added_edited_or_deleted(operator: Client, flag: Flag) -> None:
     decide(operator, FLAGS, "dismiss", flag.pk, reason="harmless")
     ruling = Ruling.objects.get()
     paths = ["add/", f"{ruling.pk}/change/", f"{ruling.pk}/delete/"]

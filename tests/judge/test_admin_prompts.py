@@ -59,7 +59,7 @@ def test_a_seasons_page_shows_the_prompt_as_a_model_sees_it(operator: Client) ->
         (f"{TERSE}\x07", "Remove control characters"),
         (TERSE.ljust(MAX_PROMPT_CHARS, "x") + "x", f"at most {MAX_PROMPT_CHARS} characters"),
     ],
-    ids=["no tags", "one tag", "empty", "bell", "long"],
+    ids=["no-tags", "one-tag", "empty", "control-character", "too-long"],
 )
 def test_a_prompt_that_cannot_be_scored_is_refused(
     operator: Client, typed: Any, words: str

@@ -37,7 +37,7 @@ def operator(db: None) -> Client:
 
 @pytest.fixture
 def worker() -> Iterator[None]:
-    """Run tasks where they are enqueued."""
+    """Run tasks synchronously when they are enqueued."""
     app.conf.update(task_always_eager=True)
     yield
     app.conf.update(task_always_eager=False)
@@ -69,12 +69,18 @@ def test_a_round_is_scheduled_by_hand_with_its_questions(
 ) -> None:
     opens_at = clock.advance(3600).replace(microsecond=0)
     page = schedule(operator, season, opens_at)
-    made = Round.objects.get()
-    assert (made.phase, made.opens_at, made.questions.count()) == ("scheduled", opens_at, 4)
+    judge_round = Round.objects.get()
+    assert (judge_round.phase, judge_round.opens_at, judge_round.questions.count()) == (
+        "scheduled",
+        opens_at,
+        4,
+    )
     assert "Round 1 is scheduled" in page
 
 
-def test_a_past_time_means_at_once(operator: Client, season: Season, clock: Clock) -> None:
+def test_a_round_with_a_past_time_is_scheduled_for_now(
+    operator: Client, season: Season, clock: Clock
+) -> None:
     schedule(operator, season, clock.now - timedelta(days=1))
     assert clock.now < Round.objects.get().opens_at < clock.now + timedelta(minutes=1)
 
@@ -186,7 +192,7 @@ def test_voiding_asks_for_a_reason_first(operator: Client, open_round: Round) ->
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 201])
-def test_nothing_is_voided_without_a_reason_of_valid_length(
+def test_a_round_is_not_voided_without_a_valid_reason(
     operator: Client, open_round: Round, reason: str
 ) -> None:
     page = decide(operator, "judge/round", "void", open_round.pk, reason=reason)
@@ -207,7 +213,7 @@ def test_a_voided_round_is_recorded_with_actor_and_reason(
 
 
 @pytest.mark.slow
-def test_the_leaderboard_follows_a_voided_round(
+def test_the_leaderboard_is_updated_when_a_round_is_voided(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     play_round(season, clock, verifier, amber=4)
@@ -218,7 +224,7 @@ def test_the_leaderboard_follows_a_voided_round(
 
 
 @pytest.mark.slow
-def test_several_rounds_are_voided_for_one_reason(
+def test_several_rounds_are_voided_with_one_reason(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     keys = [play_round(season, clock, verifier, amber=4).pk for _ in range(2)]
@@ -234,7 +240,7 @@ def test_a_round_is_not_voided_twice(operator: Client, open_round: Round) -> Non
     assert Ruling.objects.count() == 1
 
 
-def test_a_user_who_may_only_view_rounds_cannot_void_one(open_round: Round) -> None:
+def test_staff_with_view_permission_cannot_void_a_round(open_round: Round) -> None:
     viewer = User.objects.create_user("vera", is_staff=True)
     viewer.user_permissions.add(Permission.objects.get(codename="view_round"))
     client = Client()

@@ -79,7 +79,7 @@ def test_a_stored_task_mix_is_shown_with_one_task_per_line(operator: Client) -> 
         assert f'\n  {{"dataset": "{dataset}", "config": {{' in html.unescape(page)
 
 
-def test_invalid_task_mixes_stay_as_typed(operator: Client) -> None:
+def test_an_invalid_task_mix_is_shown_again_unchanged(operator: Client) -> None:
     assert '[{"dataset": "gcd"}]' in post_season(operator, [{"dataset": "gcd"}])
 
 
@@ -125,7 +125,7 @@ def test_an_unchecked_early_advance_is_off(operator: Client) -> None:
     assert not Season.objects.get().early_advance
 
 
-# ---- for how many rounds the questions last
+# ---- the number of rounds that the questions last
 
 
 FEW = {"dataset": "gcd", "config": {"max_numbers": 2, "max_value": 40}, "weight": 1.0}
@@ -138,13 +138,13 @@ def test_a_mix_with_too_few_questions_for_the_planned_rounds_is_refused(operator
     assert "but 1,000 are planned: widen its ranges" in page
 
 
-def test_without_planned_rounds_the_mix_must_last_for_a_year(operator: Client) -> None:
+def test_the_mix_must_last_for_a_year_without_planned_rounds(operator: Client) -> None:
     page = post_season(operator, [FEW], planned_rounds="")
     assert not Season.objects.exists()
-    assert "262,800 are planned" in page, "one each two minutes"
+    assert "262,800 are planned" in page, "one round every two minutes"
 
 
-def test_the_form_shows_for_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
+def test_the_form_shows_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
     page = post_season(operator, [FEW], planned_rounds=10)
     assert "Its questions last for about 58 rounds (at least " in page
     page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()
@@ -153,7 +153,7 @@ def test_the_form_shows_for_how_many_rounds_each_dataset_lasts(operator: Client)
 
 
 def test_a_draft_with_too_few_questions_is_not_started(operator: Client) -> None:
-    """An earlier version of the site may have saved such a draft."""
+    """An earlier version of the site accepted such drafts."""
     post_season(operator, [FEW], planned_rounds=10)
     Season.objects.update(planned_rounds=1000)
     page = act(operator, "judge/season", "start", Season.objects.get().pk)
@@ -269,7 +269,7 @@ def test_fields_that_scores_do_not_depend_on_can_be_changed_at_any_time(
     assert getattr(season, field) == typed
 
 
-def test_saving_keeps_what_the_judges_clock_wrote_meanwhile(
+def test_saving_does_not_overwrite_a_concurrent_change_by_a_tick(
     operator: Client, season: Season, clock: Clock, crew: Crew
 ) -> None:
     with transaction.atomic():
@@ -281,7 +281,7 @@ def test_saving_keeps_what_the_judges_clock_wrote_meanwhile(
     assert (season.open_seconds, season.watched_at) == (50, clock.now)
 
 
-def test_the_leaderboard_follows_a_changed_minimum_of_questions(
+def test_the_leaderboard_is_updated_when_the_minimum_of_questions_changes(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     play_round(season, clock, verifier, amber=4)
@@ -291,7 +291,7 @@ def test_the_leaderboard_follows_a_changed_minimum_of_questions(
 
 
 @pytest.mark.slow
-def test_the_leaderboard_follows_a_changed_number_of_recent_rounds(
+def test_the_leaderboard_is_updated_when_the_number_of_recent_rounds_changes(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     play_round(season, clock, verifier, amber=0)
@@ -311,7 +311,7 @@ def test_starting_a_season_ends_the_running_one(operator: Client, season: Season
     assert states == {"Autumn": "running", "Sums": "ended"}
 
 
-def test_only_one_season_can_be_started_at_once(operator: Client) -> None:
+def test_two_seasons_cannot_be_started_together(operator: Client) -> None:
     post_season(operator, SUMS)
     post_season(operator, SUMS, name="Winter")
     page = act(operator, "judge/season", "start", *Season.objects.values_list("pk", flat=True))
@@ -339,7 +339,7 @@ def test_a_season_is_paused_and_resumed(operator: Client, season: Season) -> Non
     assert not season.paused
 
 
-def test_a_round_is_added_at_once(operator: Client, season: Season) -> None:
+def test_a_round_is_added_by_an_action(operator: Client, season: Season) -> None:
     page = act(operator, "judge/season", "add_round", season.pk)
     assert "round 1 opens in a moment" in page
     assert Round.objects.get().season == season

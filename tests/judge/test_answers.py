@@ -1,4 +1,4 @@
-"""Nodes take seats; answers are accepted once, in time, and only from nodes that were asked."""
+"""Seats, and answers: accepted once, in time, and only from nodes with a seat."""
 
 import copy
 from datetime import timedelta
@@ -49,7 +49,7 @@ def submission(site: Site, judge_round: Round, name: str, letters: str) -> Submi
 # ---- seats
 
 
-def test_a_seat_is_taken_once_and_stores_when(site: Site, judge_round: Round) -> None:
+def test_a_seat_is_taken_once_and_stores_the_time(site: Site, judge_round: Round) -> None:
     taken_at = site.clock.now
     site.clock.advance(5)
     site.sit(judge_round, "amber")
@@ -92,13 +92,13 @@ def test_a_late_node_waits_for_the_next_round(site: Site, judge_round: Round) ->
 def test_a_late_nodes_answers_are_rejected(site: Site, judge_round: Round) -> None:
     site.join("late")
     refusal_of(site, "late", judge_round.number)
-    assert codes(site.hand_in(judge_round, "late", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
+    assert codes(site.submit(judge_round, "late", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
 def test_a_round_does_not_wait_for_a_late_node(site: Site, judge_round: Round) -> None:
     site.join("late")
     refusal_of(site, "late", judge_round.number)
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     assert site.advance(1) == [judge_round]
 
 
@@ -119,7 +119,7 @@ def test_a_node_given_an_owner_while_connected_is_treated_as_owned(site: Site) -
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
     (late,) = site.join("late")
-    # The session still has the node as it was at the start.
+    # The session's copy of the node has no owner yet.
     connected = copy.copy(late)
     site.own("vera", "amber", "late")
     with pytest.raises(RefusedError, match="came after"):
@@ -130,9 +130,9 @@ def test_a_late_node_joins_if_the_season_allows_it(site: Site, judge_round: Roun
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
     site.join("late")
     site.sit(judge_round, "late")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     assert site.advance(1) == []
-    assert len(site.hand_in(judge_round, "late", "rrrr").accepted) == 4
+    assert len(site.submit(judge_round, "late", "rrrr").accepted) == 4
     assert site.advance(1) == [judge_round]
 
 
@@ -141,7 +141,7 @@ def test_a_late_node_joins_if_the_season_allows_it(site: Site, judge_round: Roun
 
 def test_answers_in_time_are_stored_with_their_arrival_time(site: Site, judge_round: Round) -> None:
     site.clock.advance(2)
-    receipt = site.hand_in(judge_round, "amber", "rw-r")
+    receipt = site.submit(judge_round, "amber", "rw-r")
     questions = questions_of(judge_round)
     stored = Answer.objects.order_by("question__position")
     assert [answer.question for answer in stored] == [questions[0], questions[1], questions[3]]
@@ -152,18 +152,18 @@ def test_answers_in_time_are_stored_with_their_arrival_time(site: Site, judge_ro
 
 
 def test_a_seat_is_complete_with_its_last_answer(site: Site, judge_round: Round) -> None:
-    site.hand_in(judge_round, "amber", "rrr-")
+    site.submit(judge_round, "amber", "rrr-")
     assert Seat.objects.get().completed_at is None
     site.clock.advance(3)
-    site.hand_in(judge_round, "amber", "---r")
+    site.submit(judge_round, "amber", "---r")
     assert Seat.objects.get().completed_at == site.clock.now
 
 
 def test_a_repeated_answer_changes_nothing(site: Site, judge_round: Round) -> None:
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     completed = Seat.objects.get().completed_at
     site.clock.advance(3)
-    receipt = site.hand_in(judge_round, "amber", "wwww")
+    receipt = site.submit(judge_round, "amber", "wwww")
     assert (len(receipt.duplicate), receipt.accepted, receipt.rejected) == (4, [], [])
     assert not Answer.objects.filter(text__contains="wrong").exists()
     assert Seat.objects.get().completed_at == completed
@@ -172,13 +172,13 @@ def test_a_repeated_answer_changes_nothing(site: Site, judge_round: Round) -> No
 def test_a_repeated_answer_is_a_duplicate_even_after_the_deadline(
     site: Site, judge_round: Round
 ) -> None:
-    site.hand_in(judge_round, "amber", "rr--")
+    site.submit(judge_round, "amber", "rr--")
     site.clock.advance(OPEN_S)
-    receipt = site.hand_in(judge_round, "amber", "rrr-")
+    receipt = site.submit(judge_round, "amber", "rrr-")
     assert (len(receipt.duplicate), codes(receipt)) == (2, [ErrorCode.ANSWER_LATE])
 
 
-def test_of_two_answers_to_a_question_in_one_message_the_first_counts(
+def test_the_first_of_two_answers_to_a_question_in_one_message_is_stored(
     site: Site, judge_round: Round
 ) -> None:
     (first, *_), (second, *_) = (answers_from(c, questions_of(judge_round)) for c in "rw")
@@ -194,23 +194,23 @@ def test_of_two_answers_to_a_question_in_one_message_the_first_counts(
 
 def test_an_answer_after_the_deadline_is_late(site: Site, judge_round: Round) -> None:
     site.clock.advance(OPEN_S)
-    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
+    assert codes(site.submit(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
     assert not Answer.objects.exists()
 
 
 def test_an_answer_just_before_the_deadline_is_in_time(site: Site, judge_round: Round) -> None:
     site.clock.now = judge_round.closes_at - timedelta(microseconds=1)
-    assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
+    assert len(site.submit(judge_round, "amber", "rrrr").accepted) == 4
 
 
 def test_an_answer_after_an_early_end_is_late(site: Site, judge_round: Round) -> None:
     Round.objects.update(phase=Round.Phase.SCORING)
-    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
+    assert codes(site.submit(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
 
 
 def test_an_answer_without_a_seat_is_rejected(site: Site, judge_round: Round) -> None:
     site.join("stranger")
-    assert codes(site.hand_in(judge_round, "stranger", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
+    assert codes(site.submit(judge_round, "stranger", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
 def test_an_answer_of_an_invited_node_without_questions_is_rejected(
@@ -218,7 +218,7 @@ def test_an_answer_of_an_invited_node_without_questions_is_rejected(
 ) -> None:
     site.join("amber")
     judge_round = site.open("amber")
-    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
+    assert codes(site.submit(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
 def test_one_bad_answer_does_not_affect_the_good_ones(site: Site, judge_round: Round) -> None:
@@ -233,14 +233,14 @@ def test_one_bad_answer_does_not_affect_the_good_ones(site: Site, judge_round: R
 def test_an_unknown_round_accepts_no_answers(site: Site, judge_round: Round) -> None:
     judge_round.number = 9999
     with pytest.raises(RefusedError) as refusal:
-        site.hand_in(judge_round, "amber", "rrrr")
+        site.submit(judge_round, "amber", "rrrr")
     assert refusal.value.code == ErrorCode.ROUND_UNKNOWN
 
 
 # ---- batches
 
 
-def test_each_of_many_submissions_gets_its_own_receipt_in_order(
+def test_each_submission_of_a_batch_gets_its_own_receipt_in_order(
     site: Site, judge_round: Round
 ) -> None:
     site.join("birch", "stranger")
@@ -288,7 +288,7 @@ def test_a_late_submission_is_late_even_if_its_batch_has_others_in_time(
     assert codes(second) == 4 * [ErrorCode.ANSWER_LATE]
 
 
-def test_answers_of_many_nodes_need_no_more_statements_than_of_one(
+def test_a_batch_of_many_nodes_needs_as_many_statements_as_one_of_one_node(
     site: Site, judge_round: Round
 ) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)

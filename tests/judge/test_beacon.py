@@ -63,7 +63,7 @@ def draw(site: Site, clock: Clock) -> list[Round]:
 
 
 def draw_in_time(site: Site, clock: Clock, judge_round: Round) -> None:
-    """Publish the beacon's value, and draw the round."""
+    """Advance the clock until the beacon's value is published, and draw the round."""
     wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
     assert draw(site, clock) == [judge_round]
     judge_round.refresh_from_db()
@@ -73,36 +73,42 @@ def draw_in_time(site: Site, clock: Clock, judge_round: Round) -> None:
 
 
 def test_the_commitment_names_an_unpublished_beacon_value(site: Site, clock: Clock) -> None:
-    made = site.schedule()
-    assert made.commitment == commit_quiz(rules_of(made), secret=bytes(made.secret))
-    assert rules_of(made).format == QUIZ_FORMAT_BEACON
-    assert beacon_of(made).emitted_at >= clock.now + LEAD
-    assert made.opens_at >= beacon_of(made).emitted_at + BEACON_SLACK
-    assert made.closes_at - made.opens_at == timedelta(seconds=site.season.open_seconds)
+    judge_round = site.schedule()
+    assert judge_round.commitment == commit_quiz(
+        rules_of(judge_round), secret=bytes(judge_round.secret)
+    )
+    assert rules_of(judge_round).format == QUIZ_FORMAT_BEACON
+    assert beacon_of(judge_round).emitted_at >= clock.now + LEAD
+    assert judge_round.opens_at >= beacon_of(judge_round).emitted_at + BEACON_SLACK
+    assert judge_round.closes_at - judge_round.opens_at == timedelta(
+        seconds=site.season.open_seconds
+    )
     link = ChainLink.objects.get(kind="scheduled")
-    assert made.commitment in link.line
+    assert judge_round.commitment in link.line
 
 
 def test_an_undrawn_round_announces_its_number_of_questions(site: Site) -> None:
-    made = site.schedule()
-    assert not made.questions.exists()
-    assert describe_round(made).questions == QUESTIONS
+    judge_round = site.schedule()
+    assert not judge_round.questions.exists()
+    assert describe_round(judge_round).questions == QUESTIONS
 
 
 def test_the_beacon_is_not_fetched_before_its_time(site: Site, clock: Clock, server: Drand) -> None:
-    made = site.schedule()
-    wait_until(clock, beacon_of(made).emitted_at)
+    judge_round = site.schedule()
+    wait_until(clock, beacon_of(judge_round).emitted_at)
     assert draw(site, clock) == []
     assert server.asked == []
 
 
 def test_a_round_without_questions_does_not_open(site: Site, clock: Clock) -> None:
-    made = site.schedule()
-    wait_until(clock, made.opens_at + timedelta(seconds=60))
+    judge_round = site.schedule()
+    wait_until(clock, judge_round.opens_at + timedelta(seconds=60))
     assert site.advance() == []
 
 
-def test_no_other_round_is_made_while_one_waits_for_the_beacon(site: Site, clock: Clock) -> None:
+def test_no_other_round_is_scheduled_while_one_waits_for_the_beacon(
+    site: Site, clock: Clock
+) -> None:
     site.schedule()
     with pytest.raises(RefusedError) as refused:
         site.schedule()
@@ -110,24 +116,24 @@ def test_no_other_round_is_made_while_one_waits_for_the_beacon(site: Site, clock
     assert ensure_next_round(site.season, now=clock.now, verifier=site.verifier) is None
 
 
-def test_a_season_without_a_beacon_draws_at_once(site: Site) -> None:
+def test_a_season_without_a_beacon_draws_immediately(site: Site) -> None:
     site.season.public_beacon = False
-    made = site.schedule()
-    assert "beacon" not in made.rules
-    assert made.questions.count() == QUESTIONS
+    judge_round = site.schedule()
+    assert "beacon" not in judge_round.rules
+    assert judge_round.questions.count() == QUESTIONS
 
 
 def test_unsealing_an_undrawn_round_fails_and_adds_no_link(site: Site) -> None:
-    made = site.schedule()
+    judge_round = site.schedule()
     with pytest.raises(CommandError, match="waits for the public beacon"):
-        call_command("unseal_round", str(made.number), reason="test")
+        call_command("unseal_round", str(judge_round.number), reason="test")
     assert not ChainLink.objects.filter(kind="unsealed").exists()
 
 
 # ---- when the value is published
 
 
-def test_a_slow_tick_names_no_published_value(
+def test_a_slow_tick_does_not_commit_to_a_published_value(
     site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing a large round on a busy machine may take longer than a commitment is public."""
@@ -146,46 +152,46 @@ def test_a_slow_tick_names_no_published_value(
 def test_the_task_fetches_from_the_configured_servers(
     site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = site.schedule()
-    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    judge_round = site.schedule()
+    wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
     monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
     monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
     tasks.draw_rounds()
-    assert made.questions.count() == QUESTIONS
+    assert judge_round.questions.count() == QUESTIONS
 
 
 def test_the_questions_are_drawn_with_the_value_and_the_round_is_played(
     site: Site, clock: Clock, server: Drand
 ) -> None:
     site.join("amber")
-    made = site.schedule()
-    draw_in_time(site, clock, made)
-    value = value_of(beacon_of(made).round)
+    judge_round = site.schedule()
+    draw_in_time(site, clock, judge_round)
+    value = value_of(beacon_of(judge_round).round)
     assert server.asked == [value.round]
-    assert made.beacon == msgspec.to_builtins(value)
-    key = mix_key(bytes(made.secret), value).hex()[:8]
-    assert {key in question.prompt for question in made.questions.all()} == {True}
-    assert len(made.digests) == QUESTIONS
+    assert judge_round.beacon == msgspec.to_builtins(value)
+    key = mix_key(bytes(judge_round.secret), value).hex()[:8]
+    assert {key in question.prompt for question in judge_round.questions.all()} == {True}
+    assert len(judge_round.digests) == QUESTIONS
 
-    wait_until(clock, made.opens_at)
+    wait_until(clock, judge_round.opens_at)
     site.join("bold")
-    assert site.advance() == [made]
-    site.sit(made, "bold")
-    site.hand_in(made, "bold", "rrrr")
-    assert site.end(Round.objects.get(pk=made.pk)).phase == Phase.CLOSED
+    assert site.advance() == [judge_round]
+    site.sit(judge_round, "bold")
+    site.submit(judge_round, "bold", "rrrr")
+    assert site.end(Round.objects.get(pk=judge_round.pk)).phase == Phase.CLOSED
 
 
 def test_drawing_twice_changes_nothing(site: Site, clock: Clock, server: Drand) -> None:
     """The second worker fetches and draws while the first one stores."""
-    made = site.schedule()
-    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    judge_round = site.schedule()
+    wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
 
     def fetch_late(beacon: Beacon) -> Any:
-        assert draw(site, clock) == [made]
+        assert draw(site, clock) == [judge_round]
         return drand.fetch_beacon(beacon)
 
     assert draw_waiting_rounds(now=clock.now, fetch=fetch_late, verifier=site.verifier) == []
-    assert made.questions.count() == QUESTIONS
+    assert judge_round.questions.count() == QUESTIONS
 
 
 def test_no_question_is_repeated_and_the_next_round_commits_to_those_drawn(
@@ -205,11 +211,14 @@ def test_a_season_without_questions_left_is_halted_and_the_round_voided(
     site: Site, clock: Clock, server: Drand
 ) -> None:
     site.verifier = FewQuestions(QUESTIONS - 2)
-    made = site.schedule()
-    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    judge_round = site.schedule()
+    wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
     assert draw(site, clock) == []
-    made.refresh_from_db()
-    assert (made.phase, made.void_reason) == (Phase.VOID, "the season has no questions left")
+    judge_round.refresh_from_db()
+    assert (judge_round.phase, judge_round.void_reason) == (
+        Phase.VOID,
+        "the season has no questions left",
+    )
     season = Season.objects.get()
     assert season.paused
     assert "task.exhausted" in season.halt_reason
@@ -222,77 +231,77 @@ def test_a_round_waits_for_the_beacon_and_opens_late(
     site: Site, clock: Clock, server: Drand
 ) -> None:
     server.answer = lambda number: b""
-    made = site.schedule()
-    wait_until(clock, made.opens_at + BEACON_PATIENCE - timedelta(seconds=5))
+    judge_round = site.schedule()
+    wait_until(clock, judge_round.opens_at + BEACON_PATIENCE - timedelta(seconds=5))
     assert draw(site, clock) == []
     server.answer = honest
-    assert draw(site, clock) == [made]
-    assert site.advance() == [made]
-    made.refresh_from_db()
-    assert made.phase == Phase.OPEN
-    assert made.closes_at - clock.now == timedelta(seconds=site.season.open_seconds)
+    assert draw(site, clock) == [judge_round]
+    assert site.advance() == [judge_round]
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Phase.OPEN
+    assert judge_round.closes_at - clock.now == timedelta(seconds=site.season.open_seconds)
 
 
-def give_up(site: Site, clock: Clock, made: Round) -> None:
-    wait_until(clock, made.opens_at + BEACON_PATIENCE)
-    assert site.advance() == [made]
-    made.refresh_from_db()
+def wait_until_void(site: Site, clock: Clock, judge_round: Round) -> None:
+    wait_until(clock, judge_round.opens_at + BEACON_PATIENCE)
+    assert site.advance() == [judge_round]
+    judge_round.refresh_from_db()
 
 
 def test_a_round_that_waited_too_long_is_voided_with_reason_and_secret_in_the_chain(
     site: Site, clock: Clock
 ) -> None:
-    made = site.schedule()
-    give_up(site, clock, made)
-    assert made.phase == Phase.VOID
-    assert made.void_reason == "the public beacon gave no value within 10 minutes"
+    judge_round = site.schedule()
+    wait_until_void(site, clock, judge_round)
+    assert judge_round.phase == Phase.VOID
+    assert judge_round.void_reason == "the public beacon gave no value within 10 minutes"
     link = msgspec.json.decode(ChainLink.objects.get(kind="void").line)
-    assert (link["round"], link["secret"]) == (made.number, bytes(made.secret).hex())
-    assert link["reason"] == made.void_reason
+    assert (link["round"], link["secret"]) == (judge_round.number, bytes(judge_round.secret).hex())
+    assert link["reason"] == judge_round.void_reason
 
 
 def test_a_value_published_after_voiding_is_not_used(
     site: Site, clock: Clock, server: Drand
 ) -> None:
-    made = site.schedule()
-    give_up(site, clock, made)
+    judge_round = site.schedule()
+    wait_until_void(site, clock, judge_round)
     assert draw(site, clock) == []
-    assert not made.questions.exists()
+    assert not judge_round.questions.exists()
 
 
 def test_the_season_continues_with_the_next_round(site: Site, clock: Clock, server: Drand) -> None:
     gone = site.schedule()
-    give_up(site, clock, gone)
-    made = ensure_next_round(site.season, now=clock.now, verifier=site.verifier)
-    assert made is not None
-    draw_in_time(site, clock, made)
+    wait_until_void(site, clock, gone)
+    judge_round = ensure_next_round(site.season, now=clock.now, verifier=site.verifier)
+    assert judge_round is not None
+    draw_in_time(site, clock, judge_round)
     [asked] = read_asked_rounds([gone.number])
-    assert extend_chain("0" * 64, [asked.entry]) == made.rules["asked"]
+    assert extend_chain("0" * 64, [asked.entry]) == judge_round.rules["asked"]
 
 
 def test_the_operator_may_void_a_waiting_round(site: Site, clock: Clock, server: Drand) -> None:
-    made = site.schedule()
-    void_round(made, reason="test", actor=None, now=clock.now)
-    wait_until(clock, made.opens_at)
+    judge_round = site.schedule()
+    void_round(judge_round, reason="test", actor=None, now=clock.now)
+    wait_until(clock, judge_round.opens_at)
     assert draw(site, clock) == []
-    assert site.schedule().number == made.number + 1
+    assert site.schedule().number == judge_round.number + 1
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN])
 def test_voiding_a_drawn_round_with_a_beacon_reveals_the_secret(
     site: Site, clock: Clock, server: Drand, phase: Phase
 ) -> None:
-    """So that anybody can compute the questions that were avoided."""
-    made = site.schedule()
-    draw_in_time(site, clock, made)
+    """Then anyone can compute the questions that the round would have asked."""
+    judge_round = site.schedule()
+    draw_in_time(site, clock, judge_round)
     if phase == Phase.OPEN:
-        wait_until(clock, made.opens_at)
+        wait_until(clock, judge_round.opens_at)
         site.advance()
-    made.refresh_from_db()
-    assert made.phase == phase
-    void_round(made, reason="test", actor=None, now=clock.now)
+    judge_round.refresh_from_db()
+    assert judge_round.phase == phase
+    void_round(judge_round, reason="test", actor=None, now=clock.now)
     link = msgspec.json.decode(ChainLink.objects.get(kind="void").line)
-    assert link["secret"] == bytes(made.secret).hex()
+    assert link["secret"] == bytes(judge_round.secret).hex()
 
 
 def test_a_void_round_without_a_beacon_keeps_its_secret(site: Site, clock: Clock) -> None:
@@ -309,20 +318,20 @@ def test_a_waiting_round_is_withdrawn_with_its_season(site: Site, clock: Clock) 
 
 
 def test_downtime_of_the_judge_does_not_void_a_round(site: Site, clock: Clock) -> None:
-    made = site.schedule()
+    judge_round = site.schedule()
     watch_seasons(now=clock.now)
     clock.advance(3600)
     watch_seasons(now=clock.now)
     assert site.advance() == []
-    made.refresh_from_db()
-    assert made.phase == Phase.SCHEDULED
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Phase.SCHEDULED
 
 
 def test_drawing_is_retried_after_other_errors(
     site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = site.schedule()
-    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    judge_round = site.schedule()
+    wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
 
     def fail(*_args: object, **_kwargs: object) -> None:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "broken")
@@ -331,4 +340,4 @@ def test_drawing_is_retried_after_other_errors(
         broken.setattr(scheduling, "draw_quiz", fail)
         with pytest.raises(RefusedError, match="broken"):
             draw(site, clock)
-    assert draw(site, clock) == [made]
+    assert draw(site, clock) == [judge_round]

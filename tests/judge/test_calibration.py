@@ -33,7 +33,7 @@ def judge_season(
     """Return what nodes did in a season of rounds with `mix` questions of each dataset.
 
     `shares` [nodes, datasets] are the nodes' true shares; in each round some questions are harder
-    for everybody, by a factor within `ease`, and each node misses this share of the rounds.
+    for all nodes, by a factor within `ease`, and each node misses this share of the rounds.
     """
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
     chances = np.repeat(shares, mix, axis=1)[:, None, :]

@@ -1,4 +1,4 @@
-"""Arms by coin: drawn once, balanced within a model, and unpredictable."""
+"""Assignment of arms by coin: flipped once, balanced within a model, and unpredictable."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_a_coin_is_flipped_once(coin: Site) -> None:
     assert Enrolment.objects.count() == 20
 
 
-def test_a_coin_is_not_flipped_again_by_playing_base_for_a_while(coin: Site) -> None:
+def test_a_coin_is_not_flipped_again_after_the_node_was_in_the_base_arm(coin: Site) -> None:
     nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     for node in nodes:
@@ -120,8 +120,8 @@ def test_nodes_that_join_concurrently_get_different_places(site: Site, crew: Cre
     Season.objects.update(assignment=Assignment.COIN)
     site.season.refresh_from_db()
     waiting = iter(make_nodes(8))
-    crew.all_at_once(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
-    crew.all_at_once(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
+    crew.run_concurrently(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
+    crew.run_concurrently(lambda: enrol(next(waiting), site.season, wish="swarm"), times=4)
     taken = sorted(Enrolment.objects.values_list("block", "place"))
     assert len(set(taken)) == 8
     for block in CoinBlock.objects.all():
@@ -146,11 +146,11 @@ def test_a_fractional_number_of_places_is_rounded_at_random() -> None:
 def test_an_untrained_node_is_in_no_arm_for_any_assignment(coin: Site) -> None:
     (node,) = coin.join("amber")
     assert enrol(node, coin.season, wish="base") == "base"
-    kept = Enrolment.objects.get()
-    assert (kept.arm, kept.assignment) == ("base", Assignment.CHOICE)
+    enrolment = Enrolment.objects.get()
+    assert (enrolment.arm, enrolment.assignment) == ("base", Assignment.CHOICE)
 
 
-def test_a_season_that_switches_to_coins_flips_them_for_nodes_that_had_chosen(site: Site) -> None:
+def test_a_season_that_switches_to_coins_flips_them_for_enrolled_nodes(site: Site) -> None:
     nodes = make_nodes(20)
     assert set(arms_of(nodes, site.season)) == {"swarm"}
     site.season.assignment = Assignment.COIN
@@ -169,6 +169,6 @@ def test_the_share_of_nodes_that_a_coin_assigned_is_counted(coin: Site) -> None:
 @pytest.mark.slow
 def test_a_round_is_scored_in_the_arm_that_the_coin_drew(coin: Site) -> None:
     nodes = coin.join("amber", "birch")
-    said = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}
+    assigned = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}
     judge_round = coin.play(amber="rrrr", birch="rrrr")
-    assert dict(judge_round.scores.values_list("node__name", "arm")) == said
+    assert dict(judge_round.scores.values_list("node__name", "arm")) == assigned

@@ -1,4 +1,4 @@
-"""A season's claims follow its scores: at planned looks, from the rounds that count."""
+"""A season's claims: updated at planned looks from the scores of the rounds that count."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_claim_is_as_of_the_last_planned_look(coin: Site) -> None:
     play(coin, 1)
     assert looks(coin) == 1
     play(coin, 4)
-    # Looks are after 4, 6, 8, … rounds. Five closed since, and were inspected together.
+    # Looks are planned after 4, 6, 8, … rounds. Five rounds have closed.
     assert looks(coin) == 4
     play(coin, 1)
     assert looks(coin) == 6
@@ -59,7 +59,7 @@ def test_a_trial_has_its_nodes_results_up_to_each_look(coin: Site) -> None:
 
 
 @pytest.mark.slow
-def test_the_known_facts_are_when_a_node_joined_and_its_result_in_its_last_season(
+def test_known_facts_are_the_join_time_and_the_result_in_the_previous_season(
     coin: Site,
 ) -> None:
     for pk, deviations in ((-1, -0.9), (0, 0.6)):
@@ -82,7 +82,7 @@ def test_the_known_facts_are_when_a_node_joined_and_its_result_in_its_last_seaso
 
 
 @pytest.mark.slow
-def test_nodes_whose_owners_chose_are_shuffled_with_each_other(site: Site) -> None:
+def test_nodes_with_chosen_arms_are_shuffled_with_each_other(site: Site) -> None:
     site.join("amber", "birch")
     site.join("cedar", model="large", arm="isolated")
     site.play(amber="rrrr", birch="wwww", cedar="rwrw")

@@ -69,14 +69,14 @@ def test_looks_are_planned_by_the_rounds_of_the_trial(rounds: int, looks: list[i
     assert plan_looks(rounds) == looks
 
 
-def test_before_the_first_look_nothing_is_tested() -> None:
+def test_nothing_is_tested_before_the_first_look() -> None:
     (claim,) = compare(looks=[3], tiny=make_trial(BETTER, WORSE, rounds=3))
     assert (claim.verdict, claim.p_value) == ("too_few", None)
     assert claim.missing == Missing(swarm_nodes=0, isolated_nodes=0, rounds=1)
     assert claim.difference == pytest.approx(0.216)
 
 
-def test_half_way_a_claim_needs_twice_the_evidence() -> None:
+def test_a_claim_halfway_needs_twice_the_evidence() -> None:
     (early,) = compare(looks=[16], tiny=make_trial(BETTER, WORSE))
     late = claim_about(BETTER, WORSE)
     assert early.p_value is not None
@@ -104,7 +104,7 @@ def test_a_clear_difference_is_claimed_for_the_better_arm() -> None:
     assert claim_about(WORSE, BETTER).verdict == "isolated_better"
 
 
-def test_arms_that_overlap_show_nothing() -> None:
+def test_overlapping_arms_make_no_claim() -> None:
     claim = claim_about(MIXED, MIXED)
     assert claim.verdict == "not_shown"
     assert claim.p_value == 1
@@ -137,7 +137,7 @@ def test_only_the_seed_determines_the_shuffles() -> None:
     assert len({claim.p_value for (claim,) in claims.values()}) > 1
 
 
-# ---- what was known before
+# ---- known facts
 
 
 def test_the_adjusted_difference_equals_a_regression_on_arm_and_facts() -> None:

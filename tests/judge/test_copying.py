@@ -1,4 +1,4 @@
-"""Copied answers: which nodes are found, and which are not."""
+"""Detection of copied answers: which nodes are found and which are not."""
 
 from collections.abc import Iterable
 
@@ -33,9 +33,9 @@ def draw_round(
 def copy_answers(answers: list[WrongAnswer], *, source: int, to: set[int]) -> list[WrongAnswer]:
     """Return the answers with those of some nodes replaced by the source's."""
     models = {answer.node: answer.model for answer in answers}
-    kept = [answer for answer in answers if answer.node not in to]
+    others = [answer for answer in answers if answer.node not in to]
     copied = [answer for answer in answers if answer.node == source]
-    return kept + [a._replace(node=node, model=models[node]) for node in to for a in copied]
+    return others + [a._replace(node=node, model=models[node]) for node in to for a in copied]
 
 
 def answer_alike(nodes: Iterable[int], *, model: str, questions: int = 16) -> list[WrongAnswer]:
@@ -47,7 +47,7 @@ def pairs_of(findings: Iterable[CopyFinding]) -> set[tuple[int, int]]:
     return {(finding.first, finding.second) for finding in findings}
 
 
-@pytest.mark.parametrize("copier", [46, 47], ids=["of the same model", "of another model"])
+@pytest.mark.parametrize("copier", [46, 47], ids=["same-model", "other-model"])
 def test_only_the_node_that_copies_is_found(copier: int) -> None:
     answers = draw_round(1, nodes=60, questions=32)
     findings = find_copies(copy_answers(answers, source=2, to={copier}))

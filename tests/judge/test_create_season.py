@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def create_season(**options: object) -> str:
     """Run the command and return its output."""
-    said = StringIO()
-    call_command("create_season", stdout=said, **options)
-    return said.getvalue()
+    output = StringIO()
+    call_command("create_season", stdout=output, **options)
+    return output.getvalue()
 
 
 def test_a_season_with_questions_for_a_year_runs(transactional_db: None) -> None:

@@ -1,4 +1,4 @@
-"""The round's state machine: transitions, answers in time, and that it never gets stuck."""
+"""The round's state machine: transitions, answers in time, and no blocked rounds."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ from judge.engine import (
     set_deadlines,
 )
 from judge.models import Round
-from tests.judge.in_memory_judge import EPOCH, QUESTIONS, Held, InMemoryJudge, InMemoryRound
+from tests.judge.in_memory_judge import EPOCH, QUESTIONS, DueRound, InMemoryJudge, InMemoryRound
 
 DEADLINES = set_deadlines(EPOCH, open_seconds=60, scoring_seconds=30)
 MOMENT = timedelta(microseconds=1)
@@ -94,16 +94,16 @@ def test_answering_ends_early_when_all_expected_nodes_have_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    "still",
+    "changes",
     [
         {"expected": 0, "completed": 0},
         {"expected": 2, "completed": 1},
         {"expected": 2, "completed": 2, "early_advance": False},
     ],
-    ids=["nobody came", "one is missing", "the season does not advance early"],
+    ids=["no-seats", "one-missing", "no-early-advance"],
 )
-def test_answering_does_not_end_early_otherwise(still: dict[str, Any]) -> None:
-    assert next_phase(facts(Phase.OPEN, **still), now=EPOCH) is None
+def test_answering_does_not_end_early_otherwise(changes: dict[str, Any]) -> None:
+    assert next_phase(facts(Phase.OPEN, **changes), now=EPOCH) is None
 
 
 def test_scoring_ends_once_all_answers_are_graded() -> None:
@@ -165,7 +165,7 @@ def test_a_first_tick_finds_no_lost_time() -> None:
 
 
 @pytest.mark.parametrize("passed", [TICK, TOLERANCE - MOMENT, -timedelta(hours=1)])
-def test_a_slow_or_backward_clock_has_lost_no_time(passed: timedelta) -> None:
+def test_a_slow_or_backward_clock_causes_no_lost_time(passed: timedelta) -> None:
     assert lost_time(EPOCH, now=EPOCH + passed) == timedelta(0)
 
 
@@ -174,12 +174,12 @@ def test_an_outage_starts_with_the_first_missed_tick(away: timedelta) -> None:
     assert lost_time(EPOCH, now=EPOCH + TICK + away) == away
 
 
-def test_ticks_are_noted() -> None:
+def test_the_time_of_a_tick_is_stored() -> None:
     assert note_tick(None, now=EPOCH) == EPOCH
     assert note_tick(EPOCH, now=EPOCH + TICK) == EPOCH + TICK
 
 
-def test_a_slow_clock_does_not_turn_the_others_back() -> None:
+def test_a_lagging_clock_does_not_set_the_last_tick_back() -> None:
     assert note_tick(EPOCH, now=EPOCH - TOLERANCE + MOMENT) == EPOCH
 
 
@@ -200,7 +200,7 @@ def test_lost_time_extends_the_deadlines_ahead() -> None:
     assert later.score_by - DEADLINES.score_by == timedelta(seconds=40)
 
 
-# ---- all of it in any order
+# ---- random sequences of events
 
 NODES = st.sampled_from(["amber", "birch", "coral"])
 PLACES = st.integers(0, 3)
@@ -210,10 +210,10 @@ OFF = st.sampled_from([-1, 0, 1])
 class ExactClocks(RuleBasedStateMachine):
     """Nodes, ticks, graders and the operator, in any order."""
 
-    # By how many seconds a clock may be wrong, times two.
+    # How many seconds a clock may be wrong by; two clocks may differ by twice as much.
     SKEW = 0
 
-    held = Bundle("held")
+    due = Bundle("due")
 
     def __init__(self) -> None:
         super().__init__()
@@ -245,8 +245,8 @@ class ExactClocks(RuleBasedStateMachine):
         self.judge.wait(seconds)
 
     @rule(seconds=st.sampled_from([8, 15, 16, 60, 7200]))
-    def go_away_and_come_back(self, seconds: int) -> None:
-        self.judge.go_away(seconds)
+    def simulate_outage(self, seconds: int) -> None:
+        self.judge.simulate_outage(seconds)
 
     @rule(seconds=st.sampled_from([20, 3600]))
     def set_all_clocks_back(self, seconds: int) -> None:
@@ -259,18 +259,18 @@ class ExactClocks(RuleBasedStateMachine):
         for _ in range(times):
             self.judge.tick(off=off * self.SKEW)
 
-    @rule(target=held, off=OFF)
-    def watch_look_and_fall_asleep(self, off: int) -> list[Held]:
+    @rule(target=due, off=OFF)
+    def suspend_tick(self, off: int) -> list[DueRound]:
         self.judge.watch(off=off * self.SKEW)
         return self.judge.look(off=off * self.SKEW)
 
-    @rule(seen=held)
-    def wake_up_and_act(self, seen: list[Held]) -> None:
-        for held in seen:
-            self.judge.act(held)
+    @rule(seen=due)
+    def resume_tick(self, seen: list[DueRound]) -> None:
+        for due in seen:
+            self.judge.act(due)
 
     @rule(gap=st.sampled_from([1, 14, 15, 16, 40, 3600]))
-    def the_clock_alone_finishes_what_was_opened(self, gap: int) -> None:
+    def ticks_alone_close_open_rounds(self, gap: int) -> None:
         """However late ticks come, each brings the deadlines at least one TICK nearer."""
         opened = [r for r in self.judge.rounds if r.phase in (Phase.OPEN, Phase.SCORING)]
         clock = self.judge.read_clock(0)
@@ -310,7 +310,7 @@ class ExactClocks(RuleBasedStateMachine):
 
     @precondition(lambda self: self.open_round)
     @rule(nodes=st.sets(NODES, min_size=1), came_late=st.booleans(), off=OFF)
-    def sit_down(self, nodes: set[str], came_late: bool, off: int) -> None:
+    def take_seats(self, nodes: set[str], came_late: bool, off: int) -> None:
         assert self.open_round is not None
         for node in sorted(nodes):
             self.judge.sit(self.open_round, node, came_late=came_late, off=off * self.SKEW)
@@ -350,27 +350,27 @@ class ExactClocks(RuleBasedStateMachine):
         assert sum(judge_round.phase == Phase.OPEN for judge_round in self.judge.rounds) <= 1
 
     @invariant()
-    def an_accepted_answer_is_kept_once(self) -> None:
-        kept = [
+    def accepted_answers_are_stored_once(self) -> None:
+        stored = [
             (judge_round.number, node, question)
             for judge_round in self.judge.rounds
             for node, question in judge_round.accepted
         ]
-        assert sorted(kept) == sorted(self.acked)
+        assert sorted(stored) == sorted(self.acked)
 
     @invariant()
-    def an_answer_to_a_closed_round_is_scored_or_left_out_and_once(self) -> None:
+    def answers_to_closed_rounds_are_scored_or_left_out_once(self) -> None:
         for judge_round in self.judge.rounds:
             closed = Phase.CLOSED in judge_round.path
             settled = sorted(judge_round.scored + judge_round.left_out)
             assert settled == (sorted(judge_round.accepted) if closed else [])
 
     @invariant()
-    def nodes_have_their_whole_time_whatever_was_away(self) -> None:
-        whole = timedelta(seconds=self.judge.open_seconds)
+    def nodes_have_the_full_answering_time_despite_outages(self) -> None:
+        full = timedelta(seconds=self.judge.open_seconds)
         for judge_round in self.judge.rounds:
             if not self.SKEW and judge_round.answering_time is not None:
-                assert judge_round.answering_time + judge_round.slept >= whole, judge_round.number
+                assert judge_round.answering_time + judge_round.slept >= full, judge_round.number
 
 
 class SkewedClocks(ExactClocks):

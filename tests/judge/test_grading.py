@@ -1,4 +1,4 @@
-"""Answers are graded in batches, each once; a bad question costs only its own answers."""
+"""Answers are graded in batches, each once; a failing question affects only its answers."""
 
 import msgspec
 import pytest
@@ -18,8 +18,8 @@ def judge_round(site: Site) -> Round:
     site.join("amber", "birch")
     judge_round = site.open("amber", "birch")
     site.sit(judge_round, "amber", "birch")
-    site.hand_in(judge_round, "amber", "rrww")
-    site.hand_in(judge_round, "birch", "wwwr")
+    site.submit(judge_round, "amber", "rrww")
+    site.submit(judge_round, "birch", "wwwr")
     return judge_round
 
 
@@ -51,14 +51,14 @@ def test_every_answer_gets_its_own_verdict(site: Site, judge_round: Round) -> No
         assert answer.verdict == ("right" if right else "wrong")
 
 
-def test_questions_are_graded_one_after_the_other_for_all_nodes(
+def test_questions_are_graded_one_after_another_for_all_nodes(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grading, "BATCH", 2)
-    for whole in (1, 2, 3, 4):
+    for finished in (1, 2, 3, 4):
         site.grade()
         done = Answer.objects.exclude(score=None).values_list("question", flat=True)
-        assert (len(done), len(set(done))) == (2 * whole, whole)
+        assert (len(done), len(set(done))) == (2 * finished, finished)
 
 
 def test_questions_are_graded_in_an_order_unknown_to_nodes(
@@ -89,7 +89,7 @@ def test_answers_are_parsed_by_their_rounds_rules(
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    # The round keeps the rules that it started with.
+    # The round uses the rules that it started with.
     Season.objects.update(answer_rules="answers-1")
     answers = [
         msgspec.structs.replace(each, text=each.text.replace(">", ">$").replace("</", "$</"))

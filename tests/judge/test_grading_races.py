@@ -18,12 +18,12 @@ def test_concurrent_graders_skip_each_others_answers(
 ) -> None:
     judge_round = seated_round(site, "amber", "birch")
     for name in ("amber", "birch"):
-        site.hand_in(judge_round, name, "rrww")
+        site.submit(judge_round, name, "rrww")
     monkeypatch.setattr(grading, "BATCH", 5)
-    with busy_grader(crew) as (verifier, grading_them):
+    with busy_grader(crew) as (verifier, other_grader):
         assert site.grade() == 3
         verifier.may_continue.set()
-        assert grading_them.result(PATIENCE_S) == 5
+        assert other_grader.result(PATIENCE_S) == 5
     assert not set(site.toy.seen) & set(verifier.seen)
     assert not Answer.objects.filter(score=None).exists()
 
@@ -34,7 +34,7 @@ def test_many_graders_grade_every_answer_once(
     names = [f"node-{i}" for i in range(10)]
     judge_round = seated_round(site, *names)
     for name in names:
-        site.hand_in(judge_round, name, "rwrw")
+        site.submit(judge_round, name, "rwrw")
     monkeypatch.setattr(grading, "BATCH", 3)
 
     def grade_all() -> int:
@@ -44,45 +44,45 @@ def test_many_graders_grade_every_answer_once(
         return graded
 
     # A grader may stop when others have claimed all remaining answers; none is graded twice.
-    assert sum(crew.all_at_once(grade_all, times=4)) == 40
+    assert sum(crew.run_concurrently(grade_all, times=4)) == 40
     assert set(site.toy.seen.values()) == {1}
 
 
 def test_a_grader_whose_connection_dies_releases_its_answers(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrww")
-    with busy_grader(crew) as (verifier, grading_them):
+    site.submit(judge_round, "amber", "rrww")
+    with busy_grader(crew) as (verifier, other_grader):
         assert site.grade() == 0
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [verifier.backend])
             assert cursor.fetchone() == (True,)
         verifier.may_continue.set()
         with pytest.raises(OperationalError):
-            grading_them.result(PATIENCE_S)
+            other_grader.result(PATIENCE_S)
     assert site.grade() == 4
     assert Answer.objects.filter(solved=True).count() == 2
 
 
 def test_a_closing_round_excludes_a_graders_answers_without_waiting(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
-    with busy_grader(crew) as (verifier, grading_them):
+    site.submit(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, other_grader):
         assert len(site.advance(OPEN_S + SCORING_S)) == 1
         verifier.may_continue.set()
-        assert grading_them.result(PATIENCE_S) == 0
+        assert other_grader.result(PATIENCE_S) == 0
     assert Score.objects.get().reason == Score.Reason.UNSCORED
     assert set(Answer.objects.values_list("score", flat=True)) == {None}
 
 
 def test_verdicts_wait_for_a_round_that_is_closing(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
-    with busy_grader(crew) as (verifier, grading_them):
+    site.submit(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, other_grader):
         with transaction.atomic():
             site.advance(OPEN_S + SCORING_S)
             verifier.may_continue.set()
             wait_for_blocked_lock()
-        assert grading_them.result(PATIENCE_S) == 0
+        assert other_grader.result(PATIENCE_S) == 0
     assert set(Answer.objects.values_list("score", flat=True)) == {None}
 
 
@@ -90,8 +90,8 @@ def test_recomputing_waits_for_a_late_grader_and_overwrites_its_verdicts(
     site: Site, crew: Crew
 ) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
-    with busy_grader(crew) as (verifier, grading_them):
+    site.submit(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, other_grader):
         site.advance(OPEN_S + SCORING_S)
         judge_round.refresh_from_db()
         now = site.clock.now
@@ -102,7 +102,7 @@ def test_recomputing_waits_for_a_late_grader_and_overwrites_its_verdicts(
         )
         wait_for_blocked_lock()
         verifier.may_continue.set()
-        assert grading_them.result(PATIENCE_S) == 0
+        assert other_grader.result(PATIENCE_S) == 0
         assert recomputing.result(PATIENCE_S) is not None
     assert Score.objects.get().score == 1
 
@@ -115,9 +115,9 @@ def test_concurrent_refreshes_count_a_round_once(site: Site, crew: Crew) -> None
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="wwww")
     judge_round = seated_round(site, "amber", "birch")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
-    changed = crew.all_at_once(site.refresh, times=4)
+    changed = crew.run_concurrently(site.refresh, times=4)
     assert sorted(changed) == [False, False, False, True]
     assert site.board()["amber"].n == 8
     assert Counted.objects.filter(round=judge_round, window="season").count() == 1
@@ -149,14 +149,14 @@ def test_concurrent_operators_void_a_round_once(site: Site, crew: Crew) -> None:
         fresh = Round.objects.select_related("season").get(pk=judge_round.pk)
         return void_round(fresh, reason="?", actor=None, now=now)
 
-    assert sorted(crew.all_at_once(void, times=3)) == [False, False, True]
+    assert sorted(crew.run_concurrently(void, times=3)) == [False, False, True]
     assert Ruling.objects.count() == 1
     assert site.board() == {}
 
 
 def test_a_round_voided_during_a_refresh_does_not_count(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
     now = site.clock.now
     with transaction.atomic():

@@ -79,7 +79,7 @@ def test_the_comparison_of_each_model_is_stored(site: Site) -> None:
         site.play(**{name: "rrrr" if "swarm" in name else "wwww" for name in site.nodes})
         now = site.clock.advance(1)
         inspect(site)
-    stored = {kept.model: (kept.claim, kept.updated_at) for kept in Comparison.objects.all()}
+    stored = {row.model: (row.claim, row.updated_at) for row in Comparison.objects.all()}
     assert set(stored) == {"small", "large"}
     claim, updated_at = stored["small"]
     assert (claim["n_swarm"], claim["n_isolated"], claim["difference"]) == (1, 1, 1.0)
@@ -94,14 +94,14 @@ def test_the_comparison_of_a_model_without_nodes_is_deleted(site: Site) -> None:
     Node.objects.update(model="new")
     site.play(amber="rrrr")
     inspect(site)
-    assert [kept.model for kept in Comparison.objects.all()] == ["new"]
+    assert [row.model for row in Comparison.objects.all()] == ["new"]
 
 
 # ---- when rounds are inspected
 
 
 @pytest.mark.slow
-def test_every_closed_round_is_inspected_once_and_stores_when(site: Site) -> None:
+def test_every_closed_round_is_inspected_once_and_stores_the_time(site: Site) -> None:
     site.join("amber")
     rounds = [site.play(amber="rrrr") for _ in range(2)]
     assert inspect(site) == rounds

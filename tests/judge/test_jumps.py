@@ -1,4 +1,4 @@
-"""Score jumps: which nodes are found, and which are not."""
+"""Detection of score jumps: which nodes are found and which are not."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_only_the_last_five_rounds_count() -> None:
     assert finding.expected == pytest.approx(0.16)
 
 
-def test_a_history_is_raised_for_learning_up_to_a_full_score() -> None:
+def test_the_allowance_for_learning_is_limited_to_a_full_score() -> None:
     (finding,) = find_jumps([ScoreHistory(1, [(N, N)] * 3, (N, N))], alpha=1.0)
     assert finding.expected == 1
 

@@ -46,8 +46,9 @@ def test_similar_nodes_meet_in_groups_too_large_for_all_pairs() -> None:
     assert [42, 311] in find_candidates(texts).tolist()
 
 
-# Six nodes of one model; the first two share a text on four questions that nobody else gave, and
-# the first of these texts once more. On the last question three others agree with the first one.
+# Six nodes of one model. On the first five questions, the first two give the same text, which no
+# other node gives; on two of the five it is text 0. On the last question, three other nodes agree
+# with the first one.
 SIX = np.array(
     [
         [0, 1, 2, 3, 0, 90],
@@ -79,7 +80,7 @@ def test_pairs_that_match_no_more_than_expected_are_left_out() -> None:
 def test_many_pairs_are_compared_like_few(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = np.random.default_rng(3).integers(0, 9, size=(30, 24))
     pairs, models = find_candidates(texts), np.arange(30) % 2
-    at_once = compare_pairs(pairs, texts, models)
+    expected = compare_pairs(pairs, texts, models)
     monkeypatch.setattr(matching, "_CHUNK", 7)
     assert len(pairs) > 7
-    assert compare_pairs(pairs, texts, models).p_values.tolist() == at_once.p_values.tolist()
+    assert compare_pairs(pairs, texts, models).p_values.tolist() == expected.p_values.tolist()

@@ -26,7 +26,7 @@ def executor() -> Iterator[MigrationExecutor]:
 
 
 @pytest.mark.slow
-def test_rounds_that_were_made_before_get_the_digests_of_their_questions(
+def test_existing_rounds_get_the_digests_of_their_questions(
     executor: MigrationExecutor,
 ) -> None:
     before = executor.migrate([("judge", "0013_ranks_of_a_season")]).apps

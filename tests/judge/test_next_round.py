@@ -18,21 +18,21 @@ pytestmark = pytest.mark.django_db
 class InterruptedVerifier(ToyVerifier):
     """A toy verifier that runs a callback before it draws its first question."""
 
-    def __init__(self, happen: Callable[[], object]) -> None:
+    def __init__(self, callback: Callable[[], object]) -> None:
         super().__init__()
-        self._happenings = [happen]
+        self._callbacks = [callback]
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
-        while self._happenings:
-            self._happenings.pop()()
+        while self._callbacks:
+            self._callbacks.pop()()
         return super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
 
 
-def test_two_workers_make_one_round(site: Site, clock: Clock) -> None:
+def test_two_workers_schedule_one_round(site: Site, clock: Clock) -> None:
     season = Season.objects.get(pk=site.season.pk)
     other = InterruptedVerifier(
         lambda: ensure_next_round(site.season, now=clock.now, verifier=ToyVerifier())

@@ -1,4 +1,4 @@
-"""A season asks no question twice, and reports when it has none left."""
+"""A season asks no question twice, and is halted when it has none left."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,16 +33,16 @@ pytestmark = pytest.mark.django_db
 class FewQuestions(ToyVerifier):
     """A toy verifier with few questions, so that most candidates have soon been asked."""
 
-    def __init__(self, size: int, *, happen: Callable[[], object] | None = None) -> None:
+    def __init__(self, size: int, *, callback: Callable[[], object] | None = None) -> None:
         super().__init__()
         self.size = size
-        self._happenings = [happen] if happen else []
+        self._callbacks = [callback] if callback else []
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
-        while self._happenings:
-            self._happenings.pop()()
+        while self._callbacks:
+            self._callbacks.pop()()
         index = keyed_index(key=key, part=part, dataset=dataset, counter=counter)
         spec = TaskSpec(dataset, config, seed, index, GENERATOR)
         return DrawnTask(spec, f"{dataset} {index % self.size}?")
@@ -66,33 +66,33 @@ def test_no_question_is_asked_twice_in_a_season(
     """Ten rounds ask thirty questions of one dataset, up to nine tenths of all."""
     few = FewQuestions(size)
     for number in range(10):
-        made = schedule(site, clock, few)
+        judge_round = schedule(site, clock, few)
         if number in voided:
-            void_round(made, reason="test", actor=None, now=clock.now)
+            void_round(judge_round, reason="test", actor=None, now=clock.now)
     asked = prompts(site.season)
     assert len(set(asked)) == len(asked) == 10 * QUESTIONS
 
 
-def test_a_round_made_during_drawing_shares_no_questions(site: Site, clock: Clock) -> None:
-    few = FewQuestions(8, happen=lambda: schedule(site, clock, FewQuestions(8)))
+def test_a_round_scheduled_during_drawing_shares_no_questions(site: Site, clock: Clock) -> None:
+    few = FewQuestions(8, callback=lambda: schedule(site, clock, FewQuestions(8)))
     schedule(site, clock, few)
     assert Round.objects.count() == 2
     assert len(set(prompts(site.season))) == 2 * QUESTIONS
 
 
 def test_another_season_may_ask_the_same_questions(site: Site, clock: Clock) -> None:
-    made = schedule(site, clock, FewQuestions(4))
+    judge_round = schedule(site, clock, FewQuestions(4))
     other = make_toy_season("Another")
     start_season(other, now=clock.now)
     again = schedule_round(other, opens_at=clock.now, now=clock.now, verifier=FewQuestions(4))
-    assert sum(count_seen_before(each) for each in (made, again)) == 0
-    assert set(made.digests) & set(again.digests)
+    assert sum(count_seen_before(each) for each in (judge_round, again)) == 0
+    assert set(judge_round.digests) & set(again.digests)
 
 
-def test_rounds_keep_the_digests_of_their_questions(site: Site, clock: Clock) -> None:
-    made = schedule(site, clock, FewQuestions(100))
-    asked = made.questions.order_by("position").values_list("prompt", flat=True)
-    assert Round.objects.get(pk=made.pk).digests == [digest_question(text) for text in asked]
+def test_rounds_store_the_digests_of_their_questions(site: Site, clock: Clock) -> None:
+    judge_round = schedule(site, clock, FewQuestions(100))
+    asked = judge_round.questions.order_by("position").values_list("prompt", flat=True)
+    assert Round.objects.get(pk=judge_round.pk).digests == [digest_question(text) for text in asked]
 
 
 # ---- the chain
@@ -111,9 +111,9 @@ def test_the_chain_starts_with_rounds_drawn_by_old_rules(site: Site, clock: Cloc
     for judge_round in old:
         del judge_round.rules["asked"]
         judge_round.save()
-    made = schedule(site, clock, FewQuestions(100))
+    judge_round = schedule(site, clock, FewQuestions(100))
     entries = [entry_of(r.digests, seal=seal_of(bytes(r.secret))) for r in old]
-    assert made.rules["asked"] == extend_chain(NOTHING_ASKED, entries)
+    assert judge_round.rules["asked"] == extend_chain(NOTHING_ASKED, entries)
 
 
 def test_sealed_rounds_reveal_only_their_entry(site: Site, clock: Clock) -> None:
@@ -170,7 +170,7 @@ def test_a_season_without_questions_is_paused_with_a_reason(site: Site, clock: C
     assert "Start another season" in season.halt_reason
 
 
-def test_a_season_that_was_halted_tries_again_when_it_is_resumed(site: Site, clock: Clock) -> None:
+def test_a_halted_season_draws_again_when_it_is_resumed(site: Site, clock: Clock) -> None:
     few = FewQuestions(7)
     use_up(site, clock, few)
     Round.objects.update(phase=Round.Phase.VOID)
@@ -192,6 +192,6 @@ def test_other_errors_do_not_pause_the_season(site: Site, clock: Clock) -> None:
 
 
 def test_stored_rules_are_the_committed_ones(site: Site, clock: Clock) -> None:
-    made = schedule(site, clock, FewQuestions(100))
-    assert msgspec.json.decode(msgspec.json.encode(made.rules)) == made.rules
-    assert made.rules["format"] == "murmuration-quiz-3"
+    judge_round = schedule(site, clock, FewQuestions(100))
+    assert msgspec.json.decode(msgspec.json.encode(judge_round.rules)) == judge_round.rules
+    assert judge_round.rules["format"] == "murmuration-quiz-3"

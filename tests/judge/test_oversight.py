@@ -1,4 +1,4 @@
-"""The operator's decisions: atomic, recorded, and visible at once."""
+"""The operator's decisions: atomic, recorded, and visible immediately."""
 
 import copy
 from typing import Any
@@ -84,7 +84,7 @@ def make_flag(judge_round: Round, node: Node, site: Site) -> Flag:
     )
 
 
-def everything() -> dict[str, list[dict[str, Any]]]:
+def read_all_rows() -> dict[str, list[dict[str, Any]]]:
     """Return all rows that a decision may change."""
     models: tuple[Any, ...] = (
         Answer,
@@ -101,7 +101,7 @@ def everything() -> dict[str, list[dict[str, Any]]]:
     return {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
 
 
-def assert_board_follows(site: Site) -> None:
+def assert_board_is_current(site: Site) -> None:
     assert stored_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
@@ -109,7 +109,7 @@ def assert_board_follows(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_void_round_leaves_a_ruling(site: Site, rounds: list[Round], olive: User) -> None:
+def test_voiding_a_round_creates_a_ruling(site: Site, rounds: list[Round], olive: User) -> None:
     now = site.clock.advance(5)
     assert void_round(rounds[0], reason="wrong mix", actor=olive, now=now)
     ruling = Ruling.objects.get()
@@ -118,19 +118,21 @@ def test_a_void_round_leaves_a_ruling(site: Site, rounds: list[Round], olive: Us
     assert ruling.changes == {"phase_before": "closed"}
 
 
-def test_a_void_round_counts_nowhere(site: Site, rounds: list[Round]) -> None:
+def test_a_void_round_is_excluded_from_the_leaderboard(site: Site, rounds: list[Round]) -> None:
     void(site, rounds[0])
     assert (site.board()["amber"].rounds, site.board()["amber"].n) == (2, 8)
     assert not Counted.objects.filter(round=rounds[0]).exists()
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
-def test_a_void_last_round_is_replaced_by_the_one_before(site: Site, rounds: list[Round]) -> None:
+def test_the_round_window_shows_the_previous_round_when_the_last_is_void(
+    site: Site, rounds: list[Round]
+) -> None:
     last = site.play(amber="wwww")
     assert set(site.board("round")) == {"amber"}
     void(site, last)
     assert set(site.board("round")) == {"amber", "birch", "coral"}
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
 def test_a_round_is_voided_once_and_stays_void(site: Site, rounds: list[Round]) -> None:
@@ -145,9 +147,9 @@ def test_a_round_is_voided_once_and_stays_void(site: Site, rounds: list[Round]) 
 def test_a_voided_open_round_accepts_no_answers_and_gets_no_scores(site: Site) -> None:
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rr--")
+    site.submit(judge_round, "amber", "rr--")
     void(site, judge_round)
-    assert site.hand_in(judge_round, "amber", "rrrr").accepted == []
+    assert site.submit(judge_round, "amber", "rrrr").accepted == []
     assert site.advance(9999) == []
     assert not judge_round.scores.exists()
     assert Ruling.objects.get().changes == {"phase_before": "open"}
@@ -160,7 +162,7 @@ def test_a_ruling_records_the_actual_phase_of_the_round(site: Site) -> None:
     assert Ruling.objects.get().changes == {"phase_before": "closed"}
 
 
-def test_the_comparison_of_the_arms_follows_a_void_round(site: Site, rounds: list[Round]) -> None:
+def test_the_comparison_of_the_arms_excludes_a_void_round(site: Site, rounds: list[Round]) -> None:
     void(site, rounds[0])
     assert Comparison.objects.get().claim["n_swarm"] == 0
     assert Ledger.objects.get(node=site.nodes["amber"]).deviation_rounds == 2
@@ -191,10 +193,10 @@ def test_recomputing_restores_tampered_scores(site: Site, rounds: list[Round]) -
     assert ruling.changes == {"answers_changed": 4, "scores_changed": 1}
     assert not forged.filter(solved=True).exists()
     assert stored_boards(site.season) == before
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
-def test_the_leaderboard_follows_a_verifier_with_other_verdicts(
+def test_recomputing_with_other_verdicts_updates_the_leaderboard(
     site: Site, rounds: list[Round]
 ) -> None:
     Answer.objects.filter(question__round=rounds[2]).update(text="<answer>right</answer>")
@@ -203,7 +205,7 @@ def test_the_leaderboard_follows_a_verifier_with_other_verdicts(
     assert ruling.changes == {"answers_changed": 6, "scores_changed": 2}
     assert site.board("round")["birch"].score == 1
     assert site.board()["birch"].correct == 4
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
 @pytest.mark.slow
@@ -211,7 +213,7 @@ def test_ungraded_answers_count_after_recomputing(site: Site) -> None:
     site.toy.broken = {"gcd"}
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
     site.advance(OPEN_S)
     site.refresh()
@@ -221,7 +223,7 @@ def test_ungraded_answers_count_after_recomputing(site: Site) -> None:
     recompute(site, judge_round)
     assert site.board("round")["amber"].n == 4
     assert judge_round.scores.get(node=site.nodes["amber"]).reason == ""
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
 @pytest.mark.parametrize("later", ["", "vera"])
@@ -230,14 +232,14 @@ def test_recomputing_uses_the_ownership_at_the_closing_of_the_round(site: Site, 
     site.own("vera", "amber", *([] if later else ["birch"]))
     judge_round = site.open("amber", "birch")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
     before = Score.objects.get(round=judge_round, node__name="birch").reason
     Node.objects.filter(name="birch").update(owner=User.objects.filter(username=later).first())
     judge_round.refresh_from_db()
     assert recompute(site, judge_round) is not None
     assert Score.objects.get(round=judge_round, node__name="birch").reason == before
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
 def test_a_round_that_is_not_closed_is_not_recomputed(site: Site) -> None:
@@ -250,18 +252,18 @@ def test_a_round_voided_during_regrading_is_not_recomputed(site: Site, rounds: l
     site.toy.on_grading = lambda: void(site, Round.objects.get(pk=rounds[0].pk))
     assert recompute(site, rounds[0]) is None
     assert [ruling.action for ruling in Ruling.objects.all()] == [Action.VOID]
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
 def test_recomputing_with_a_question_that_cannot_be_generated_changes_nothing(
     site: Site, rounds: list[Round]
 ) -> None:
     Answer.objects.update(solved=True)
-    before = everything()
+    before = read_all_rows()
     site.toy.broken = {"gcd"}
     with pytest.raises(RefusedError):
         recompute(site, rounds[0])
-    assert everything() == before
+    assert read_all_rows() == before
 
 
 @pytest.mark.parametrize("model", [Answer, Score, RoundSummary, Comparison, Ruling])
@@ -269,11 +271,11 @@ def test_recomputing_that_fails_midway_changes_nothing(
     site: Site, rounds: list[Round], model: type[Model]
 ) -> None:
     Answer.objects.filter(question__round=rounds[0]).update(solved=True)
-    before = everything()
+    before = read_all_rows()
     refuse_writes(model)
     with pytest.raises(DatabaseError, match="power cut"):
         recompute(site, rounds[0])
-    assert everything() == before
+    assert read_all_rows() == before
 
 
 def refuse_writes(model: type[Model]) -> None:
@@ -290,7 +292,7 @@ def refuse_writes(model: type[Model]) -> None:
 # ---- quarantine and release
 
 
-def test_quarantine_leaves_a_ruling_and_upholds_the_flag(
+def test_quarantine_creates_a_ruling_and_upholds_the_flag(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
     amber = site.nodes["amber"]
@@ -301,10 +303,10 @@ def test_quarantine_leaves_a_ruling_and_upholds_the_flag(
     flag.refresh_from_db()
     assert (flag.state, amber.quarantined) == (Flag.State.UPHELD, True)
     assert site.board()["amber"].remark == "quarantined"
-    assert_board_follows(site)
+    assert_board_is_current(site)
 
 
-def test_release_leaves_a_ruling_and_restores_the_rank(site: Site, rounds: list[Round]) -> None:
+def test_release_creates_a_ruling_and_restores_the_rank(site: Site, rounds: list[Round]) -> None:
     amber, before = site.nodes["amber"], stored_boards(site.season)
     quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
     assert stored_boards(site.season) != before
@@ -323,7 +325,7 @@ def test_a_node_is_quarantined_and_released_once(site: Site, rounds: list[Round]
     assert Ruling.objects.count() == 2
 
 
-def test_a_quarantined_node_is_in_no_comparison(site: Site, rounds: list[Round]) -> None:
+def test_a_quarantined_node_is_excluded_from_comparisons(site: Site, rounds: list[Round]) -> None:
     amber = site.nodes["amber"]
     quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
     claim = Comparison.objects.get().claim
@@ -351,7 +353,7 @@ def make_following(site: Site) -> Site:
 # ---- flags
 
 
-def test_dismissing_a_flag_leaves_a_ruling_and_changes_no_score(
+def test_dismissing_a_flag_creates_a_ruling_and_changes_no_score(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
     flag, before = make_flag(rounds[0], site.nodes["amber"], site), stored_boards(site.season)

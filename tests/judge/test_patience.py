@@ -15,9 +15,9 @@ def judge_round(site: Site) -> Round:
     site.join("amber", "birch")
     judge_round = site.open("amber", "birch")
     site.sit(judge_round, "amber", "birch")
-    site.hand_in(judge_round, "amber", "rsss")
+    site.submit(judge_round, "amber", "rsss")
     site.clock.advance(1)
-    site.hand_in(judge_round, "birch", "rwww")
+    site.submit(judge_round, "birch", "rwww")
     return judge_round
 
 
@@ -99,8 +99,8 @@ def test_answers_locked_when_the_round_closes_count_as_wrong_and_time_out_later(
 ) -> None:
     site.grade()
     site.advance(OPEN_S + SCORING_S)
-    held = Answer.objects.filter(verdict="timeout")
-    held.update(score=None, solved=None, verdict=PUT_OFF)
+    locked = Answer.objects.filter(verdict="timeout")
+    locked.update(score=None, solved=None, verdict=PUT_OFF)
     write_scores(judge_round)
     score = Score.objects.get(node=site.nodes["amber"])
     assert (score.correct, score.n, score.reason) == (1, 4, "")
@@ -108,7 +108,7 @@ def test_answers_locked_when_the_round_closes_count_as_wrong_and_time_out_later(
     assert verdicts(site, "amber") == ["right", "timeout", "timeout", "timeout"]
 
 
-def test_an_answer_that_was_not_started_waits_and_costs_nothing(
+def test_an_answer_that_was_not_started_stays_pending_at_no_cost(
     site: Site, judge_round: Round
 ) -> None:
     site.toy.in_time = False

@@ -22,12 +22,12 @@ def note_spread(season: Season, *, nodes: float) -> None:
 
 def plan(**options: Any) -> list[list[str]]:
     """Run the command and return the words of its lines."""
-    said = StringIO()
-    call_command("plan_trial", stdout=said, **options)
-    return [line.split() for line in said.getvalue().splitlines()]
+    output = StringIO()
+    call_command("plan_trial", stdout=output, **options)
+    return [line.split() for line in output.getvalue().splitlines()]
 
 
-def test_it_prints_the_nodes_that_each_arm_needs() -> None:
+def test_plan_trial_prints_the_nodes_that_each_arm_needs() -> None:
     table = plan(effect=5.0, spread=5.0, noise=10.0, rounds=200)[2:]
     assert [row[0] for row in table] == ["25", "50", "100", "200"]
     needed = [int(row[1]) for row in table]
@@ -39,13 +39,13 @@ def test_more_models_need_more_nodes() -> None:
     assert int(plan(models=4)[-1][1]) > int(plan(models=1)[-1][1])
 
 
-def test_the_spread_may_be_that_of_a_model_that_was_tested(season: Season) -> None:
+def test_the_spread_is_taken_from_a_tested_model(season: Season) -> None:
     note_spread(season, nodes=0.031)
-    said = " ".join(plan(like="tiny")[0])
-    assert "nodes differ by 3.1 points, single rounds by 7.2." in said
+    output = " ".join(plan(like="tiny")[0])
+    assert "nodes differ by 3.1 points, single rounds by 7.2." in output
 
 
-def test_the_spread_is_that_of_the_newest_of_its_seasons(season: Season) -> None:
+def test_the_spread_is_taken_from_the_models_newest_season(season: Season) -> None:
     note_spread(season, nodes=0.031)
     note_spread(Season.objects.create(name="Newer", tasks=[]), nodes=0.044)
     assert "nodes differ by 4.4 points" in " ".join(plan(like="tiny")[0])

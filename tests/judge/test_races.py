@@ -16,19 +16,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_concurrent_ticks_open_a_round_once(site: Site, crew: Crew) -> None:
     site.join("amber")
-    made = site.schedule()
+    judge_round = site.schedule()
     now = site.clock.now
-    moved = crew.all_at_once(lambda: len(advance_rounds(now=now)), times=4)
+    moved = crew.run_concurrently(lambda: len(advance_rounds(now=now)), times=4)
     assert sorted(moved) == [0, 0, 0, 1]
-    assert made.seats.count() == 1
+    assert judge_round.seats.count() == 1
 
 
 def test_concurrent_ticks_close_a_round_once(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.grade()
     now = site.clock.advance(1)
-    moved = crew.all_at_once(lambda: len(advance_rounds(now=now)), times=4)
+    moved = crew.run_concurrently(lambda: len(advance_rounds(now=now)), times=4)
     # One tick may have ended the answering and another the scoring, but neither happens twice.
     assert 1 <= sum(moved) <= 2
     judge_round.refresh_from_db()
@@ -40,7 +40,7 @@ def test_concurrent_ticks_open_one_of_two_due_rounds(site: Site, crew: Crew) -> 
     site.schedule()
     site.schedule()
     now = site.clock.now
-    moved = crew.all_at_once(lambda: len(advance_rounds(now=now)), times=4)
+    moved = crew.run_concurrently(lambda: len(advance_rounds(now=now)), times=4)
     assert sum(moved) == 1
     assert Round.objects.filter(phase=Round.Phase.OPEN).count() == 1
 
@@ -58,7 +58,7 @@ def test_concurrent_ticks_extend_deadlines_once(site: Site, crew: Crew) -> None:
     judge_round = site.open()
     watch_seasons(now=site.clock.now)
     now = site.clock.advance(1001)
-    crew.all_at_once(lambda: watch_seasons(now=now), times=4)
+    crew.run_concurrently(lambda: watch_seasons(now=now), times=4)
     before = judge_round.closes_at
     judge_round.refresh_from_db()
     assert (judge_round.closes_at - before).total_seconds() == 1000
@@ -69,7 +69,7 @@ def test_concurrent_ticks_extend_deadlines_once(site: Site, crew: Crew) -> None:
 
 def test_concurrent_submissions_of_one_node_count_once(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    receipts = crew.all_at_once(lambda: site.hand_in(judge_round, "amber", "rrrr"), times=4)
+    receipts = crew.run_concurrently(lambda: site.submit(judge_round, "amber", "rrrr"), times=4)
     assert sorted(len(receipt.accepted) for receipt in receipts) == [0, 0, 0, 4]
     assert sorted(len(receipt.duplicate) for receipt in receipts) == [0, 4, 4, 4]
     assert Answer.objects.count() == 4
@@ -79,8 +79,8 @@ def test_concurrent_submissions_of_one_node_count_once(site: Site, crew: Crew) -
 def test_a_node_that_submits_two_halves_concurrently_is_complete(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
-        site.hand_in(judge_round, "amber", "rr--")
-        sending = crew.start(lambda: site.hand_in(judge_round, "amber", "--rr"))
+        site.submit(judge_round, "amber", "rr--")
+        sending = crew.start(lambda: site.submit(judge_round, "amber", "--rr"))
         wait_for_blocked_lock()
     assert len(sending.result(PATIENCE_S).accepted) == 2
     assert Seat.objects.get().completed_at is not None
@@ -89,19 +89,19 @@ def test_a_node_that_submits_two_halves_concurrently_is_complete(site: Site, cre
 def test_concurrent_connections_of_one_node_take_one_seat(site: Site, crew: Crew) -> None:
     site.join("amber")
     judge_round = site.open("amber")
-    crew.all_at_once(lambda: site.sit(judge_round, "amber"), times=4)
+    crew.run_concurrently(lambda: site.sit(judge_round, "amber"), times=4)
     assert Seat.objects.count() == 1
 
 
 def test_concurrent_connections_of_one_node_get_one_arm(site: Site, crew: Crew) -> None:
     (node,) = site.join("amber")
-    arms = crew.all_at_once(lambda: enrol(node, site.season, wish="isolated"), times=4)
+    arms = crew.run_concurrently(lambda: enrol(node, site.season, wish="isolated"), times=4)
     assert arms == 4 * ["isolated"]
 
 
 def test_a_round_does_not_end_early_while_a_node_takes_its_seat(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.join("late")
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
     now = site.clock.now
@@ -121,18 +121,18 @@ def test_an_answer_racing_with_the_end_of_answering_is_stored_or_late(
     waiting = iter(names)
     start = threading.Barrier(4)
 
-    def hand_in_all() -> list[str]:
+    def submit_all() -> list[str]:
         start.wait(PATIENCE_S)
         accepted = []
         for name in waiting:
-            accepted += site.hand_in(judge_round, name, "rrrr").accepted
+            accepted += site.submit(judge_round, name, "rrrr").accepted
         return accepted
 
     def end() -> None:
         start.wait(PATIENCE_S)
         advance_rounds(now=judge_round.closes_at)
 
-    senders = [crew.start(hand_in_all) for _ in range(3)]
+    senders = [crew.start(submit_all) for _ in range(3)]
     ending = crew.start(end)
     ending.result(PATIENCE_S)
     acked = [question for sender in senders for question in sender.result(PATIENCE_S)]
@@ -148,7 +148,7 @@ def test_an_answer_racing_with_the_end_of_answering_is_stored_or_late(
 def test_an_answer_being_stored_when_answering_ends_counts(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
-        receipt = site.hand_in(judge_round, "amber", "rrrr")
+        receipt = site.submit(judge_round, "amber", "rrrr")
         ending = crew.start(lambda: advance_rounds(now=judge_round.closes_at))
         wait_for_blocked_lock()
     ending.result(PATIENCE_S)
@@ -164,7 +164,7 @@ def test_an_answer_that_waited_for_the_end_of_answering_is_late(site: Site, crew
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
         Round.objects.select_for_update().get(pk=judge_round.pk)
-        sending = crew.start(lambda: site.hand_in(judge_round, "amber", "rrrr"))
+        sending = crew.start(lambda: site.submit(judge_round, "amber", "rrrr"))
         wait_for_blocked_lock()
         advance_rounds(now=judge_round.closes_at)
     assert sending.result(PATIENCE_S).accepted == []

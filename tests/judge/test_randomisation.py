@@ -55,7 +55,7 @@ def test_gaps_are_welchs_t_of_the_nodes_that_count() -> None:
 # ---- p-values
 
 
-def test_the_p_value_of_one_look_is_the_share_of_paths_that_reach_as_far() -> None:
+def test_the_p_value_of_one_look_is_the_share_of_paths_at_least_as_extreme() -> None:
     gaps = np.array([[7.0, *range(99)]])
     (p,) = compute_p_values(gaps, spent=np.ones(1))
     # 92 of 99 reach further, one ties.
@@ -76,19 +76,19 @@ def test_a_look_spends_only_its_part_of_the_budget() -> None:
     assert 0.01 <= late <= 0.01 * 1.03
 
 
-def test_a_rejection_stands_at_later_looks() -> None:
+def test_a_rejection_persists_at_later_looks() -> None:
     gaps = np.array([[200.0, *range(99)], [0.0, *range(1, 100)]])
     early, late = compute_p_values(gaps, spent=np.array([0.5, 1]))
     assert early == late <= 0.03
 
 
-def test_without_a_budget_nothing_is_significant() -> None:
+def test_nothing_is_significant_without_a_budget() -> None:
     gaps = np.array([[200.0, *range(99)]])
     assert compute_p_values(gaps, spent=np.zeros(1))[0] == 1
 
 
 @pytest.mark.parametrize("level", [0.01, 0.05, 0.2])
-def test_never_more_paths_are_rejected_than_the_level_allows(level: float) -> None:
+def test_the_share_of_rejected_paths_is_at_most_the_level(level: float) -> None:
     """With each path in turn as the observed one, the share of rejections is the true level."""
     rng = np.random.default_rng(1)
     walks = np.abs(rng.normal(size=(6, 200)).cumsum(axis=0)).round(1)

@@ -38,7 +38,7 @@ def make_matrix(solved: Bools, answered: Bools, *, per_round: int, single: int) 
 def draw_season(
     *, nodes: int, rounds: int, seed: int, missing: float = 0.1, per_round: int = 8
 ) -> Judged:
-    """Return a matrix and scores of nodes that differ a lot; half of its rounds are whole."""
+    """Return a matrix and scores of very different nodes; half of the rounds have one column."""
     rng = np.random.default_rng(seed)
     questions = rounds * per_round
     skill, difficulty = rng.normal(0, 1.5, (nodes, 1)), rng.normal(0, 1, questions)
@@ -62,14 +62,14 @@ def test_ranks_are_those_of_the_definition(nodes: int, rounds: int, seed: int) -
 
 
 @pytest.mark.parametrize("tile", [1, 3, 16, 17])
-def test_ranks_do_not_depend_on_how_pairs_are_cut_into_tiles(
+def test_ranks_do_not_depend_on_the_size_of_the_tiles(
     tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = draw_season(nodes=16, rounds=20, seed=3)
-    whole = as_pairs(rank_nodes(*judged))
+    expected = as_pairs(rank_nodes(*judged))
     monkeypatch.setattr(ranking, "_TILE", tile)
-    assert as_pairs(rank_nodes(*judged)) == whole
-    assert len(set(whole)) > 5
+    assert as_pairs(rank_nodes(*judged)) == expected
+    assert len(set(expected)) > 5
 
 
 # ---- evidence
@@ -131,7 +131,7 @@ def test_permuting_nodes_permutes_their_ranks() -> None:
 
 
 def duel(solved: Bools, answered: Bools | None = None, *, scores: tuple[float, float]) -> bool:
-    """Tell whether the first of two nodes ranks above the other; rounds ask eight questions."""
+    """Return whether the first of two nodes ranks above the other; rounds have eight questions."""
     answered = np.ones_like(solved) if answered is None else answered
     matrix = make_matrix(solved, answered, per_round=8, single=solved.shape[1] // 8)
     return as_pairs(rank_nodes(matrix, np.array(scores))) == [(1, 1), (2, 2)]
@@ -147,13 +147,13 @@ def test_questions_that_only_one_of_two_answered_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("scores", [(0.4, 0.5), (0.5, 0.5)])
-def test_a_node_whose_shown_score_is_not_higher_is_not_better(scores: tuple[float, float]) -> None:
+def test_a_node_without_a_higher_score_does_not_rank_above(scores: tuple[float, float]) -> None:
     solved = np.zeros((2, 64), np.bool_)
     solved[0, :32] = True
     assert not duel(solved, scores=scores)
 
 
-def test_a_lead_in_the_dataset_that_is_asked_more_often_does_not_outweigh_the_others() -> None:
+def test_a_lead_in_a_more_frequent_dataset_does_not_outweigh_the_others() -> None:
     """The first node solves a dataset with 7 questions, the other one with 1: equal scores."""
     weights = np.tile(np.array([1 / 14] * 7 + [1 / 2], np.float32), 40)
     first = np.tile(np.array([True] * 7 + [False]), 40)

@@ -1,6 +1,6 @@
 """The judge's services in any order, against a real database: nothing is lost or counted twice.
 
-The leaderboard is booked round by round; here it is compared with one drawn up from scratch.
+The leaderboard is updated round by round; here it is compared with one computed from scratch.
 """
 
 from collections import Counter, defaultdict
@@ -49,19 +49,19 @@ SHEETS = st.dictionaries(NODES, LETTERS, min_size=2)
 ORDER = [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING, Phase.CLOSED, Phase.VOID]
 
 
-class Contrarian(ToyVerifier):
-    """Swaps correct and wrong verdicts."""
+class InvertingVerifier(ToyVerifier):
+    """A verifier that swaps correct and wrong verdicts."""
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
         return [
-            [_turn(verdict) for verdict in group]
+            [_invert(verdict) for verdict in group]
             for group in super().score_many(batch, rules=rules)
         ]
 
 
-def _turn(verdict: Verdict) -> Verdict:
+def _invert(verdict: Verdict) -> Verdict:
     return Verdict(1 - verdict.score, "wrong" if verdict.solved else "right")
 
 
@@ -147,7 +147,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self.site.grade()
 
     @rule(dataset=st.sampled_from(["gcd", "chain_sum"]))
-    def break_or_mend_a_dataset(self, dataset: str) -> None:
+    def break_or_repair_a_dataset(self, dataset: str) -> None:
         self.site.toy.broken ^= {dataset}
 
     @precondition(lambda self: self._open_round())
@@ -166,27 +166,27 @@ class JudgeInPostgres(RuleBasedStateMachine):
 
     @precondition(lambda self: self._open_round())
     @rule(name=NODES)
-    def sit_down(self, name: str) -> None:
+    def take_seat(self, name: str) -> None:
         judge_round = self._open_round()
         assert judge_round is not None
-        with suppress(RefusedError):  # It may have come late.
+        with suppress(RefusedError):  # The node may be late.
             self.site.sit(judge_round, name)
 
     @rule(sheets=SHEETS)
-    def hand_in(self, sheets: dict[str, str]) -> None:
+    def submit(self, sheets: dict[str, str]) -> None:
         if judge_round := self._open_round():
             for name, letters in sheets.items():
-                self._hand_in(judge_round, name, letters)
+                self._submit(judge_round, name, letters)
 
     @rule(name=NODES, letters=LETTERS, place=st.integers(0, 2))
-    def hand_in_at_any_time(self, name: str, letters: str, place: int) -> None:
+    def submit_at_any_time(self, name: str, letters: str, place: int) -> None:
         rounds = list(Round.objects.order_by("-number"))
-        self._hand_in(rounds[place % len(rounds)], name, letters)
+        self._submit(rounds[place % len(rounds)], name, letters)
 
-    def _hand_in(self, judge_round: Round, name: str, letters: str) -> None:
+    def _submit(self, judge_round: Round, name: str, letters: str) -> None:
         if not letters.strip("-"):
             return
-        receipt = self.site.hand_in(judge_round, name, letters)
+        receipt = self.site.submit(judge_round, name, letters)
         for answer in self.site.write(judge_round, name, letters):
             if answer.question in receipt.accepted:
                 assert (answer.question, name) not in self.acked
@@ -196,7 +196,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
     def play_a_round(self, sheets: dict[str, str]) -> None:
         judge_round = self._begin_round(sheets)
         for name, letters in sheets.items():
-            self._hand_in(judge_round, name, letters)
+            self._submit(judge_round, name, letters)
         self.site.end(judge_round)
 
     @rule(sheets=SHEETS)
@@ -219,7 +219,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         Node.objects.filter(name=name).update(model=model)
 
     @rule(name=st.sampled_from(["amber", "birch", "coral"]), wish=st.sampled_from(Node.Arm.values))
-    def wish_for_an_arm(self, name: str, wish: str) -> None:
+    def request_an_arm(self, name: str, wish: str) -> None:
         enrol(self.site.nodes[name], self.site.season, wish=wish)
 
     # ---- the operator
@@ -232,7 +232,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
             self.fresh = True
 
     @precondition(lambda self: self._any_closed())
-    @rule(place=st.integers(0, 3), verifier=st.sampled_from([ToyVerifier, Contrarian]))
+    @rule(place=st.integers(0, 3), verifier=st.sampled_from([ToyVerifier, InvertingVerifier]))
     def recompute(self, place: int, verifier: type[ToyVerifier]) -> None:
         recompute_round(
             self._closed_round(place),
@@ -257,7 +257,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self.site.season.refresh_from_db()
 
     @rule(recent=st.integers(1, 3))
-    def change_k(self, recent: int) -> None:
+    def change_recent_rounds(self, recent: int) -> None:
         self._change_rules(recent_rounds=recent)
         self.fresh = False
 
@@ -270,7 +270,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
     # ---- invariants
 
     @invariant()
-    def rounds_only_go_on_and_at_most_one_is_open(self) -> None:
+    def phases_only_advance_and_at_most_one_round_is_open(self) -> None:
         phases = {pk: ORDER.index(Phase(p)) for pk, p in Round.objects.values_list("pk", "phase")}
         for pk, was in self.phases.items():
             assert phases.get(pk, ORDER.index(Phase.VOID)) >= was
@@ -278,11 +278,11 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self.phases = phases
 
     @invariant()
-    def nothing_is_graded_twice(self) -> None:
+    def no_answer_is_graded_twice(self) -> None:
         assert set(self.site.toy.seen.values()) <= {1}
 
     @invariant()
-    def all_is_what_the_answers_come_to(self) -> None:
+    def stored_results_match_the_answers(self) -> None:
         data = SeasonData(self.site.season)
         self._check_answers(data)
         self._check_scores(data)
@@ -309,9 +309,11 @@ class JudgeInPostgres(RuleBasedStateMachine):
 
     def _check_boards(self, data: SeasonData) -> None:
         """The stored leaderboard equals one computed from scratch."""
-        kept = stored_boards(self.site.season)
+        boards = stored_boards(self.site.season)
         for window in Window.values:
-            assert kept.get(window, {}) == data.build_board(window, now=self.site.clock.now), window
+            assert boards.get(window, {}) == data.build_board(window, now=self.site.clock.now), (
+                window
+            )
 
     def _check_ledgers(self, data: SeasonData) -> None:
         """The ledgers' deviations are the sums of the scores' deviations."""

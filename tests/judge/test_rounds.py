@@ -24,7 +24,7 @@ def phase_of(judge_round: Round) -> str:
     return judge_round.phase
 
 
-# ---- making
+# ---- scheduling
 
 
 def test_questions_come_from_the_judges_part_of_the_key_space(open_round: Round) -> None:
@@ -43,10 +43,10 @@ def test_two_rounds_ask_different_questions(
 
 
 def test_a_round_is_committed_to_before_it_opens(site: Site) -> None:
-    made = site.schedule(in_seconds=60)
-    rules = msgspec.convert(made.rules, QuizRules)
-    assert (rules.round, rules.season) == (made.number, site.season.name)
-    assert made.commitment == commit_quiz(rules, secret=bytes(made.secret))
+    judge_round = site.schedule(in_seconds=60)
+    rules = msgspec.convert(judge_round.rules, QuizRules)
+    assert (rules.round, rules.season) == (judge_round.number, site.season.name)
+    assert judge_round.commitment == commit_quiz(rules, secret=bytes(judge_round.secret))
 
 
 def test_a_season_schedules_its_next_round_by_its_cadence(site: Site) -> None:
@@ -86,10 +86,10 @@ def test_no_round_is_scheduled_in_a_paused_or_manual_season(site: Site) -> None:
 
 
 def test_a_round_opens_at_its_time_and_not_before(site: Site) -> None:
-    made = site.schedule(in_seconds=60)
+    judge_round = site.schedule(in_seconds=60)
     assert site.advance(59) == []
-    assert site.advance(1) == [made]
-    assert phase_of(made) == Phase.OPEN
+    assert site.advance(1) == [judge_round]
+    assert phase_of(judge_round) == Phase.OPEN
 
 
 def test_a_second_tick_changes_nothing(site: Site) -> None:
@@ -97,21 +97,21 @@ def test_a_second_tick_changes_nothing(site: Site) -> None:
     assert site.advance() == []
 
 
-def test_a_round_that_opens_late_keeps_its_whole_time(site: Site) -> None:
-    made = site.schedule()
+def test_a_round_that_opens_late_has_its_full_time(site: Site) -> None:
+    judge_round = site.schedule()
     site.advance(500)
-    made.refresh_from_db()
-    assert made.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
-    assert made.score_by - made.closes_at == timedelta(seconds=SCORING_S)
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
+    assert judge_round.score_by - judge_round.closes_at == timedelta(seconds=SCORING_S)
 
 
 def test_a_suspended_tick_opens_a_round_at_the_time_of_later_ticks(site: Site) -> None:
-    made = site.schedule()
+    judge_round = site.schedule()
     slept_since = site.clock.now
     watch_seasons(now=site.clock.advance(600))
     advance_rounds(now=slept_since)
-    made.refresh_from_db()
-    assert made.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
 
 
 def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
@@ -138,11 +138,11 @@ def test_a_round_waits_while_another_is_open_and_opens_in_the_tick_that_ends_it(
 
 
 def test_a_paused_season_opens_no_round_until_resumed(site: Site) -> None:
-    made = site.schedule()
+    judge_round = site.schedule()
     assert pause_season(site.season)
     assert site.advance(600) == []
     assert resume_season(site.season)
-    assert site.advance() == [made]
+    assert site.advance() == [judge_round]
 
 
 def test_ending_a_season_drops_rounds_that_never_opened_and_finishes_the_open_one(
@@ -155,14 +155,14 @@ def test_ending_a_season_drops_rounds_that_never_opened_and_finishes_the_open_on
     assert phase_of(judge_round) == Phase.CLOSED
 
 
-# ---- answering ends
+# ---- end of answering
 
 
 def test_answering_ends_at_the_deadline_and_not_before(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrr-")
+    site.submit(judge_round, "amber", "rrr-")
     assert site.advance(OPEN_S - 1) == []
     assert site.advance(1) == [judge_round]
     assert phase_of(judge_round) == Phase.SCORING
@@ -172,7 +172,7 @@ def test_answering_ends_early_when_every_seat_is_complete(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     assert site.advance(1) == [judge_round]
 
 
@@ -181,7 +181,7 @@ def test_answering_does_not_end_early_if_the_season_disables_it(site: Site) -> N
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     assert site.advance(OPEN_S - 1) == []
 
 
@@ -189,18 +189,18 @@ def test_answering_continues_while_an_invited_node_is_missing(site: Site) -> Non
     site.join("amber", "slow")
     judge_round = site.open("amber", "slow")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     assert site.advance(OPEN_S - 1) == []
 
 
-# ---- scoring ends
+# ---- end of scoring
 
 
 def test_a_round_closes_once_all_answers_are_graded(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.advance(1)
     assert site.advance(1) == []
     site.grade()
@@ -212,7 +212,7 @@ def test_a_round_closes_at_its_deadline_with_ungraded_answers(site: Site) -> Non
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrr-")
+    site.submit(judge_round, "amber", "rrr-")
     site.advance(OPEN_S)
     assert site.advance(SCORING_S - 1) == []
     assert site.advance(1) == [judge_round]
@@ -228,8 +228,8 @@ def test_one_late_tick_closes_a_round_without_seats(site: Site) -> None:
 # ---- outages
 
 
-def come_back(site: Site, *, after: float) -> None:
-    """Tick, be down for a while, then tick twice."""
+def simulate_outage(site: Site, *, after: float) -> None:
+    """Tick, advance the clock by an outage, then tick twice."""
     watch_seasons(now=site.clock.now)
     watch_seasons(now=site.clock.advance(TICK.total_seconds() + after))
     watch_seasons(now=site.clock.now)
@@ -237,7 +237,7 @@ def come_back(site: Site, *, after: float) -> None:
 
 def test_an_outage_moves_the_deadlines_of_an_open_round_once(site: Site) -> None:
     judge_round = site.open()
-    come_back(site, after=1000)
+    simulate_outage(site, after=1000)
     before = (judge_round.opens_at, judge_round.closes_at, judge_round.score_by)
     judge_round.refresh_from_db()
     assert judge_round.opens_at == before[0]
@@ -249,9 +249,9 @@ def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: S
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.advance(1)
-    come_back(site, after=1000)
+    simulate_outage(site, after=1000)
     before = (judge_round.closes_at, judge_round.score_by)
     assert phase_of(judge_round) == Phase.SCORING
     assert judge_round.closes_at == before[0]
@@ -260,7 +260,7 @@ def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: S
 
 def test_an_overdue_round_opens_once_nodes_had_time_to_reconnect(site: Site) -> None:
     waiting = site.schedule(in_seconds=10)
-    come_back(site, after=1000)
+    simulate_outage(site, after=1000)
     waiting.refresh_from_db()
     assert waiting.opens_at == site.clock.now + RETURN
     assert waiting.closes_at == waiting.opens_at + timedelta(seconds=OPEN_S)
@@ -268,13 +268,13 @@ def test_an_overdue_round_opens_once_nodes_had_time_to_reconnect(site: Site) -> 
 
 def test_a_slow_clock_extends_no_deadline(site: Site) -> None:
     judge_round = site.open()
-    come_back(site, after=13)
+    simulate_outage(site, after=13)
     before = judge_round.closes_at
     judge_round.refresh_from_db()
     assert judge_round.closes_at == before
 
 
-def go_silent(site: Site, *, seconds: int) -> None:
+def simulate_silence(site: Site, *, seconds: int) -> None:
     """Tick each second while no web process is ready."""
     watch_seasons(now=site.clock.now, silence=timedelta(0))
     for silent in range(1, seconds + 1):
@@ -287,7 +287,7 @@ def test_a_round_stays_open_and_is_extended_while_no_web_process_is_ready(
 ) -> None:
     judge_round = site.open()
     closes_at = judge_round.closes_at
-    go_silent(site, seconds=2 * OPEN_S)
+    simulate_silence(site, seconds=2 * OPEN_S)
     watch_seasons(now=site.clock.advance(1), silence=timedelta(0))
     site.advance(0)
     judge_round.refresh_from_db()
@@ -299,7 +299,7 @@ def test_rounds_wait_for_nodes_that_reconnect_slowly(site: Site, settings: Setti
     settings.GATEWAY_RETURN_WITHIN_S = 30.0
     judge_round = site.open()
     closes_at = judge_round.closes_at
-    go_silent(site, seconds=20)
+    simulate_silence(site, seconds=20)
     judge_round.refresh_from_db()
     assert judge_round.closes_at - closes_at == timedelta(seconds=20 + 30 + 5)
 
@@ -309,7 +309,7 @@ def test_a_round_waits_for_a_web_process_and_invites_reconnected_nodes(
 ) -> None:
     (node,) = site.join("amber")
     waiting = site.schedule(in_seconds=30)
-    go_silent(site, seconds=100)
+    simulate_silence(site, seconds=100)
     assert phase_of(waiting) == Phase.SCHEDULED
     touch([node], now=site.clock.advance(5))
     watch_seasons(now=site.clock.now, silence=timedelta(0))
@@ -337,7 +337,7 @@ def test_answers_after_an_outage_are_in_time_before_the_clock_ticks_again(site: 
     watch_seasons(now=site.clock.now)
     site.clock.advance(1000)
     site.sit(judge_round, "amber")
-    assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
+    assert len(site.submit(judge_round, "amber", "rrrr").accepted) == 4
 
 
 def test_a_season_without_rounds_is_watched(site: Site) -> None:
@@ -349,7 +349,7 @@ def test_a_season_without_rounds_is_watched(site: Site) -> None:
 def test_an_ended_season_is_watched_while_its_round_is_open(site: Site) -> None:
     judge_round = site.open()
     end_season(site.season, now=site.clock.now)
-    come_back(site, after=1000)
+    simulate_outage(site, after=1000)
     before = judge_round.closes_at
     judge_round.refresh_from_db()
     assert judge_round.closes_at - before == timedelta(seconds=1000)
@@ -362,26 +362,26 @@ def test_an_ended_season_is_watched_while_its_round_is_open(site: Site) -> None:
 # ---- database constraints
 
 
-def test_two_open_rounds_of_a_season(site: Site) -> None:
+def test_a_second_open_round_of_a_season_violates_a_constraint(site: Site) -> None:
     site.open()
     other = site.schedule()
     with pytest.raises(IntegrityError), transaction.atomic():
         Round.objects.filter(pk=other.pk).update(phase=Phase.OPEN)
 
 
-def test_two_running_seasons(site: Site) -> None:
+def test_a_second_running_season_violates_a_constraint(site: Site) -> None:
     other = make_toy_season("Others")
     with pytest.raises(IntegrityError), transaction.atomic():
         Season.objects.filter(pk=other.pk).update(state=Season.State.RUNNING)
 
 
-def test_phases_out_of_order(site: Site) -> None:
+def test_deadlines_out_of_order_violate_a_constraint(site: Site) -> None:
     judge_round = site.open()
     with pytest.raises(IntegrityError), transaction.atomic():
         Round.objects.filter(pk=judge_round.pk).update(closes_at=judge_round.opens_at)
 
 
-def test_two_questions_at_one_position(site: Site) -> None:
+def test_a_second_question_at_a_position_violates_a_constraint(site: Site) -> None:
     judge_round = site.open()
     first = judge_round.questions.get(position=1)
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -390,7 +390,7 @@ def test_two_questions_at_one_position(site: Site) -> None:
         )
 
 
-def test_two_seats_of_a_node(site: Site) -> None:
+def test_a_second_seat_of_a_node_violates_a_constraint(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     with pytest.raises(IntegrityError), transaction.atomic():

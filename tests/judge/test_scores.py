@@ -87,7 +87,7 @@ def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrwr")
+    site.submit(judge_round, "amber", "rrwr")
     site.end(judge_round)
     site.advance(SCORING_S)
     score = score_of(judge_round, "amber")
@@ -97,12 +97,12 @@ def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
     assert (bits(score.answered), bits(score.solved)) == ("1110", "1100")
 
 
-def test_of_ungraded_and_unanswered_questions_only_the_latter_are_wrong(site: Site) -> None:
+def test_unanswered_questions_are_wrong_and_ungraded_ones_excluded(site: Site) -> None:
     site.toy.broken = {"gcd"}
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "r--r")
+    site.submit(judge_round, "amber", "r--r")
     site.end(judge_round)
     site.advance(SCORING_S)
     score = score_of(judge_round, "amber")
@@ -113,8 +113,8 @@ def test_a_question_not_graded_for_one_node_counts_for_none(site: Site) -> None:
     site.join("amber", "birch", "coral")
     judge_round = site.open("amber", "birch", "coral")
     site.sit(judge_round, "amber", "birch", "coral")
-    site.hand_in(judge_round, "amber", "rrrw")
-    site.hand_in(judge_round, "birch", "r---")
+    site.submit(judge_round, "amber", "rrrw")
+    site.submit(judge_round, "birch", "r---")
     site.advance(OPEN_S)
     site.grade()
     Answer.objects.filter(node=site.nodes["amber"], question__position=1).update(
@@ -132,7 +132,7 @@ def test_a_node_without_graded_answers_is_absent_with_the_reason(
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.advance(1)
     site.advance(OPEN_S + SCORING_S)
     score = score_of(judge_round, "amber")
@@ -140,7 +140,7 @@ def test_a_node_without_graded_answers_is_absent_with_the_reason(
     assert score.reason == Reason.UNSCORED
 
 
-def test_a_node_that_never_took_the_questions_is_absent_and_not_wrong(site: Site) -> None:
+def test_a_node_that_never_requested_the_questions_is_absent(site: Site) -> None:
     site.join("idle")
     score = score_of(site.end(site.open("idle")), "idle")
     assert (score.status, score.n, score.score) == (Status.ABSENT, 0, None)
@@ -154,7 +154,7 @@ def sit_one_of_two(site: Site, *, owner: str) -> Score:
     site.own(owner, "idle")
     judge_round = site.open("amber", "idle")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     return score_of(site.end(judge_round), "idle")
 
 
@@ -188,7 +188,7 @@ def test_a_node_that_joined_late_is_scored_like_the_others(site: Site) -> None:
     judge_round = site.open()
     (late,) = site.join("late")
     take_seat(late, number=judge_round.number, now=site.clock.advance(10))
-    site.hand_in(judge_round, "late", "rrrr")
+    site.submit(judge_round, "late", "rrrr")
     assert score_of(site.end(judge_round), "late").score == 1
 
 
@@ -211,7 +211,7 @@ def test_untrained_and_absent_nodes_have_no_deviation_and_do_not_affect_the_mean
     judge_round = site.open("amber", "birch", "bare")
     for name, letters in (("amber", "rrrr"), ("bare", "wwww")):
         site.sit(judge_round, name)
-        site.hand_in(judge_round, name, letters)
+        site.submit(judge_round, name, letters)
     site.end(judge_round)
     deviations = {s.node.name: s.deviation for s in judge_round.scores.select_related("node")}
     assert deviations == {"amber": 0.0, "bare": None, "birch": None}

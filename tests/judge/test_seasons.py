@@ -24,7 +24,7 @@ Assignment = Season.Assignment
 # ---- seasons
 
 
-def test_a_season_starts_once_and_keeps_its_generator(db: None, clock: Clock) -> None:
+def test_a_season_starts_once_and_stores_its_generator(db: None, clock: Clock) -> None:
     season, started_at = make_toy_season(), clock.now
     assert start_season(season, now=started_at)
     assert not start_season(season, now=clock.advance(5))
@@ -61,16 +61,16 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
     season = make_toy_season()
     with sync_redis().pubsub() as subscription:  # type: ignore[no-untyped-call]
         subscription.subscribe(bus.NODES)
-        heard = subscription.listen()
-        assert next(heard)["type"] == "subscribe"
+        received = subscription.listen()
+        assert next(received)["type"] == "subscribe"
         with django_capture_on_commit_callbacks(execute=True):
             start_season(season, now=clock.now)
             end_season(season, now=clock.now)
         sync_redis().publish(bus.NODES, "the end")
-        rung = iter(lambda: next(heard)["data"].decode(), "the end")
+        doorbells = iter(lambda: next(received)["data"].decode(), "the end")
         announced = [
             message.season and message.season.name
-            for message in map(decode_from_server, rung)
+            for message in map(decode_from_server, doorbells)
             if isinstance(message, SeasonState)
         ]
     assert announced == ["Toys", None]
@@ -79,9 +79,9 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
 # ---- arms by choice
 
 
-def test_by_choice_a_node_gets_the_requested_arm_and_may_change_it(site: Site) -> None:
+def test_a_node_gets_the_requested_arm_in_a_season_by_choice(site: Site) -> None:
     (node,) = site.join("amber")
     for wish in ("swarm", "isolated", "base", "swarm"):
         assert enrol(node, site.season, wish=wish) == wish
-        kept = Enrolment.objects.get()
-        assert (kept.arm, kept.assignment) == (wish, Assignment.CHOICE)
+        enrolment = Enrolment.objects.get()
+        assert (enrolment.arm, enrolment.assignment) == (wish, Assignment.CHOICE)

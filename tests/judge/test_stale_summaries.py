@@ -1,4 +1,4 @@
-"""Summaries of rounds follow the operator's quarantines and releases."""
+"""Summaries of rounds are rebuilt after the operator's quarantines and releases."""
 
 import threading
 
@@ -92,8 +92,8 @@ def test_a_round_closing_during_a_quarantine_is_rebuilt(
     site: Site, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge_round = seated_round(site, "amber", "birch")
-    site.hand_in(judge_round, "amber", "rrrr")
-    site.hand_in(judge_round, "birch", "rrww")
+    site.submit(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "birch", "rrww")
     written, may_commit = threading.Event(), threading.Event()
 
     def write_and_wait(judge_round: Round) -> None:

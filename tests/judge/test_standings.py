@@ -1,4 +1,4 @@
-"""The leaderboard's windows follow the rounds that close."""
+"""The leaderboard's windows are updated when rounds close."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.judge.boards import assert_exact, change_rules, n_by_window
 from tests.judge.toys import TASKS, Site
 
 
-def test_before_any_round_the_leaderboard_is_empty(site: Site) -> None:
+def test_the_leaderboard_is_empty_before_any_round(site: Site) -> None:
     assert not site.refresh()
     assert site.board() == {}
 
@@ -27,7 +27,7 @@ def test_a_closed_round_counts_in_every_window(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_the_season_adds_up_all_rounds(site: Site) -> None:
+def test_the_season_window_sums_all_rounds(site: Site) -> None:
     site.join("amber")
     for letters in ("rrrr", "wwww", "rwww"):
         site.play(amber=letters)
@@ -38,7 +38,7 @@ def test_the_season_adds_up_all_rounds(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_the_round_window_shows_the_last_closed_round_alone(site: Site) -> None:
+def test_the_round_window_shows_only_the_last_closed_round(site: Site) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="rrrr")
     site.play(amber="wwww")
@@ -59,7 +59,7 @@ def test_the_recent_window_spans_the_last_k_rounds(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_k_counts_at_the_next_refresh(site: Site) -> None:
+def test_a_changed_number_of_recent_rounds_applies_at_the_next_refresh(site: Site) -> None:
     site.join("amber")
     for letters in ("rrrr", "rrrr", "wwww"):
         site.play(amber=letters)
@@ -101,7 +101,7 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
     for letters in ("rrrr", "rrww"):
         judge_round = site.open("amber", "birch")
         site.sit(judge_round, "amber")
-        site.hand_in(judge_round, "amber", letters)
+        site.submit(judge_round, "amber", letters)
         site.end(judge_round)
     site.refresh()
     assert site.board()["amber"].rounds == 2
@@ -109,12 +109,12 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_that_closes_after_a_newer_one_counts_and_is_not_the_last(site: Site) -> None:
+def test_a_round_that_closes_after_a_newer_one_counts_but_is_not_the_last(site: Site) -> None:
     change_rules(site, scoring_seconds=3600)
     site.join("amber")
     older = site.open("amber")
     site.sit(older, "amber")
-    site.hand_in(older, "amber", "rrrr")
+    site.submit(older, "amber", "rrrr")
     site.advance(1)
     site.toy.broken = {"gcd"}
     change_rules(site, tasks=TASKS[:1])
@@ -158,7 +158,7 @@ def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
     for name in ("amber", "birch"):
         judge_round = site.open(name)
         site.sit(judge_round, name)
-        site.hand_in(judge_round, name, "rrrr")
+        site.submit(judge_round, name, "rrrr")
         site.end(judge_round)
     site.refresh()
     assert site.board()["amber"].model == "new"
@@ -166,7 +166,7 @@ def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_void_rounds_model_is_forgotten(site: Site) -> None:
+def test_the_model_of_a_void_round_is_ignored(site: Site) -> None:
     site.join("amber", "birch", model="old")
     site.play(amber="rrrr", birch="rrrr")
     Node.objects.update(model="middle")

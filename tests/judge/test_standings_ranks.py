@@ -29,7 +29,7 @@ def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_season_has_ranks(site: Site) -> None:
+def test_only_the_season_window_has_ranks(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(6):
         site.hold(amber="rrrr", birch="wwww")
@@ -48,7 +48,7 @@ def test_ungraded_questions_do_not_affect_ranks(site: Site) -> None:
         judge_round = site.open("amber", "birch")
         for name, letters in (("amber", "rrrr"), ("birch", "wwww")):
             site.sit(judge_round, name)
-            site.hand_in(judge_round, name, letters)
+            site.submit(judge_round, name, letters)
         site.end(judge_round)
         site.advance(5)
     site.refresh()
@@ -72,7 +72,7 @@ def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> No
     assert site.board()["amber"].rank_high == 1
 
 
-def test_in_the_round_window_the_questions_of_one_round_are_enough(site: Site) -> None:
+def test_the_questions_of_one_round_are_enough_in_the_round_window(site: Site) -> None:
     change_rules(site, minimum_questions=100)
     site.join("amber")
     site.play(amber="rrrr")
@@ -94,7 +94,7 @@ def test_absent_nodes_have_no_standing(site: Site) -> None:
     site.join("amber", "idle")
     judge_round = site.open("amber", "idle")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
     site.refresh()
     assert Score.objects.filter(node=site.nodes["idle"], status="absent").exists()
@@ -119,7 +119,7 @@ def test_rounds_that_a_node_was_invited_to_and_missed_are_counted(site: Site) ->
 
 
 def miss_one_of_two(site: Site, *, minimum: int) -> None:
-    """Play two rounds, of which birch misses one, in a season with this minimum of attendance."""
+    """Play two rounds, of which birch misses one, in a season with a minimum attendance."""
     change_rules(site, minimum_attendance=minimum)
     site.join("amber", "birch")
     site.hold(amber="rrrr", birch="rrrr")
@@ -153,7 +153,7 @@ def test_an_owner_gains_no_rank_by_skipping_bad_rounds(site: Site) -> None:
         site.hold(scout="wwww", chooser="rrrr", rival="wwww")
         judge_round = site.open("scout", "chooser", "rival")
         site.sit(judge_round, "scout", "rival")
-        site.hand_in(judge_round, "rival", "rrrr")
+        site.submit(judge_round, "rival", "rrrr")
         site.end(judge_round)
     site.refresh()
     assert ranks(site)["chooser"][0] == ranks(site)["rival"][0]

@@ -91,7 +91,7 @@ def test_a_refresh_reads_no_answers_and_only_scores_of_changed_rounds(
     *old, _ = (site.play(amber="rrrr") for _ in range(3))
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrr")
+    site.submit(judge_round, "amber", "rrrr")
     site.end(judge_round)
     Score.objects.filter(round__in=old).update(correct=0, cells={"chain_sum": [0, 1]})
     with CaptureQueriesContext(connection) as queries:
@@ -109,7 +109,7 @@ def test_rebuilding_reads_no_scores(site: Site) -> None:
     assert_exact(site)
 
 
-def test_every_round_is_counted_once_a_window(site: Site) -> None:
+def test_every_round_is_counted_once_per_window(site: Site) -> None:
     site.join("amber")
     judge_round = site.play(amber="rrrr")
     windows = Counted.objects.filter(round=judge_round).values_list("window", flat=True)

@@ -55,7 +55,7 @@ def test_nodes_are_grouped_by_model_and_arm() -> None:
     assert (isolated.arm, isolated.nodes, isolated.variance) == ("isolated", 1, 0.0)
 
 
-def test_only_the_largest_groups_are_kept() -> None:
+def test_only_the_largest_groups_are_stored() -> None:
     many = [make_result(0.5, model=f"model {i}") for i in range(MOST_GROUPS + 8)]
     groups = summarise([*many, make_result(0.5, model="model 39")], questions=4).groups
     assert len(groups) == MOST_GROUPS

@@ -29,6 +29,6 @@ def test_nodes_with_too_few_rounds_do_not_count() -> None:
     assert gap.interval is None
 
 
-def test_a_dataset_that_one_arm_was_never_asked_is_left_out() -> None:
+def test_a_dataset_without_answers_of_one_arm_is_left_out() -> None:
     units = [make_unit("swarm", 6), make_unit("isolated", 3, dataset="products")]
     assert compare_tasks(units) == []

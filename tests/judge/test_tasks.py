@@ -1,4 +1,4 @@
-"""The tasks that beat triggers take rounds through all phases, and find lost work again."""
+"""Celery tasks: ticks take rounds through all phases, and sweeps find lost work."""
 
 import json
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
 
 
-class DrawingNothing(ToyVerifier):
-    """A verifier that can draw no question."""
+class UndrawableVerifier(ToyVerifier):
+    """A verifier that cannot draw questions."""
 
     def draw(self, **_: object) -> DrawnTask:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "no child")
@@ -44,7 +44,7 @@ class DrawingNothing(ToyVerifier):
 
 @pytest.fixture(autouse=True)
 def stopped_clock(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the tasks read the test's clock and use its verifier."""
+    """Make the tasks use the test's clock and verifier."""
     monkeypatch.setattr("judge.tasks.timezone.now", lambda: site.clock.now)
     monkeypatch.setattr(tasks, "process_verifier", lambda: site.toy)
 
@@ -72,7 +72,7 @@ def answered_round(site: Site) -> Round:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrw")
+    site.submit(judge_round, "amber", "rrrw")
     return judge_round
 
 
@@ -88,7 +88,7 @@ def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> No
     assert phases() == ["open"]
     judge_round = Round.objects.get()
     site.sit(judge_round, "amber")
-    site.hand_in(judge_round, "amber", "rrrw")
+    site.submit(judge_round, "amber", "rrrw")
     tasks.grade_answers()
     tasks.tick_rounds()
     assert phases() == ["closed", "scheduled"]
@@ -112,7 +112,7 @@ def test_a_tick_that_cannot_draw_questions_still_advances_due_rounds(
     answered_round(site)
     assert site.advance()
     assert phases() == ["scoring"]
-    site.toy = DrawingNothing()
+    site.toy = UndrawableVerifier()
     site.clock.advance(OPEN_S + SCORING_S)
     with pytest.raises(RefusedError):
         tasks.tick_rounds()
@@ -186,7 +186,7 @@ def test_the_first_tick_after_an_outage_extends_deadlines_before_it_advances_rou
     assert judge_round.closes_at - before == timedelta(seconds=1000)
 
 
-def test_a_tick_reads_for_how_long_no_web_process_was_ready(
+def test_a_tick_extends_deadlines_by_the_silence_of_the_web_processes(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge_round = site.open()
@@ -199,7 +199,7 @@ def test_a_tick_reads_for_how_long_no_web_process_was_ready(
     assert judge_round.closes_at - before == timedelta(seconds=4 + 10)
 
 
-def test_without_a_running_season_a_tick_finishes_open_rounds_and_makes_none(
+def test_a_tick_without_a_running_season_only_finishes_open_rounds(
     site: Site,
 ) -> None:
     site.open()
@@ -212,7 +212,7 @@ def test_without_a_running_season_a_tick_finishes_open_rounds_and_makes_none(
 # ---- grading
 
 
-def test_grading_continues_until_no_answer_waits(
+def test_grading_continues_until_no_answer_is_pending(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered_round(site)
@@ -236,7 +236,7 @@ def test_long_grading_leaves_the_rest_to_another_task(
 # ---- standings
 
 
-def test_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
+def test_rounds_leave_windows_without_a_closing_round(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     end_season(site.season, now=site.clock.now)
@@ -261,7 +261,7 @@ def test_a_closed_round_whose_refresh_was_lost_is_found(site: Site) -> None:
 def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
     site: Site,
 ) -> None:
-    """An update that changes how ledgers are stored starts with empty ones."""
+    """An update of the site that changes the format of ledgers starts with empty ones."""
     site.join("amber", "birch")
     for _ in range(8):
         site.hold(amber="rrrr", birch="wwww")
@@ -315,7 +315,7 @@ def test_recomputing_records_who_requested_it(site: Site, known: bool) -> None:
 
 def test_every_task_of_the_schedule_exists(settings: Any) -> None:
     names = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    mine = {
+    judge_tasks = {
         task.name
         for task in (
             tasks.tick_rounds,
@@ -324,6 +324,6 @@ def test_every_task_of_the_schedule_exists(settings: Any) -> None:
             tasks.update_standings,
         )
     }
-    assert mine <= names
+    assert judge_tasks <= names
     schedule = settings.CELERY_BEAT_SCHEDULE["tick-rounds"]["schedule"]
     assert timedelta(seconds=schedule) == TICK

@@ -106,7 +106,7 @@ class ToyVerifier(Verifier):
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Grade answers at once, but postpone slow ones.
+        """Grade answers immediately, but postpone slow ones.
 
         With the full deadline, a slow answer times out.
         """
@@ -165,7 +165,7 @@ class Site:
 
     @classmethod
     def start(cls, clock: Clock) -> Self:
-        """Start a season of toy questions, four a round, without nodes."""
+        """Start a season of toy questions, four per round, without nodes."""
         season = make_toy_season()
         start_season(season, now=clock.now)
         season.refresh_from_db()
@@ -182,9 +182,9 @@ class Site:
 
     def join(self, *names: str, model: str = "tiny", arm: str = Node.Arm.SWARM) -> list[Node]:
         """Connect nodes."""
-        made = [connect_node(name, self.clock, model=model, arm=arm) for name in names]
-        self.nodes |= {node.name: node for node in made}
-        return made
+        nodes = [connect_node(name, self.clock, model=model, arm=arm) for name in names]
+        self.nodes |= {node.name: node for node in nodes}
+        return nodes
 
     def sit(self, judge_round: Round, *names: str) -> None:
         """Let nodes request the questions."""
@@ -196,7 +196,7 @@ class Site:
         by = f"{name} {judge_round.number}"
         return answers_from(letters, questions_of(judge_round), by=by)
 
-    def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
+    def submit(self, judge_round: Round, name: str, letters: str) -> Receipt:
         """Submit the answers that the letters define."""
         answers = self.write(judge_round, name, letters)
         return submit_answers(
@@ -224,10 +224,10 @@ class Site:
         """Open a round while these nodes are connected, so that they are invited."""
         for name in present:
             touch([self.nodes[name]], now=self.clock.now)
-        made = self.schedule()
-        assert made in self.advance()
-        made.refresh_from_db()
-        return made
+        judge_round = self.schedule()
+        assert judge_round in self.advance()
+        judge_round.refresh_from_db()
+        return judge_round
 
     def grade(self) -> int:
         """Grade waiting answers, and return how many were graded."""

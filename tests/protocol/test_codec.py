@@ -1,4 +1,4 @@
-"""Frames to messages and back: whatever arrives, the codec refuses it in one way only."""
+"""Encoding and decoding: the codec raises only UndecodableError, whatever the input."""
 
 import json
 from typing import Any, get_args
@@ -65,7 +65,7 @@ ROLLOUTS = st.builds(
     tokenizer=NAMES,
 )
 ANSWERS = st.builds(messages.AnswerText, question=IDS, text=TEXT, finish_reason=FINISH)
-SAID_BY_NODES = st.one_of(
+NODE_MESSAGES = st.one_of(
     st.builds(
         messages.Hello,
         id=IDS,
@@ -120,7 +120,7 @@ JSON = st.recursive(
 
 
 def refusal_of(frame: str | bytes) -> UndecodableError | None:
-    """Return how a frame is refused, if it is; anything but UndecodableError passes through."""
+    """Return the refusal of a frame, if any. Other exceptions than UndecodableError propagate."""
     try:
         decode_from_node(frame)
     except UndecodableError as refusal:
@@ -128,13 +128,13 @@ def refusal_of(frame: str | bytes) -> UndecodableError | None:
     return None
 
 
-# ---- whatever arrives
+# ---- arbitrary input
 
 
 @given(st.binary())
 @example(b"\xff")
 @example(b'{"type":"round.request","id":"\xff"}')
-def test_random_bytes_are_refused_and_nothing_else_happens(frame: bytes) -> None:
+def test_random_bytes_are_refused(frame: bytes) -> None:
     assert refusal_of(frame) is not None
 
 
@@ -143,21 +143,21 @@ def test_random_bytes_are_refused_and_nothing_else_happens(frame: bytes) -> None
 @example("[" * 100_000)
 @example('{"type":"round.request","id":"a","x":' + "[" * 100_000)
 @example('{"type":"hello","id":"a","protocol":' + "9" * 5000 + "}")
-def test_random_text_is_refused_and_nothing_else_happens(frame: str) -> None:
+def test_random_text_is_refused(frame: str) -> None:
     assert refusal_of(frame) is not None
 
 
 @pytest.mark.slow
 @given(st.sampled_from(NODE_TAGS), st.dictionaries(st.text(), JSON, max_size=5))
-def test_a_random_body_under_a_known_type_never_breaks_the_codec(
+def test_random_body_with_a_known_type_never_breaks_the_codec(
     tag: str, body: dict[str, Any]
 ) -> None:
     refusal_of(json.dumps({**body, "type": tag, "id": "a"}))
 
 
 @pytest.mark.slow
-@given(SAID_BY_NODES, st.data())
-def test_a_message_with_one_value_replaced_never_breaks_the_codec(
+@given(NODE_MESSAGES, st.data())
+def test_message_with_one_value_replaced_never_breaks_the_codec(
     message: messages.NodeMessage, data: st.DataObject
 ) -> None:
     body = json.loads(encode(message))
@@ -165,21 +165,19 @@ def test_a_message_with_one_value_replaced_never_breaks_the_codec(
     refusal_of(json.dumps(body))
 
 
-# ---- what is meant arrives
+# ---- round trips
 
 
 @pytest.mark.slow
-@given(SAID_BY_NODES)
-def test_what_a_node_says_survives_the_wire(message: messages.NodeMessage) -> None:
+@given(NODE_MESSAGES)
+def test_node_message_round_trips(message: messages.NodeMessage) -> None:
     assert decode_from_node(encode(message)) == message
     assert decode_from_node(encode(message).encode()) == message
 
 
 @pytest.mark.slow
 @given(ROLLOUTS, NAMES, st.floats(0, 1e6))
-def test_what_the_server_says_survives_the_wire(
-    rollout: messages.Rollout, node: str, age_s: float
-) -> None:
+def test_server_message_round_trips(rollout: messages.Rollout, node: str, age_s: float) -> None:
     message = messages.RolloutsSampled(
         reply_to="a",
         rollouts=[messages.ExternalRollout(node=node, age_s=age_s, rollout=rollout)],
@@ -187,7 +185,7 @@ def test_what_the_server_says_survives_the_wire(
     assert decode_from_server(encode(message)) == message
 
 
-# ---- which refusal
+# ---- error codes
 
 
 @pytest.mark.parametrize(
@@ -210,7 +208,7 @@ def test_what_the_server_says_survives_the_wire(
         ('{"type":"rollouts.request","id":"a","count":"1"}', ErrorCode.PROTOCOL_INVALID, "a"),
     ],
 )
-def test_a_refusal_has_its_code_and_tells_which_request(
+def test_refusal_has_the_error_code_and_request_id(
     frame: str | bytes, code: ErrorCode, request_id: str | None
 ) -> None:
     refusal = refusal_of(frame)
@@ -218,12 +216,12 @@ def test_a_refusal_has_its_code_and_tells_which_request(
     assert (refusal.code, refusal.request_id) == (code, request_id)
 
 
-def test_the_largest_frame_is_read() -> None:
+def test_frame_of_the_maximum_size_is_decoded() -> None:
     frame = '{"type":"round.request","id":"a"}'
     assert decode_from_node(frame + " " * (MAX_FRAME_BYTES - len(frame)))
 
 
-def test_another_versions_hello_is_told_so_whatever_else_it_says() -> None:
+def test_hello_of_another_version_is_refused_as_such_despite_unknown_fields() -> None:
     frame = '{"type":"hello","id":"a","protocol":999,"news":[]}'
     refusal = refusal_of(frame)
     assert refusal is not None
@@ -231,32 +229,32 @@ def test_another_versions_hello_is_told_so_whatever_else_it_says() -> None:
     assert refusal.fatal
 
 
-def test_a_refusal_does_not_repeat_a_whole_frame() -> None:
+def test_refusal_message_is_short_for_a_large_frame() -> None:
     refusal = refusal_of(json.dumps({"type": "round.request", "id": "a", "x" * 500_000: 1}))
     assert refusal is not None
     assert len(refusal.message) < 1000
 
 
-def test_a_client_ignores_fields_that_it_does_not_know() -> None:
+def test_client_ignores_unknown_fields() -> None:
     frame = '{"type":"training.reported","reply_to":"a","praise":"well done"}'
     assert decode_from_server(frame) == messages.TrainingReported(reply_to="a")
 
 
-# ---- the messages themselves
+# ---- message types and compatibility
 
 
 @pytest.mark.parametrize("struct", message_types(messages.FromNode).values())
-def test_the_server_refuses_unknown_fields_of_every_message(struct: type[msgspec.Struct]) -> None:
+def test_server_refuses_unknown_fields_in_every_message(struct: type[msgspec.Struct]) -> None:
     assert struct.__struct_config__.forbid_unknown_fields
     assert struct.__struct_config__.frozen
 
 
-def test_a_coordinator_that_tells_no_prompt_or_count_means_those_of_before() -> None:
-    told = {
+def test_fields_missing_from_an_older_coordinator_get_defaults() -> None:
+    body = {
         **{"name": "old", "seed": 1, "generator": "g", "tasks": [], "completions": 8, "local": 4},
         **{"external": 4, "max_new_tokens": 24, "temperature": 0.0},
     }
-    season = msgspec.convert(told, messages.SeasonInfo)
+    season = msgspec.convert(body, messages.SeasonInfo)
     assert season.system_prompt == SYSTEM_PROMPT
     standing = decode_from_server(
         '{"type": "standing", "reply_to": "1", "node": "n", "rank": null, "score": null,'
@@ -266,7 +264,7 @@ def test_a_coordinator_that_tells_no_prompt_or_count_means_those_of_before() -> 
     assert (standing.ranked, standing.published, standing.delivered_to_others) == (None, None, None)
 
 
-def test_what_an_older_server_would_refuse_is_left_out_where_it_says_nothing() -> None:
+def test_newer_fields_are_omitted_when_they_have_default_values() -> None:
     task = messages.TaskSpec("gcd", {}, 1, 1, "g")
     answers = [messages.Completion("1", "stop"), messages.Completion("2", "stop")]
     rollout = messages.Rollout("r", task, answers, "tiny", 1, "chars")
@@ -276,7 +274,7 @@ def test_what_an_older_server_would_refuse_is_left_out_where_it_says_nothing() -
     assert set(request) == {"type", "id", "count"}
 
 
-def test_an_older_welcome_knows_no_declarations_and_lets_no_isolated_node_publish() -> None:
+def test_older_welcome_has_no_declarations_and_no_isolated_publishing() -> None:
     welcome = decode_from_server(
         '{"type": "welcome", "reply_to": "1", "protocol": 1, "server": "s", "node": "n",'
         ' "arm": "swarm", "now": "2026-01-01T12:00:00+00:00", "round": null, "season": {'
@@ -290,24 +288,24 @@ def test_an_older_welcome_knows_no_declarations_and_lets_no_isolated_node_publis
     assert welcome.return_within == 5
 
 
-def test_a_publication_declares_no_more_than_it_can_hold() -> None:
+def test_publication_with_too_many_declarations_is_refused() -> None:
     body = {"type": "rollouts.publish", "id": "a", "rollouts": [], "informative": ["r"] * 33}
     refusal = refusal_of(json.dumps(body))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
-def test_every_message_type_has_its_own_name() -> None:
+def test_message_types_have_unique_tags() -> None:
     both = [*message_types(messages.FromNode), *message_types(messages.FromServer)]
     assert len(both) == len(set(both)) == 18
 
 
-def test_every_code_has_a_fix_and_the_fatal_ones_are_codes() -> None:
+def test_every_error_code_has_a_fix_and_fatal_codes_exist() -> None:
     assert set(FIXES) == set(ErrorCode)
     assert set(ErrorCode) > FATAL
 
 
-# ---- what pages and panels show
+# ---- text that pages and panels show
 
 
 REPORT = {"type": "training.report", "id": "a", "step": 1, "training_reward": 0.5}
@@ -319,27 +317,27 @@ HELLO |= {"model": "tiny", "tokenizer": "chars", "arm": "swarm"}
 @pytest.mark.parametrize(
     "reasons",
     [{"": 1}, {"too long": 1}, {"\u202e": 1}, {"r" * 65: 1}, {f"r{n}": 1 for n in range(17)}],
-    ids=["empty", "a space", "a mark", "long", "many"],
+    ids=["empty", "space", "bidi-mark", "too-long", "too-many"],
 )
-def test_reasons_for_dropping_are_few_and_short_codes(reasons: dict[str, int]) -> None:
+def test_drop_reasons_that_are_not_few_short_codes_are_refused(reasons: dict[str, int]) -> None:
     refusal = refusal_of(json.dumps(REPORT | {"external_dropped": reasons}))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
 @pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u2028", "\u0085"])
-def test_a_name_holds_nothing_that_turns_or_breaks_the_line_around_it(mark: str) -> None:
+def test_name_with_a_bidi_control_or_line_break_is_refused(mark: str) -> None:
     refusal = refusal_of(json.dumps(HELLO | {"model": f"tiny{mark}"}))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
-def test_a_name_piles_up_no_marks_on_a_letter() -> None:
+def test_name_with_stacked_combining_marks_is_refused() -> None:
     refusal = refusal_of(json.dumps(HELLO | {"model": "tiny" + "\u0301" * 4}))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
 @pytest.mark.parametrize("name", ["مدل\u200cها", "小模型 🐦", "mo\u0302\u0301 hi\u0300nh", "דֶּגֶם"])
-def test_a_name_may_be_written_in_any_script(name: str) -> None:
+def test_name_in_any_script_is_accepted(name: str) -> None:
     assert decode_from_node(json.dumps(HELLO | {"model": name}))

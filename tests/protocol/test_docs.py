@@ -1,4 +1,4 @@
-"""docs/protocol.md says what the code says: every message, field, code, limit and example."""
+"""docs/protocol.md matches the code: every message, field, error code, limit and example."""
 
 import re
 from pathlib import Path
@@ -37,13 +37,13 @@ def first_cells(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tag", FROM_NODE)
-def test_every_message_of_a_node_has_an_example_that_decodes(tag: str) -> None:
+def test_every_node_message_has_an_example_that_decodes(tag: str) -> None:
     [example] = re.findall(r"```json\n(.*?)\n```", section(tag), flags=re.S)
     assert type(decode_from_node(example)) is FROM_NODE[tag]
 
 
 @pytest.mark.parametrize("tag", FROM_SERVER)
-def test_every_message_of_the_server_has_an_example_that_decodes(tag: str) -> None:
+def test_every_server_message_has_a_complete_example_that_decodes(tag: str) -> None:
     [example] = re.findall(r"```json\n(.*?)\n```", section(tag), flags=re.S)
     assert type(decode_from_server(example)) is FROM_SERVER[tag]
     shown = set(msgspec.json.decode(example))
@@ -60,21 +60,21 @@ def test_every_field_is_documented(title: str, struct: type[msgspec.Struct]) -> 
 
 
 @pytest.mark.parametrize(("direction", "frame"), EXCHANGED)
-def test_every_frame_of_the_conversations_decodes(direction: str, frame: str) -> None:
+def test_every_frame_of_the_example_conversations_decodes(direction: str, frame: str) -> None:
     decode = decode_from_node if direction == "=>" else decode_from_server
     assert decode(frame)
 
 
-def test_there_are_conversations_in_both_directions() -> None:
+def test_example_conversations_have_both_directions() -> None:
     assert {direction for direction, _ in EXCHANGED} == {"=>", "<="}
 
 
-def test_nothing_is_documented_that_does_not_exist() -> None:
+def test_every_documented_message_exists() -> None:
     titles = set(re.findall(r"^### `([^`]+)`", DOCUMENT, flags=re.MULTILINE))
     assert titles == {*FROM_NODE, *FROM_SERVER, *RECORDS}
 
 
-def test_the_table_of_errors_is_the_codes_with_their_fixes() -> None:
+def test_error_table_lists_all_codes_with_their_fixes() -> None:
     errors = DOCUMENT.split("## Errors")[1].split("## Close codes")[0]
     rows = re.findall(
         r"^\| `(\S+)` \| (yes|no|for a while) \| (.+) \|$", errors, flags=re.MULTILINE

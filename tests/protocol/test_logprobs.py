@@ -1,4 +1,4 @@
-"""Log-probs come out of the wire as they went in, to half a step, and harmless if hostile."""
+"""Encoding of log-probs: round trips to half a quantization step, and hostile input."""
 
 import base64
 import math
@@ -30,21 +30,21 @@ def publication_of(completion: Completion) -> PublishRollouts:
 
 
 @given(st.lists(st.floats(-31.9, 0)))
-def test_values_are_kept_to_half_a_step(logprobs: list[float]) -> None:
+def test_values_round_trip_to_half_a_step(logprobs: list[float]) -> None:
     decoded = decode_logprobs(encode_logprobs(logprobs))
     assert decoded == pytest.approx(logprobs, abs=1 / 4096, rel=0)
 
 
-def test_the_documented_example_is_packed_as_documented() -> None:
+def test_documented_example_is_encoded_as_documented() -> None:
     assert encode_logprobs([-0.25, -0.5, -1.125, 0.0]) == "AAIABAAJAAA="
 
 
 @pytest.mark.parametrize("value", [-100.0, -math.inf])
-def test_what_is_lower_comes_out_as_the_lowest(value: float) -> None:
+def test_value_below_the_range_is_clipped(value: float) -> None:
     assert decode_logprobs(encode_logprobs([value])) == [-65535 / 2048]
 
 
-def test_order_of_values_is_kept() -> None:
+def test_order_of_values_is_preserved() -> None:
     logprobs = [-n / 10 for n in range(300)]
     decoded = decode_logprobs(encode_logprobs(logprobs))
     assert decoded is not None
@@ -52,12 +52,12 @@ def test_order_of_values_is_kept() -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "AA==", "AAAA=", "A\u00e9AA", "====", "AAA\n"])
-def test_what_nobody_packed_is_none(text: str) -> None:
+def test_invalid_text_decodes_to_none(text: str) -> None:
     assert decode_logprobs(text) is None
 
 
 @given(st.binary())
-def test_whatever_is_sent_comes_out_in_range(packed: bytes) -> None:
+def test_random_bytes_decode_to_values_in_range(packed: bytes) -> None:
     decoded = decode_logprobs(base64.b64encode(packed).decode())
     assert (decoded is None) == bool(len(packed) % 2)
     assert all(-32 < value <= 0 for value in decoded or ())
@@ -72,20 +72,20 @@ def test_whatever_is_sent_comes_out_in_range(packed: bytes) -> None:
         {"logprob": -1e7},
     ],
 )
-def test_log_probs_out_of_bounds_are_refused_at_the_door(changes: dict[str, object]) -> None:
+def test_log_probs_out_of_bounds_are_refused_by_the_codec(changes: dict[str, object]) -> None:
     frame = encode(publication_of(msgspec.structs.replace(PLAIN, **changes)))
     with pytest.raises(UndecodableError):
         decode_from_node(frame)
 
 
-def test_completion_with_log_probs_passes_the_wire() -> None:
+def test_completion_with_the_most_log_probs_round_trips() -> None:
     packed = encode_logprobs([-0.5] * 16_384)
     assert len(packed) == MAX_LOGPROBS_CHARS
     message = publication_of(msgspec.structs.replace(PLAIN, logprobs=packed))
     assert decode_from_node(encode(message)) == message
 
 
-def test_without_log_probs_a_frame_is_what_an_older_peer_reads() -> None:
+def test_frame_without_log_probs_has_no_fields_unknown_to_older_peers() -> None:
     full = Completion("4", "stop", logprobs="AAIABA==", logprob=-0.5)
     rollout = without_logprobs(publication_of(full).rollouts[0])
     assert msgspec.json.encode(rollout.completions[0]) == b'{"text":"4","finish_reason":"stop"}'

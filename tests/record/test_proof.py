@@ -1,4 +1,4 @@
-"""Signatures, roots and the chain, against RFC vectors and against a change of any part."""
+"""Signatures, Merkle roots and the hash chain: published test vectors and tampered input."""
 
 import hashlib
 from dataclasses import replace
@@ -34,7 +34,7 @@ SIGNATURE = (
 ENTRY = AnswerEntry("amber", 3, "q3", hash_text("6"), PUBLIC, SIGNATURE)
 
 
-def test_keys_and_signatures_match_the_standard() -> None:
+def test_keys_and_signatures_match_rfc_8032() -> None:
     assert public_key_of(PRIVATE) == PUBLIC
     assert sign(PRIVATE, b"") == SIGNATURE
     assert is_signed(b"", key=PUBLIC, signature=SIGNATURE)
@@ -50,9 +50,7 @@ def test_keys_and_signatures_match_the_standard() -> None:
         (b"", "", ""),
     ],
 )
-def test_other_messages_keys_and_signatures_are_rejected(
-    message: bytes, key: str, signature: str
-) -> None:
+def test_signature_with_a_wrong_part_is_rejected(message: bytes, key: str, signature: str) -> None:
     assert not is_signed(message, key=key, signature=signature)
 
 
@@ -67,14 +65,14 @@ def test_other_messages_keys_and_signatures_are_rejected(
         (8, "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"),
     ],
 )
-def test_roots_match_certificate_transparency(count: int, root: str) -> None:
-    """Its reference tree: https://github.com/google/certificate-transparency, merkletree tests."""
+def test_merkle_roots_match_certificate_transparency(count: int, root: str) -> None:
+    """Reference tree: https://github.com/google/certificate-transparency, merkletree tests."""
     entries = [b"", b"\x00", b"\x10", b"\x20\x21", b"\x30\x31", b"\x40\x41\x42\x43"]
     entries += [bytes(range(0x50, 0x58)), bytes(range(0x60, 0x70))]
     assert merkle_root(entries[:count]) == root
 
 
-def test_the_signed_bytes_of_an_answer_are_as_documented() -> None:
+def test_answer_is_encoded_for_signing_as_documented() -> None:
     stated = encode_signed_answer(ENTRY, number=12, commitment="c0ffee")
     digest = hashlib.sha256(b"6").hexdigest()
     assert stated == f"murmuration-answer-1\n12\nc0ffee\namber\n3\nq3\n{digest}\n".encode()
@@ -94,13 +92,13 @@ def test_the_signed_bytes_of_an_answer_are_as_documented() -> None:
         {"signature": ""},
     ],
 )
-def test_any_change_of_an_answer_changes_the_root(change: dict[str, Any]) -> None:
+def test_changing_any_field_of_an_answer_changes_the_root(change: dict[str, Any]) -> None:
     root = answers_root([ENTRY], number=12, commitment="c0ffee")
     changed = replace(ENTRY, **change)
     assert answers_root([changed], number=12, commitment="c0ffee") != root
 
 
-def test_the_order_of_answers_does_not_matter() -> None:
+def test_answers_root_is_independent_of_the_order_of_answers() -> None:
     others = [replace(ENTRY, node=node) for node in ("bold", "Zoe", "amber-2")]
     given = [ENTRY, *others]
     one, other = (
@@ -122,12 +120,12 @@ def make_chain(length: int) -> list[bytes]:
     return lines
 
 
-def test_a_chain_is_followed_to_its_head() -> None:
+def test_follow_chain_returns_the_head_after_each_link() -> None:
     lines = make_chain(3)
     assert [linked.head for linked in follow_chain(lines)] == [hash_link(line) for line in lines]
 
 
-def test_a_link_with_fields_of_a_newer_version_is_accepted() -> None:
+def test_link_with_unknown_fields_is_accepted() -> None:
     [line] = make_chain(1)
     newer = line.replace(b"{", b'{"colour":"red",', 1)
     [linked] = follow_chain([newer])
@@ -143,6 +141,6 @@ def test_a_link_with_fields_of_a_newer_version_is_accepted() -> None:
         (lambda lines: [lines[0], b"{}", lines[2]], "2"),
     ],
 )
-def test_a_tampered_chain_is_rejected(tamper: Any, where: str) -> None:
+def test_tampered_chain_is_rejected_at_the_broken_link(tamper: Any, where: str) -> None:
     with pytest.raises(BrokenChainError, match=f"link {where} "):
         list(follow_chain(tamper(make_chain(3))))

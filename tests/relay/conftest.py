@@ -1,4 +1,4 @@
-"""A season and two nodes for all tests of the relay, and stores left as they were found."""
+"""Fixtures of the relay's tests: a season, two nodes, and cleanup of the stores."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -32,8 +32,8 @@ def bold(db: None) -> Node:
 
 
 @pytest_asyncio.fixture
-async def tidy_stores(transactional_db: None, nothing_noted: None) -> AsyncIterator[None]:
-    """Close what a test's event loop has opened."""
+async def tidy_stores(transactional_db: None, clean_redis: None) -> AsyncIterator[None]:
+    """Close the connections that a test's event loop opened."""
     yield
     await hub().close()
     await switchboard().close()
@@ -43,15 +43,15 @@ async def tidy_stores(transactional_db: None, nothing_noted: None) -> AsyncItera
 
 
 @pytest.fixture
-def nothing_noted() -> Iterator[None]:
-    """Begin and end a test without what waits to be stored, and what processes told each other."""
-    forget_noted()
+def clean_redis() -> Iterator[None]:
+    """Delete the relay's keys in Redis before and after a test."""
+    delete_relay_keys()
     yield
-    forget_noted()
+    delete_relay_keys()
 
 
-def forget_noted() -> None:
-    """Forget all that the relay has in Redis."""
+def delete_relay_keys() -> None:
+    """Delete all keys of the relay in Redis."""
     for pattern in ("relay:*", "{relay}:sample*"):
         for key in sync_redis().scan_iter(pattern):
             sync_redis().delete(key)

@@ -1,4 +1,4 @@
-"""Honest nodes whose policies make the rules of conduct as likely to err as they can, simulated."""
+"""Simulated honest nodes with policies that are worst cases for the rules of conduct."""
 
 from collections.abc import Iterator
 
@@ -8,21 +8,21 @@ from numpy.random import Generator
 from swarm_web.relay.conduct import CHECKS, Checked, Checks, Finding, Sent, judge_checks, judge_sent
 
 ROUNDS = 200
-SENT_IN_A_ROUND = 100
-CHECKED_IN_A_ROUND = 8
-JUDGED_IN_A_ROUND = 8
-ROUNDS_IN_AN_HOUR = 6
+SENT_PER_ROUND = 100
+CHECKED_PER_ROUND = 8
+JUDGED_PER_ROUND = 8
+ROUNDS_PER_HOUR = 6
 DATASETS = ("sums", "gcd")
 
 
 def findings(random: Generator) -> Iterator[Finding]:
-    """Yield what the rules find about one honest node in a season, which should be nothing.
+    """Yield the findings about one honest node in a season; none are expected.
 
     A question is solved always or never, so that all completions are right as often as the judge
-    measures. In some rounds the policy learns much at once; in every tenth season it collapses
-    half-way, at once. One in 100 rollouts is refused and 2 in 100 look like copies; 1 in 200 is
-    worthless, and in 1 of 20 that are declared informative nothing is right. Once in a season it
-    sends what it owes to the season before.
+    measures. In some rounds the policy improves suddenly; in a tenth of the seasons it collapses
+    suddenly halfway. Of 100 rollouts, 1 is refused and 2 look like copies; 1 of 200 is worthless,
+    and 1 of 20 that are declared informative has no right completion. Once in a season the node
+    publishes rollouts of the previous season.
     """
     yield from _in_checks(random)
     yield from _in_declarations(random)
@@ -31,13 +31,13 @@ def findings(random: Generator) -> Iterator[Finding]:
 
 def _in_sent(random: Generator) -> Iterator[Finding]:
     late = random.integers(ROUNDS)
-    for first in range(0, ROUNDS, ROUNDS_IN_AN_HOUR):
+    for first in range(0, ROUNDS, ROUNDS_PER_HOUR):
         sent = Sent()
-        for number in range(first, first + ROUNDS_IN_AN_HOUR):
-            refused = random.binomial(SENT_IN_A_ROUND, 0.01) + 64 * (number == late)
-            copies = random.binomial(SENT_IN_A_ROUND, 0.02)
+        for number in range(first, first + ROUNDS_PER_HOUR):
+            refused = random.binomial(SENT_PER_ROUND, 0.01) + 64 * (number == late)
+            copies = random.binomial(SENT_PER_ROUND, 0.02)
             sent = Sent(
-                published=sent.published + SENT_IN_A_ROUND - copies,
+                published=sent.published + SENT_PER_ROUND - copies,
                 refused=sent.refused + int(refused),
                 copies=sent.copies + int(copies),
             )
@@ -48,22 +48,22 @@ def _in_sent(random: Generator) -> Iterator[Finding]:
 def _in_checks(random: Generator) -> Iterator[Finding]:
     checks, judged = Checks(), dict.fromkeys(DATASETS, (0, 0))
     for share in _learn(random):
-        for _ in range(CHECKED_IN_A_ROUND):
+        for _ in range(CHECKED_PER_ROUND):
             dataset = DATASETS[random.integers(len(DATASETS))]
             solved = 8 * int(random.random() < share)
             checks = checks.add(Checked(dataset, solved, 8, worthless=random.random() < 0.005))
             if finding := judge_checks(checks, judged=judged):
                 yield finding
         for dataset, (solved, n) in judged.items():
-            more = int(random.binomial(JUDGED_IN_A_ROUND, share))
-            judged[dataset] = (solved + more, n + JUDGED_IN_A_ROUND)
+            more = int(random.binomial(JUDGED_PER_ROUND, share))
+            judged[dataset] = (solved + more, n + JUDGED_PER_ROUND)
         if checks.total >= CHECKS:
             checks, judged = Checks(), dict.fromkeys(DATASETS, (0, 0))
 
 
 def _in_declarations(random: Generator) -> Iterator[Finding]:
     checks = Checks()
-    for solved in 4 * random.binomial(1, 0.95, size=ROUNDS * CHECKED_IN_A_ROUND):
+    for solved in 4 * random.binomial(1, 0.95, size=ROUNDS * CHECKED_PER_ROUND):
         checks = checks.add(Checked(DATASETS[0], int(solved), 8, declared=True))
         if finding := judge_checks(checks, judged={}):
             yield finding

@@ -1,4 +1,4 @@
-"""Hubs that stand for the web processes of a site, and nodes that use them."""
+"""Hubs, one for each web process of a site, and helpers for the nodes that use them."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ async def running(*hubs: Hub) -> AsyncIterator[None]:
 
 
 def make_rollout(name: str, *, text: str = "x") -> Rollout:
-    """Return a rollout that is compared with no other, if its text is short."""
+    """Return a rollout; with a short text it is too short to be compared with others."""
     half = len(text) // 2
     texts = [text[:half], text[half:]] if len(set(text)) > 1 else [text, text]
     completions = [Completion(each, "stop") for each in texts]
@@ -52,7 +52,7 @@ def make_rollout(name: str, *, text: str = "x") -> Rollout:
 
 
 def with_logprobs(rollout: Rollout) -> Rollout:
-    """Return the rollout with log-probs of its completions."""
+    """Return the rollout with log-probs in its completions."""
     full = [
         msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
         for each in rollout.completions
@@ -68,7 +68,7 @@ def publish(
     text: str = "x",
     now: float = NOW,
 ) -> Published:
-    """Let a node offer rollouts."""
+    """Publish rollouts of a node."""
     rollouts = [make_rollout(name, text=text) for name in names]
     offered = [Offered(rollout, msgspec.json.encode(rollout)) for rollout in rollouts]
     return pool.publish(
@@ -77,7 +77,7 @@ def publish(
 
 
 def draw(pool: SeasonPool, member: Member, count: int = 64, *, now: float = NOW) -> list[str]:
-    """Return the names of what a node draws, sorted."""
+    """Draw for a node and return the sorted keys of its rollouts."""
     drawn = pool.draw(
         member,
         count,
@@ -91,7 +91,7 @@ def draw(pool: SeasonPool, member: Member, count: int = 64, *, now: float = NOW)
 
 
 def report(pool: SeasonPool, member: Member, *used: str, step: int = 1, now: float = NOW) -> None:
-    """Let a node report that it trained on rollouts, each named `<node>/<id>`."""
+    """Report that a node trained on rollouts, each named `<node>/<id>`."""
     names = [RolloutName(*name.split("/")) for name in used]
     pool.report(member, make_report(step=step, used=names), now=now)
 
@@ -99,19 +99,19 @@ def report(pool: SeasonPool, member: Member, *used: str, step: int = 1, now: flo
 def make_report(
     *, step: int = 1, used: Sequence[RolloutName] = (), **fields: Any
 ) -> ReportTraining:
-    """Return a report."""
+    """Return a training report."""
     known = {"training_reward": 0.5, "informative_share": 0.5, "local_used": 1, "external_used": 0}
     return ReportTraining(id="t", step=step, used=list(used), **{**known, **fields})
 
 
 async def join(hub: Hub, season_id: int, *nodes: Node) -> tuple[SeasonPool, list[Member]]:
-    """Open a season's pool, and return it with the nodes' parts in it."""
+    """Open a season's pool, and return it with the nodes as its members."""
     pool = await hub.open(season_id)
     return pool, [await hub.join(pool, node) for node in nodes]
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    """Wait until something that another task brings about is so."""
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition that another task fulfils is true."""
     async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 - of what the test awaits there is no event
+        while not condition():  # noqa: ASYNC110 - no event for it
             await asyncio.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""A way to Redis that a test can close and open."""
+"""A proxy in front of Redis that a test can close and open."""
 
 import asyncio
 import contextlib
@@ -21,22 +21,22 @@ class Gate:
         self._serving: set[asyncio.Task[None]] = set()
 
     def shut(self) -> None:
-        """Cut all connections and refuse new ones, as a server that is gone does."""
+        """Abort all connections and refuse new ones, as a lost server does."""
         self._is_open = False
         for writer in self._writers:
             writer.transport.abort()
 
     def lose_replies(self) -> None:
-        """Cut each connection as soon as Redis replies to what it sent."""
+        """Abort each connection when Redis replies, before the reply is forwarded."""
         self._loses_replies = True
 
     def open(self) -> None:
-        """Let connections through again."""
+        """Accept connections again."""
         self._is_open = True
         self._loses_replies = False
 
     async def ended(self) -> None:
-        """Wait until nothing is forwarded any more."""
+        """Wait until all connections are closed."""
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,7 +70,7 @@ async def _copy(
 
 @contextlib.asynccontextmanager
 async def gated_redis() -> AsyncIterator[tuple[Gate, redis.asyncio.Redis]]:
-    """Yield a gate and a client of Redis that goes through it."""
+    """Yield a gate and a Redis client that connects through it."""
     gate = Gate()
     server = await asyncio.start_server(gate.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

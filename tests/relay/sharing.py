@@ -1,4 +1,4 @@
-"""What nodes and processes do with a season's pool, each written to the stores at once."""
+"""Operations of nodes and processes on a season's pool, flushed to the stores immediately."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ async def publish_rollouts(
     now: datetime,
     random: Random | None = None,
 ) -> Published:
-    """Let a node offer rollouts."""
+    """Publish rollouts of a node."""
     pool = await hub().open(season_id)
     published = pool.publish(
         await hub().join(pool, node),
@@ -50,7 +50,7 @@ async def sample_rollouts(
     now: datetime,
     random: Random | None = None,
 ) -> list[ExternalRollout]:
-    """Let a node draw rollouts, and read them as it does."""
+    """Draw rollouts for a node and decode them as it does."""
     pool = await hub().open(season_id)
     drawn = pool.draw(
         await hub().join(pool, node),
@@ -68,16 +68,16 @@ async def sample_rollouts(
 async def record_training(
     node: Node, *, season_id: int, report: ReportTraining, now: datetime
 ) -> None:
-    """Let a node report."""
+    """Record a training report of a node."""
     pool = await hub().open(season_id)
     pool.report(await hub().join(pool, node), report, now=now.timestamp())
     await hub().flush()
 
 
 async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: datetime) -> None:
-    """Let the process offer up to `most` declared rollouts and arbitrary ones to the worker.
+    """Offer the worker up to `most` declared rollouts and `arbitrary` other ones for checking.
 
-    The hub does so every few seconds.
+    In production the hub does this every few seconds.
     """
     pool = await hub().open(season_id)
     checks = pool.choose_checks(
@@ -87,7 +87,7 @@ async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: da
         await async_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
 
 
-async def catch_up(season_id: int) -> None:
-    """Let the process hear what the worker found out, as the hub does twice a second."""
+async def read_findings(season_id: int) -> None:
+    """Read the worker's findings, as the hub does twice per second."""
     await hub().open(season_id)
     await hub().look()

@@ -1,4 +1,4 @@
-"""Operators see what was archived and delete what should not be public."""
+"""The relay's admin: archived rollouts, declarations and hand-out weights."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -19,7 +19,7 @@ def operator(db: None) -> Client:
     return client
 
 
-def test_an_archived_rollout_can_be_deleted_with_what_hangs_on_it_and_not_edited(
+def test_archived_rollout_can_be_deleted_with_its_learners_but_not_edited(
     operator: Client,
 ) -> None:
     season, (amber, _), (bold, _) = make_season(), make_node("amber"), make_node("bold")
@@ -46,7 +46,7 @@ def restore(client: Client, part: Contribution) -> None:
     part.refresh_from_db()
 
 
-def test_declarations_that_lapsed_are_found_and_count_again(operator: Client) -> None:
+def test_operator_finds_and_restores_lapsed_declarations(operator: Client) -> None:
     part = lapsed_contribution()
     Contribution.objects.create(node=make_node("bold")[0], season=part.season)
     page = operator.get("/admin/relay/contribution/?declarations_lapsed_at__isempty=0")
@@ -56,7 +56,7 @@ def test_declarations_that_lapsed_are_found_and_count_again(operator: Client) ->
     assert (part.declarations_lapsed_at, part.declared_false) == (None, 7)
 
 
-def test_who_may_only_look_cannot_let_declarations_count_again(db: None) -> None:
+def test_staff_with_view_permission_cannot_restore_declarations(db: None) -> None:
     viewer = User.objects.create_user("vera", is_staff=True)
     viewer.user_permissions.add(Permission.objects.get(codename="view_contribution"))
     client = Client()
@@ -74,7 +74,7 @@ def decide(client: Client, part: Contribution, action: str) -> None:
     ("action", "level", "pinned"),
     [("withhold", "withheld", True), ("hand_out", "full", False), ("exempt", "full", True)],
 )
-def test_an_operator_decides_whose_rollouts_are_handed_out_and_it_is_logged(
+def test_operator_sets_the_hand_out_weight_and_it_is_logged(
     operator: Client, action: str, level: str, pinned: bool
 ) -> None:
     part = lapsed_contribution()
@@ -86,7 +86,7 @@ def test_an_operator_decides_whose_rollouts_are_handed_out_and_it_is_logged(
     assert "amber" in page
 
 
-def test_who_may_only_look_withholds_nothing(db: None) -> None:
+def test_staff_with_view_permission_cannot_withhold_rollouts(db: None) -> None:
     viewer = User.objects.create_user("vera", is_staff=True)
     viewer.user_permissions.add(Permission.objects.get(codename="view_contribution"))
     client = Client()

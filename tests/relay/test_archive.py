@@ -1,4 +1,4 @@
-"""A bounded sample of what is published is kept, checked in the verifier child, and pruned."""
+"""Archive: a bounded sample of published rollouts is stored, checked and pruned."""
 
 from collections import Counter
 from dataclasses import replace
@@ -34,7 +34,7 @@ from tests.factories import (
     make_rollout,
     make_training_point,
 )
-from tests.relay.conftest import forget_noted
+from tests.relay.conftest import delete_relay_keys
 from tests.relay.sharing import publish_rollouts
 
 NOW = timezone.now()
@@ -59,7 +59,7 @@ async def publish_ids(node: Node, season: Season, *ids: str) -> None:
 
 
 def archived() -> list[str]:
-    """Store what waits and return the ids of what the archive holds."""
+    """Store pending samples and return the ids of all archived rollouts."""
     store_samples()
     return sorted(ArchivedRollout.objects.values_list("rollout", flat=True))
 
@@ -78,11 +78,11 @@ def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> D
 
 def rollout_about(season: Season, task: DrawnTask, *texts: str) -> Rollout:
     completions = [Completion(text=text, finish_reason="stop") for text in texts]
-    made = make_rollout(season, rollout_id="r")
-    return msgspec.structs.replace(made, task=task.spec, completions=completions)
+    base = make_rollout(season, rollout_id="r")
+    return msgspec.structs.replace(base, task=task.spec, completions=completions)
 
 
-async def test_what_is_published_reaches_the_archive(season: Season, amber: Node) -> None:
+async def test_published_rollouts_are_archived(season: Season, amber: Node) -> None:
     await publish_ids(amber, season, "a", "b")
     assert await sync_to_async(archived)() == ["a", "b"]
     row = await ArchivedRollout.objects.aget(rollout="a")
@@ -96,57 +96,55 @@ async def test_what_is_published_reaches_the_archive(season: Season, amber: Node
     assert [completion["verdict"] for completion in row.completions] == [None, None]
 
 
-async def test_a_rollout_that_is_published_twice_is_archived_once(
-    season: Season, amber: Node
-) -> None:
+async def test_repeated_rollout_is_archived_once(season: Season, amber: Node) -> None:
     await publish_ids(amber, season, "a")
     assert await sync_to_async(archived)() == ["a"]
-    forget_noted()
+    delete_relay_keys()
     await publish_ids(amber, season, "a")
     assert await sync_to_async(archived)() == ["a"]
 
 
-async def test_a_node_fills_no_more_than_its_share_of_a_minute(
+async def test_archive_limits_the_rollouts_of_a_node_per_minute(
     season: Season, amber: Node, settings: Any
 ) -> None:
     settings.RELAY_ARCHIVE_PER_NODE = 2
     await publish_ids(amber, season, "a")
     await publish_ids(amber, season, "b", "c", "d")
-    kept = await sync_to_async(archived)()
-    assert (len(kept), kept[0]) == (2, "a")
+    sampled = await sync_to_async(archived)()
+    assert (len(sampled), sampled[0]) == (2, "a")
 
 
-async def test_the_site_keeps_no_more_than_its_share_of_a_minute(
+async def test_archive_limits_the_rollouts_of_the_site_per_minute(
     season: Season, amber: Node, settings: Any
 ) -> None:
     settings.RELAY_ARCHIVE_PER_MINUTE = 3
     bold, _ = await sync_to_async(make_node)("bold")
     await publish_ids(amber, season, "a", "b")
     await publish_ids(bold, season, "c", "d")
-    kept = await sync_to_async(archived)()
-    assert (len(kept), kept[:2]) == (3, ["a", "b"])
+    sampled = await sync_to_async(archived)()
+    assert (len(sampled), sampled[:2]) == (3, ["a", "b"])
 
 
-async def test_a_node_cannot_choose_by_their_order_which_of_its_rollouts_are_archived(
+async def test_archive_samples_a_publication_independently_of_its_order(
     season: Season, amber: Node, settings: Any
 ) -> None:
     settings.RELAY_ARCHIVE_PER_NODE = 1
-    kept: Counter[str] = Counter()
+    sampled: Counter[str] = Counter()
     for seed in range(30):
         rollouts = [make_rollout(season, rollout_id=f"{seed}-{place}") for place in range(3)]
         await publish(amber, season, *rollouts, seed=seed, minutes=seed)
-        kept.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), most=3))
-    assert sum(kept.values()) == 30
-    assert min(kept["0"], kept["1"], kept["2"]) >= 5
+        sampled.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), most=3))
+    assert sum(sampled.values()) == 30
+    assert min(sampled["0"], sampled["1"], sampled["2"]) >= 5
 
 
-async def test_samples_of_a_node_that_is_gone_are_dropped(season: Season, amber: Node) -> None:
+async def test_samples_of_a_deleted_node_are_dropped(season: Season, amber: Node) -> None:
     await publish_ids(amber, season, "a")
     await amber.adelete()
     assert await sync_to_async(archived)() == []
 
 
-async def test_the_verifier_child_makes_the_question_again_and_judges_each_completion(
+async def test_check_regenerates_the_question_and_scores_each_completion(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     task = draw(verifier, season)
@@ -155,12 +153,12 @@ async def test_the_verifier_child_makes_the_question_again_and_judges_each_compl
     assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 1
     [row] = await sync_to_async(recent_rollouts)(season.pk, limit=5)
     assert (row.question, row.solved, row.total, row.checked_at) == (task.question, 0, 2, NOW)
-    verdicts = [(made["score"], made["solved"], made["verdict"]) for made in row.completions]
+    verdicts = [(each["score"], each["solved"], each["verdict"]) for each in row.completions]
     assert verdicts == [(0.0, False, "no_answer"), (0.0, False, "wrong")]
     assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 0
 
 
-async def test_a_question_of_the_judge_is_not_shown(
+async def test_rollout_with_a_question_of_the_judge_is_not_shown(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await publish(
@@ -173,7 +171,7 @@ async def test_a_question_of_the_judge_is_not_shown(
     assert await sync_to_async(recent_rollouts)(season.pk, limit=5) == []
 
 
-async def test_a_rollout_that_cannot_be_checked_says_why_and_holds_up_no_other(
+async def test_failed_check_is_stored_and_does_not_block_other_checks(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     task = draw(verifier, season)
@@ -191,7 +189,9 @@ async def test_a_rollout_that_cannot_be_checked_says_why_and_holds_up_no_other(
     assert len(await sync_to_async(recent_rollouts)(season.pk, limit=5)) == 1
 
 
-def test_what_is_old_is_forgotten(season: Season, amber: Node, settings: Any) -> None:
+def test_old_rollouts_exchanges_and_training_points_are_pruned(
+    season: Season, amber: Node, settings: Any
+) -> None:
     settings.RELAY_ARCHIVE_DAYS = 2
     bold, _ = make_node("bold")
     for age in (timedelta(days=1), timedelta(days=3)):

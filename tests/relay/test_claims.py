@@ -1,4 +1,4 @@
-"""Declared rollouts on their way to the worker: each checked once, and who has lapsed is told."""
+"""The queue of rollouts to check, and the set of nodes whose declarations have lapsed."""
 
 import msgspec
 import pytest
@@ -8,10 +8,10 @@ from swarm_web.core.store import sync_redis
 from swarm_web.relay.claims import Check, take_checks, tell_lapsed
 from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
 
-SEASON = 1_000_001  # No season that another test makes.
+SEASON = 1_000_001  # Not the id of another test's season.
 AGE_S = 600
 
-pytestmark = pytest.mark.usefixtures("nothing_noted")
+pytestmark = pytest.mark.usefixtures("clean_redis")
 
 ROLLOUT = Rollout(
     "r0", TaskSpec("gcd", {}, 1, 1, "test"), [Completion("1", "stop")] * 2, "toy", 1, "abc"
@@ -31,40 +31,40 @@ def take(most: int, *, now: float = 0) -> list[str]:
     return [check.key for check in checks]
 
 
-def test_what_is_taken_is_what_was_offered() -> None:
+def test_offered_check_is_taken_unchanged() -> None:
     offer("r0")
     [check] = take_checks(sync_redis(), 8, now=0, max_age_s=AGE_S)
     assert (check.season_id, check.node_id, check.at) == (SEASON, 1, 0.0)
     assert check.read_rollout() == ROLLOUT
 
 
-def test_no_more_are_taken_than_asked_for_and_the_oldest_first() -> None:
+def test_take_returns_at_most_the_requested_checks_oldest_first() -> None:
     offer("r0", "r1", "r2")
     assert take(2) == ["amber/r0", "amber/r1"]
     assert take(2) == ["amber/r2"]
     assert take(2) == []
 
 
-def test_each_is_taken_once_as_long_as_it_lasts() -> None:
+def test_check_is_taken_once_before_it_expires() -> None:
     offer("r0")
     assert take(1) == ["amber/r0"]
     offer("r0", "r0")
     assert take(2, now=AGE_S - 1) == []
 
 
-def test_another_rollout_of_the_same_id_is_taken_again() -> None:
+def test_later_rollout_with_the_same_id_is_taken_too() -> None:
     offer("r0")
     offer("r0", at=0.25)
     assert take(2) == ["amber/r0", "amber/r0"]
 
 
-def test_the_same_rollout_name_in_two_seasons_is_two() -> None:
+def test_rollouts_with_the_same_id_in_two_seasons_are_both_taken() -> None:
     offer("r0")
     offer("r0", season_id=SEASON + 1)
     assert len(take(2)) == 2
 
 
-def test_what_was_taken_is_forgotten_with_the_rollouts() -> None:
+def test_record_of_taken_checks_expires_with_the_rollouts() -> None:
     offer("r0", "r1", "r2")
     take(3)
     key = checked_key(SEASON)
@@ -75,7 +75,7 @@ def test_what_was_taken_is_forgotten_with_the_rollouts() -> None:
     assert sync_redis().zrange(key, 0, -1) == [b"amber/r3@0.0"]
 
 
-def test_only_the_nodes_that_were_told_last_have_lapsed() -> None:
+def test_lapsed_nodes_replace_the_previous_ones() -> None:
     tell_lapsed(sync_redis(), SEASON, [1, 2])
     tell_lapsed(sync_redis(), SEASON, [2, 3])
     assert sync_redis().smembers(lapsed_key(SEASON)) == {b"2", b"3"}
@@ -84,7 +84,7 @@ def test_only_the_nodes_that_were_told_last_have_lapsed() -> None:
     assert not sync_redis().exists(lapsed_key(SEASON))
 
 
-def test_what_cannot_be_read_loses_nothing_of_the_others() -> None:
+def test_undecodable_check_does_not_affect_others() -> None:
     offer("r0")
     sync_redis().rpush(CHECKS, b"\xc1")
     offer("r1")

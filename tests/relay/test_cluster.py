@@ -1,4 +1,4 @@
-"""What the relay keeps in Valkey, it can keep in a cluster: a real one, of three masters."""
+"""The relay on a real Valkey cluster of three masters."""
 
 import msgspec
 import pytest
@@ -50,15 +50,15 @@ def entry(process: str) -> Entry:
     )
 
 
-async def test_processes_tell_each_other_what_they_took() -> None:
+async def test_processes_read_each_others_entries() -> None:
     for season in SEASONS:
         for process in ("one", "two"):
             await replica(season, process).write([entry(process)], now=NOW)
-        heard = await replica(season, "three").read(now=NOW)
-        assert {each.key for each in heard} == {"one/r1", "two/r1"}
+        entries = await replica(season, "three").read(now=NOW)
+        assert {each.key for each in entries} == {"one/r1", "two/r1"}
 
 
-async def test_the_hub_writes_what_it_collected_in_all_seasons() -> None:
+async def test_hub_writes_given_lists_and_counts_of_all_seasons() -> None:
     hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
     hub._members._left = {(season, 1): Left("one.0", b"list") for season in SEASONS}
     hub._tally.given.update({(season, 1): 2 for season in SEASONS})
@@ -69,7 +69,7 @@ async def test_the_hub_writes_what_it_collected_in_all_seasons() -> None:
         assert delivered_to_others(1, season_id=season) == 2
 
 
-async def test_a_node_is_handed_over_in_every_season() -> None:
+async def test_given_list_is_handed_over_in_every_season() -> None:
     here, there = (Members(async_redis(), process=name) for name in ("here", "there"))
     node = Node(pk=1, name="amber")
     for members in (here, there):
@@ -84,7 +84,7 @@ async def test_a_node_is_handed_over_in_every_season() -> None:
     await switchboard().close()
 
 
-async def test_samples_for_the_archive_are_bounded() -> None:
+async def test_archive_samples_are_bounded() -> None:
     rollout = Rollout(
         id="r1",
         task=TaskSpec("gcd", {}, 1, 1, "v"),
@@ -94,11 +94,11 @@ async def test_samples_for_the_archive_are_bounded() -> None:
         tokenizer="t",
     )
     samples = [ArchiveSample(1, 1, NOW, rollout)] * 3
-    kept = await offer_samples(async_redis(), samples, limits=SampleLimits(site=2, node=2))
-    assert kept == len(take_samples(sync_redis(), most=9)) == 2
+    accepted = await offer_samples(async_redis(), samples, limits=SampleLimits(site=2, node=2))
+    assert accepted == len(take_samples(sync_redis(), most=9)) == 2
 
 
-def test_declarations_are_checked_once() -> None:
+def test_declared_rollout_is_checked_once() -> None:
     check = Check(season_id=1, node_id=1, key="one/r1", at=NOW, body=b"{}")
     tell_lapsed(sync_redis(), 1, [1, 2])
     for expected in ([check], []):
@@ -106,7 +106,7 @@ def test_declarations_are_checked_once() -> None:
         assert take_checks(sync_redis(), 9, now=NOW, max_age_s=600) == expected
 
 
-def test_weights_are_said_for_a_season() -> None:
+def test_weights_are_stored_per_season() -> None:
     for season in SEASONS:
         tell_weights(sync_redis(), season, {1: 0.25})
         assert sync_redis().hgetall(weights_key(season)) == {b"1": b"0.25"}

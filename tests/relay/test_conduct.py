@@ -1,4 +1,4 @@
-"""Rules of conduct: honest nodes keep their weight, and each kind of hostile node loses it soon."""
+"""Rules of conduct: no finding about honest nodes, an early finding about hostile ones."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -42,8 +42,10 @@ def all_right(checked: int, *, dataset: str = "sums") -> Checks:
     return Checks(cells={dataset: (checked, checked)})
 
 
-def checks_until_found(found: Iterator[Checked], *, judged: dict[str, tuple[int, int]]) -> int:
-    """Return at which check a node is found."""
+def count_checks_until_finding(
+    found: Iterator[Checked], *, judged: dict[str, tuple[int, int]]
+) -> int:
+    """Return the number of checks until there is a finding."""
     checks = Checks()
     for number, checked in enumerate(found, start=1):
         checks = checks.add(checked)
@@ -56,37 +58,37 @@ def checks_until_found(found: Iterator[Checked], *, judged: dict[str, tuple[int,
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_honest_node_is_never_found_in_a_season(seed: int) -> None:
+def test_honest_node_has_no_finding_in_a_season(seed: int) -> None:
     assert list(findings(np.random.default_rng(seed))) == []
 
 
-def test_what_is_owed_after_a_season_ended_is_forgiven() -> None:
+def test_refused_rollouts_of_a_full_spool_are_no_finding() -> None:
     assert judge_sent(Sent(refused=SPOOL)) is None
 
 
-def test_messages_that_only_a_newer_client_sends_are_no_evidence() -> None:
+def test_refused_messages_of_a_newer_client_are_no_finding() -> None:
     assert judge_sent(Sent(published=1200, refused=1000)) is None
 
 
-def test_no_completion_with_an_answer_is_no_evidence() -> None:
+def test_rollouts_without_right_answers_are_no_finding() -> None:
     silent = Checks(cells={"sums": (0, 256)})
     assert judge_checks(silent, judged={"sums": (0, 256)}) is None
 
 
 @pytest.mark.parametrize("judged", [{}, {"gcd": (0, 256)}, {"sums": (0, 2)}])
-def test_right_answers_are_no_evidence_where_the_judge_has_hardly_asked(
+def test_right_answers_are_no_finding_without_enough_judged_questions(
     judged: dict[str, tuple[int, int]],
 ) -> None:
     assert judge_checks(all_right(256), judged=judged) is None
 
 
-def test_a_node_may_be_right_as_often_as_the_judge_finds() -> None:
+def test_right_answers_at_the_judged_rate_are_no_finding() -> None:
     assert judge_checks(all_right(256), judged={"sums": (64, 64)}) is None
     half = Checks(cells={"sums": (128, 256)})
     assert judge_checks(half, judged={"sums": (32, 64)}) is None
 
 
-def test_rollouts_with_right_and_wrong_completions_are_no_evidence_of_being_too_right() -> None:
+def test_rollouts_with_right_and_wrong_completions_are_not_too_right() -> None:
     checks = Checks()
     for _ in range(256):
         checks = checks.add(Checked("sums", solved=7, total=8))
@@ -112,14 +114,14 @@ def test_rollouts_with_right_and_wrong_completions_are_no_evidence_of_being_too_
         (Sent(floods=MOST_FLOODS + 1), Charge.UNHEEDING),
     ],
 )
-def test_what_is_refused_is_evidence_from_a_stated_amount_on(
+def test_refusals_are_a_finding_above_the_documented_limits(
     sent: Sent, charged: Charge | None
 ) -> None:
     assert charge(judge_sent(sent)) == charged
 
 
 @pytest.mark.parametrize(("worthless", "of"), [(4, 4), (8, 20), (14, 64)])
-def test_worthless_rollouts_are_found_by_the_exact_test(worthless: int, of: int) -> None:
+def test_worthless_rollouts_are_found_by_the_exact_binomial_test(worthless: int, of: int) -> None:
     def found(count: int) -> Charge | None:
         checks = Checks(worthless=count, cells={"sums": (0, of - count)})
         return charge(judge_checks(checks, judged={}))
@@ -138,22 +140,22 @@ def declared(checked: int, *, solved: int, worthless: bool = False) -> Checks:
     return checks
 
 
-def test_declared_rollouts_without_a_right_completion_are_found_at_the_stated_check() -> None:
+def test_declared_rollouts_without_a_right_completion_are_found_at_check_17() -> None:
     assert judge_checks(declared(16, solved=0), judged={}) is None
     assert charge(judge_checks(declared(17, solved=0), judged={})) == Charge.MISDECLARED
 
 
-def test_declared_rollouts_that_are_all_right_here_are_no_evidence() -> None:
-    """A client with older rules for reading answers found some of them wrong."""
+def test_declared_rollouts_with_only_right_completions_are_no_finding() -> None:
+    """A client with older answer rules may have scored some of them as wrong."""
     assert judge_checks(declared(256, solved=8), judged={}) is None
 
 
-def test_what_the_verifier_fails_on_is_not_counted_as_declared_falsely() -> None:
+def test_worthless_rollouts_are_not_counted_as_misdeclared() -> None:
     checks = declared(3, solved=0, worthless=True)
     assert (checks.worthless, checks.declared, checks.misdeclared) == (3, 0, 0)
 
 
-def test_a_weak_node_with_only_right_answers_is_found_at_the_stated_check() -> None:
+def test_weak_node_with_only_right_answers_is_found_at_check_16() -> None:
     assert judge_checks(all_right(15), judged=WEAK) is None
     finding = judge_checks(all_right(16), judged=WEAK)
     assert finding is not None
@@ -161,8 +163,8 @@ def test_a_weak_node_with_only_right_answers_is_found_at_the_stated_check() -> N
     assert 0.4 < finding.allowed < 0.5
 
 
-def test_right_answers_count_against_the_mean_limit_of_their_datasets() -> None:
-    """Half of the checks are in a dataset that the judge did not ask: there all may be right."""
+def test_limit_of_right_answers_is_averaged_over_datasets() -> None:
+    """In a dataset without judged questions, all answers may be right."""
     checks = Checks(cells={"sums": (16, 16), "gcd": (16, 16)})
     assert judge_checks(checks, judged=WEAK) is None
     more = Checks(cells={"sums": (60, 60), "gcd": (60, 60)})
@@ -170,29 +172,29 @@ def test_right_answers_count_against_the_mean_limit_of_their_datasets() -> None:
 
 
 def poisoner(random: Generator) -> Iterator[Checked]:
-    """Two thirds of its rollouts are right answers with poison, the others its own."""
+    """Yield checks of a node of which two thirds are poisoned right answers."""
     for _ in count():
         right = random.random() < 2 / 3 or random.random() < 0.1
         yield Checked("sums", solved=8 * right, total=8)
 
 
 def breaker(random: Generator) -> Iterator[Checked]:
-    """A third of its rollouts let the verifier hang."""
+    """Yield checks of a node of which a third make the verifier hang."""
     for _ in count():
         yield Checked("sums", solved=0, total=8, worthless=random.random() < 1 / 3)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_hostile_nodes_are_found_among_their_own_honest_rollouts(seed: int) -> None:
+def test_hostile_nodes_are_found_despite_honest_rollouts(seed: int) -> None:
     random = np.random.default_rng(seed)
-    assert checks_until_found(breaker(random), judged={}) <= 128
-    assert checks_until_found(poisoner(random), judged=WEAK) <= 256
+    assert count_checks_until_finding(breaker(random), judged={}) <= 128
+    assert count_checks_until_finding(poisoner(random), judged=WEAK) <= 256
 
 
 # ---- levels
 
 
-def test_a_node_goes_down_by_one_level_with_each_finding() -> None:
+def test_each_finding_lowers_the_level_by_one() -> None:
     lowered = lower(Hold(), now=NOW)
     assert lowered == Hold(Level.LOWERED, 1, NOW + PROBATION)
     withheld = lower(lowered, now=NOW)
@@ -201,7 +203,7 @@ def test_a_node_goes_down_by_one_level_with_each_finding() -> None:
     assert [level.weight for level in Level] == [1, 0.25, 0]
 
 
-def test_levels_come_back_one_by_one_and_findings_are_remembered() -> None:
+def test_levels_rise_one_at_a_time_and_findings_are_remembered() -> None:
     withheld = Hold(Level.WITHHELD, 2, NOW)
     assert ease(withheld, now=NOW - timedelta(seconds=1)) == withheld
     lowered = ease(withheld, now=NOW)
@@ -211,5 +213,5 @@ def test_levels_come_back_one_by_one_and_findings_are_remembered() -> None:
     assert ease(full, now=NOW + timedelta(days=1)) == full
 
 
-def test_the_time_of_a_level_ends_after_64_hours_at_most() -> None:
+def test_probation_is_at_most_64_hours() -> None:
     assert lower(Hold(findings=99), now=NOW).until == NOW + timedelta(hours=64)

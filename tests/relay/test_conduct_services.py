@@ -1,4 +1,4 @@
-"""What web processes refuse and the worker checks decides how often rollouts are handed out."""
+"""Conduct services: evidence from refusals and spot checks sets the hand-out weight."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,9 +23,9 @@ from swarm_web.relay.models import Conduct, Contribution
 from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
-    catch_up,
     offer_checks,
     publish_rollouts,
+    read_findings,
     sample_rollouts,
 )
 from tests.tasks.specs import answered, solve_sum
@@ -52,7 +52,7 @@ def draw(
 def right_rollouts(
     season: Season, verifier: Verifier, count: int, *, first: int = 0, around: str = ""
 ) -> list[Rollout]:
-    """Return rollouts with right answers only, and the same text around each."""
+    """Return rollouts with right answers only, each preceded by the text `around`."""
     tasks = [draw(verifier, season, counter=counter) for counter in range(first, first + count)]
     return [
         msgspec.structs.replace(
@@ -71,14 +71,14 @@ async def publish(
 
 
 async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> None:
-    """Let a web process offer spot checks, and a worker make them."""
+    """Offer spot checks as a web process does, and run them as the worker does."""
     await offer_checks(season.pk, 0, arbitrary=count, now=NOW)
     await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=count, is_late=lambda: False
     )
 
 
-async def look(*, now: datetime = NOW) -> int:
+async def review(*, now: datetime = NOW) -> int:
     return await sync_to_async(keep_conduct)(now=now)
 
 
@@ -86,7 +86,7 @@ async def row_of(node: Node) -> Conduct:
     return await Conduct.objects.aget(node=node)
 
 
-def told(season: Season) -> dict[int, float]:
+def stored_weights(season: Season) -> dict[int, float]:
     stored = sync_redis().hgetall(weights_key(season.pk))
     return {int(node): float(weight) for node, weight in stored.items()}
 
@@ -103,49 +103,49 @@ async def withhold(node: Node, season: Season) -> None:
     )
 
 
-# ---- what web processes refuse
+# ---- refusals by web processes
 
 
-async def test_a_node_whose_rollouts_are_refused_is_lowered_and_then_withheld(
+async def test_node_with_refused_rollouts_is_lowered_and_then_withheld(
     season: Season, amber: Node
 ) -> None:
     await publish(amber, season, rejected=90)
-    assert await look() == 1
+    assert await review() == 1
     row = await row_of(amber)
     assert (row.level, row.charge, row.bad, row.total) == ("lowered", "refused", 90, 90)
     assert (row.since, row.until) == (NOW, NOW + PROBATION)
-    assert told(season) == {amber.pk: 0.25}
+    assert stored_weights(season) == {amber.pk: 0.25}
     await publish(amber, season, rejected=90)
-    await look()
+    await review()
     assert (await row_of(amber)).level == "withheld"
-    assert told(season) == {amber.pk: 0.0}
+    assert stored_weights(season) == {amber.pk: 0.0}
 
 
-async def test_what_was_counted_once_is_not_counted_again(season: Season, amber: Node) -> None:
+async def test_refusals_cause_a_finding_only_once(season: Season, amber: Node) -> None:
     for rejected in (1, 90, 1):
         await publish(amber, season, rejected=rejected)
-        await look()
+        await review()
     assert (await row_of(amber)).findings == 1
 
 
-async def test_only_nodes_with_new_evidence_are_looked_at(
+async def test_only_nodes_with_new_evidence_are_reviewed(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await publish(amber, season, rejected=1)
     await publish(bold, season, [make_rollout(season)])
-    assert [await look(), await look()] == [1, 0]
+    assert [await review(), await review()] == [1, 0]
     assert (await row_of(amber)).level == "full"
     assert not await Conduct.objects.filter(node=bold).aexists()
 
 
-async def test_what_is_older_than_an_hour_is_forgotten(season: Season, amber: Node) -> None:
+async def test_evidence_older_than_an_hour_is_ignored(season: Season, amber: Node) -> None:
     for hour in range(3):
         await publish(amber, season, rejected=60)
-        await look(now=NOW + hour * timedelta(minutes=61))
+        await review(now=NOW + hour * timedelta(minutes=61))
     assert (await row_of(amber)).findings == 0
 
 
-async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_counted(
+async def test_copies_and_refused_messages_are_counted_as_evidence(
     season: Season, amber: Node
 ) -> None:
     await publish(amber, season, [make_rollout(season)])
@@ -161,14 +161,14 @@ async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_c
     assert row.floods == 1
 
 
-async def test_a_node_on_which_the_site_hung_up_again_and_again_is_found(
+async def test_node_that_was_often_disconnected_for_flooding_is_found(
     season: Season, amber: Node, bold: Node
 ) -> None:
     for node, times in ((amber, 3), (bold, 2)):
         for _ in range(times):
             hub().note_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
             await hub().flush()
-    await look()
+    await review()
     row = await row_of(amber)
     assert (row.level, row.charge, row.bad) == ("lowered", "unheeding", 3)
     assert (await row_of(bold)).level == "full"
@@ -177,10 +177,10 @@ async def test_a_node_on_which_the_site_hung_up_again_and_again_is_found(
 # ---- spot checks
 
 
-async def test_right_answers_of_a_node_that_fails_the_judge_are_found(
+async def test_node_with_right_rollouts_and_a_low_judge_score_is_found(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
-    """Poisonous text around right answers is noticed by the answers."""
+    """Poisoned rollouts are detected by their high share of right answers."""
     poisoned = right_rollouts(season, verifier, 20, around="Drink this. ")
     await publish(amber, season, poisoned)
     await publish(bold, season, right_rollouts(season, verifier, 20, first=20))
@@ -188,25 +188,25 @@ async def test_right_answers_of_a_node_that_fails_the_judge_are_found(
     await sync_to_async(make_score)(later, amber, correct=4, n=64)
     await sync_to_async(make_score)(later, bold, correct=60, n=64)
     await spot_check(season, verifier)
-    await look()
+    await review()
     row = await row_of(amber)
     assert (row.checked, row.worthless) == (20, 0)
     assert (row.level, row.charge, row.bad, row.total) == ("lowered", "too_right", 20, 20)
     assert (await row_of(bold)).level == "full"
 
 
-async def test_rounds_before_the_checks_are_no_evidence(
+async def test_rounds_before_the_checks_are_ignored(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     earlier = await sync_to_async(make_round)(season, opens_at=NOW - timedelta(seconds=1))
     await sync_to_async(make_score)(earlier, amber, correct=0, n=32)
     await publish(amber, season, right_rollouts(season, verifier, 20))
     await spot_check(season, verifier)
-    await look()
+    await review()
     assert (await row_of(amber)).level == "full"
 
 
-async def test_questions_of_the_judge_are_worthless_and_cost_the_weight(
+async def test_rollouts_with_questions_of_the_judge_are_worthless(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     stolen = [
@@ -219,14 +219,14 @@ async def test_questions_of_the_judge_are_worthless_and_cost_the_weight(
     await publish(amber, season, stolen)
     await publish(bold, season, right_rollouts(season, verifier, 4))
     await spot_check(season, verifier)
-    await look()
+    await review()
     row = await row_of(amber)
     assert (row.level, row.charge, row.checked, row.worthless) == ("lowered", "worthless", 4, 4)
     assert (await row_of(bold)).checked == 4
-    assert told(season) == {amber.pk: 0.25}
+    assert stored_weights(season) == {amber.pk: 0.25}
 
 
-async def test_a_node_that_declares_what_is_all_wrong_is_found(
+async def test_node_that_declares_wrong_rollouts_is_found(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     for node in (amber, bold):
@@ -244,13 +244,13 @@ async def test_a_node_that_declares_what_is_all_wrong_is_found(
     await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=64, is_late=lambda: False
     )
-    await look()
+    await review()
     row = await row_of(amber)
     assert (row.level, row.charge, row.bad, row.total) == ("lowered", "misdeclared", 20, 20)
     assert (await row_of(bold)).level == "full"
 
 
-async def test_spot_checks_say_nothing_about_declarations(
+async def test_spot_checks_are_not_counted_as_checks_of_declarations(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await publish(amber, season, [make_rollout(season)])
@@ -259,41 +259,41 @@ async def test_spot_checks_say_nothing_about_declarations(
     assert (part.declared_checked, (await row_of(amber)).checked) == (0, 1)
 
 
-# ---- what follows
+# ---- hand-out weights
 
 
-async def test_rollouts_of_a_withheld_node_are_given_to_nobody(
+async def test_rollouts_of_a_withheld_node_are_not_handed_out(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await withhold(amber, season)
     await publish(amber, season, [make_rollout(season, index=index) for index in range(5)])
-    await look()
-    await catch_up(season.pk)
+    await review()
+    await read_findings(season.pk)
     assert await sample_rollouts(bold, season_id=season.pk, count=5, now=NOW) == []
 
 
-async def test_levels_rise_when_their_time_is_over(season: Season, amber: Node) -> None:
+async def test_levels_rise_when_probation_ends(season: Season, amber: Node) -> None:
     await withhold(amber, season)
     await Contribution.objects.acreate(node=amber, season=season)
-    await look()
-    assert told(season) == {amber.pk: 0.0}
+    await review()
+    assert stored_weights(season) == {amber.pk: 0.0}
     lowered_at = NOW + PROBATION
-    await look(now=lowered_at)
+    await review(now=lowered_at)
     row = await row_of(amber)
     assert (row.level, row.since) == ("lowered", lowered_at)
-    assert told(season) == {amber.pk: 0.25}
-    await look(now=lowered_at + 2 * PROBATION)
-    assert told(season) == {}
+    assert stored_weights(season) == {amber.pk: 0.25}
+    await review(now=lowered_at + 2 * PROBATION)
+    assert stored_weights(season) == {}
     assert (await row_of(amber)).until is None
 
 
-async def test_what_redis_forgot_is_told_again(season: Season, amber: Node) -> None:
+async def test_weights_are_restored_after_redis_lost_them(season: Season, amber: Node) -> None:
     await withhold(amber, season)
     await Contribution.objects.acreate(node=amber, season=season)
-    await look()
+    await review()
     sync_redis().delete(weights_key(season.pk))
-    await look()
-    assert told(season) == {amber.pk: 0.0}
+    await review()
+    assert stored_weights(season) == {amber.pk: 0.0}
     assert sync_redis().ttl(weights_key(season.pk)) > 0
 
 
@@ -305,24 +305,24 @@ async def decide(node: Node, *, level: Level, pinned: bool) -> None:
     assert (await sync_to_async(set_by_operator)(parts, level=level, pinned=pinned, now=NOW)) == 1
 
 
-async def test_what_an_operator_decides_stays(season: Season, amber: Node) -> None:
+async def test_level_pinned_by_an_operator_is_not_changed(season: Season, amber: Node) -> None:
     await publish(amber, season, rejected=1)
     await decide(amber, level=Level.WITHHELD, pinned=True)
-    await look(now=NOW + timedelta(days=9))
-    assert told(season) == {amber.pk: 0.0}
+    await review(now=NOW + timedelta(days=9))
+    assert stored_weights(season) == {amber.pk: 0.0}
     await decide(amber, level=Level.FULL, pinned=True)
     await publish(amber, season, rejected=90)
-    assert await look() == 0
-    assert told(season) == {}
+    assert await review() == 0
+    assert stored_weights(season) == {}
 
 
-async def test_a_restored_node_begins_without_findings(season: Season, amber: Node) -> None:
+async def test_restored_node_has_no_findings(season: Season, amber: Node) -> None:
     await withhold(amber, season)
     await publish(amber, season, rejected=90)
     await decide(amber, level=Level.FULL, pinned=False)
-    await look()
+    await review()
     row = await row_of(amber)
     assert (row.level, row.charge, row.findings, row.until) == ("full", "", 0, None)
     await publish(amber, season, rejected=90)
-    await look()
+    await review()
     assert (await row_of(amber)).level == "lowered"

@@ -1,4 +1,4 @@
-"""Batches of credits reach the list that the worker reads, each under a number of its own."""
+"""CreditOutbox: numbered batches of credits are sent to the list that the worker reads."""
 
 from collections import Counter
 from typing import Any
@@ -27,30 +27,30 @@ def pair(minute: int) -> Pair:
     return Pair(season_id=1, minute=60 * minute, giver_id=2, taker_id=3)
 
 
-async def waiting() -> list[Credits]:
+async def read_batches() -> list[Credits]:
     packed: Any = await async_redis().lrange(CREDITS, 0, -1)
     return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
 
 
-async def test_a_batch_tells_how_many_rollouts_of_each_pair_were_used() -> None:
+async def test_batch_contains_the_number_of_used_rollouts_per_pair() -> None:
     await CreditOutbox(async_redis(), source="a").send(tally_of(pair(1), pair(2), pair(2)))
-    [batch] = await waiting()
+    [batch] = await read_batches()
     assert batch.count_pairs() == {pair(1): 1, pair(2): 2}
 
 
-async def test_batches_of_a_process_are_numbered_in_order() -> None:
+async def test_batches_of_a_process_are_numbered_consecutively() -> None:
     outbox = CreditOutbox(async_redis(), source="a")
     for minute in (1, 2):
         await outbox.send(tally_of(pair(minute)))
-    assert [(batch.source, batch.number) for batch in await waiting()] == [("a", 1), ("a", 2)]
+    assert [(batch.source, batch.number) for batch in await read_batches()] == [("a", 1), ("a", 2)]
 
 
-async def test_without_credits_nothing_is_sent() -> None:
+async def test_empty_tally_is_not_sent() -> None:
     await CreditOutbox(async_redis(), source="a").send(Tally())
-    assert await waiting() == []
+    assert await read_batches() == []
 
 
-async def test_a_batch_whose_reply_was_lost_is_sent_again_under_its_number() -> None:
+async def test_batch_whose_reply_was_lost_is_resent_with_its_number() -> None:
     async with gated_redis() as (gate, client):
         outbox = CreditOutbox(client, source="a")
         await outbox.send(tally_of(pair(0)))
@@ -59,11 +59,11 @@ async def test_a_batch_whose_reply_was_lost_is_sent_again_under_its_number() -> 
             await outbox.send(tally_of(pair(1)))
         gate.open()
         await outbox.send(tally_of(pair(2)))
-    sent = [(batch.number, [*batch.count_pairs()]) for batch in await waiting()]
+    sent = [(batch.number, [*batch.count_pairs()]) for batch in await read_batches()]
     assert sent == [(1, [pair(0)]), (2, [pair(1)]), (2, [pair(1)]), (3, [pair(2)])]
 
 
-async def test_the_oldest_batches_are_dropped_and_counted_when_no_worker_takes_them(
+async def test_oldest_batches_are_dropped_and_counted_when_the_list_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await async_redis().delete("counters")
@@ -74,7 +74,7 @@ async def test_the_oldest_batches_are_dropped_and_counted_when_no_worker_takes_t
     monkeypatch.setattr(credits_module, "MOST_WAITING_BYTES", held)
     await outbox.send(tally_of(*map(pair, range(1000, 1500))))
     assert int(await async_redis().memory_usage(CREDITS, samples=0) or 0) <= held
-    numbers = [batch.number for batch in await waiting()]
+    numbers = [batch.number for batch in await read_batches()]
     assert 8 <= len(numbers) <= 10
     assert numbers == list(range(16 - len(numbers), 16))
     await counters.pending_counts().flush()
@@ -82,7 +82,7 @@ async def test_the_oldest_batches_are_dropped_and_counted_when_no_worker_takes_t
     assert int(dropped or 0) == 15 - len(numbers)
 
 
-async def test_while_redis_is_away_credits_that_wait_are_bounded(
+async def test_pending_credits_are_bounded_while_redis_is_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tally_module, "MOST_PAIRS", 3)
@@ -98,7 +98,7 @@ async def test_while_redis_is_away_credits_that_wait_are_bounded(
                 await outbox.send(tally)
         gate.open()
         await outbox.send(tally)
-    sealed, later = await waiting()
+    sealed, later = await read_batches()
     assert [*sealed.count_pairs()] == [pair(0)]
     assert [*later.count_pairs()] == [pair(3), pair(4), pair(5)]
     assert [lesson.at for lesson in later.lessons] == [240, 300]

@@ -1,4 +1,4 @@
-"""Batches of credits are booked once, and none holds up or loses the others."""
+"""Batches of credits are booked exactly once, independently of each other."""
 
 import secrets
 from contextlib import closing
@@ -25,12 +25,12 @@ from tests.relay.hubs import NOW
 MINUTE = int(NOW) // 60 * 60
 GONE = 2**40
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_noted")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clean_redis")]
 
 
 @pytest.fixture(autouse=True)
 def giver_part(season: Season, amber: Node) -> None:
-    """Amber has published, so it has a contribution."""
+    """Create a contribution of amber, as if it had published."""
     Contribution.objects.create(season=season, node=amber)
 
 
@@ -40,7 +40,7 @@ def send(
     source: str | None = None,
     number: int = 1,
 ) -> None:
-    """Let a web process, a new one unless `source` names it, send a batch."""
+    """Send a batch as the web process `source`, by default a new one."""
     columns = [[*pair, count] for pair, count in pairs]
     batch = Credits(
         source or secrets.token_hex(8),
@@ -64,7 +64,7 @@ def used(node: Node) -> int:
     return Contribution.objects.get(node=node).used_by_others
 
 
-def test_batches_of_several_processes_share_the_limit_of_a_pair(
+def test_limit_of_a_pair_is_shared_by_batches_of_several_processes(
     season: Season, amber: Node, bold: Node
 ) -> None:
     for _ in range(3):
@@ -74,13 +74,13 @@ def test_batches_of_several_processes_share_the_limit_of_a_pair(
     assert Exchange.objects.get().used == 3 * (MOST_A_MINUTE // 2)
 
 
-def test_a_batch_is_booked_once(season: Season, amber: Node, bold: Node) -> None:
+def test_batch_is_booked_once(season: Season, amber: Node, bold: Node) -> None:
     send((pair(season, amber, bold), 3))
     assert (book_credits(), book_credits()) == (1, 0)
     assert used(amber) == 3
 
 
-def test_the_hour_of_an_exchange_is_that_of_the_minute(
+def test_exchange_is_stored_in_the_hour_of_its_minute(
     season: Season, amber: Node, bold: Node
 ) -> None:
     send((pair(season, amber, bold), 1))
@@ -90,7 +90,7 @@ def test_the_hour_of_an_exchange_is_that_of_the_minute(
 
 
 @pytest.mark.parametrize("gone", ["season", "giver", "taker"])
-def test_what_is_gone_is_left_out_and_loses_nothing_of_the_others(
+def test_credits_of_deleted_rows_are_skipped_and_others_are_booked(
     season: Season, amber: Node, bold: Node, gone: str
 ) -> None:
     lost = {
@@ -105,7 +105,7 @@ def test_what_is_gone_is_left_out_and_loses_nothing_of_the_others(
     assert (used(amber), Exchange.objects.get().used) == (2, 2)
 
 
-def test_a_lesson_of_a_refuted_rollout_does_not_count_for_the_giver(
+def test_lesson_from_a_refuted_rollout_is_not_credited(
     season: Season, amber: Node, bold: Node
 ) -> None:
     row = make_archived_rollout(season, amber, solved=0)
@@ -116,9 +116,7 @@ def test_a_lesson_of_a_refuted_rollout_does_not_count_for_the_giver(
     assert Learned.objects.get().node_id == bold.pk
 
 
-def test_a_batch_that_cannot_be_read_loses_nothing_of_the_others(
-    season: Season, amber: Node, bold: Node
-) -> None:
+def test_undecodable_batch_does_not_affect_others(season: Season, amber: Node, bold: Node) -> None:
     send((pair(season, amber, bold), 1))
     sync_redis().rpush(CREDITS, b"\xc1")
     send((pair(season, amber, bold), 1))
@@ -126,7 +124,7 @@ def test_a_batch_that_cannot_be_read_loses_nothing_of_the_others(
     assert used(amber) == 2
 
 
-def test_batches_that_could_not_be_booked_are_booked_later_and_once(
+def test_batches_are_booked_once_after_a_database_error(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send((pair(season, amber, bold), 1))
@@ -139,7 +137,7 @@ def test_batches_that_could_not_be_booked_are_booked_later_and_once(
     assert (used(amber), Exchange.objects.get().used) == (2, 2)
 
 
-def test_batches_wait_when_redis_fails_while_they_are_booked(
+def test_batches_are_booked_once_after_a_redis_error(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send((pair(season, amber, bold), 1))
@@ -151,7 +149,7 @@ def test_batches_wait_when_redis_fails_while_they_are_booked(
     assert (used(amber), Exchange.objects.get().used) == (1, 1)
 
 
-def test_a_batch_that_is_still_on_the_list_after_it_was_booked_is_not_booked_again(
+def test_booked_batch_that_is_still_on_the_list_is_not_booked_again(
     season: Season, amber: Node, bold: Node
 ) -> None:
     send((pair(season, amber, bold), 1))
@@ -162,9 +160,7 @@ def test_a_batch_that_is_still_on_the_list_after_it_was_booked_is_not_booked_aga
     assert (used(amber), Exchange.objects.get().used) == (1, 1)
 
 
-def test_a_batch_that_is_on_the_list_twice_is_booked_once(
-    season: Season, amber: Node, bold: Node
-) -> None:
+def test_batch_that_is_listed_twice_is_booked_once(season: Season, amber: Node, bold: Node) -> None:
     send((pair(season, amber, bold), 1))
     [packed] = sync_redis().lrange(CREDITS, 0, -1)
     sync_redis().rpush(CREDITS, packed)
@@ -172,14 +168,14 @@ def test_a_batch_that_is_on_the_list_twice_is_booked_once(
     assert (used(amber), Exchange.objects.get().used) == (1, 1)
 
 
-def test_later_batches_of_a_process_are_booked(season: Season, amber: Node, bold: Node) -> None:
+def test_later_batch_of_a_process_is_booked(season: Season, amber: Node, bold: Node) -> None:
     for number in (1, 2):
         send((pair(season, amber, bold), 1), source="a", number=number)
         book()
     assert used(amber) == 2
 
 
-def test_a_batch_that_cannot_be_stored_holds_up_no_other(
+def test_batch_that_cannot_be_stored_does_not_block_others(
     season: Season, amber: Node, bold: Node
 ) -> None:
     too_large = 1 << 63
@@ -192,12 +188,12 @@ def test_a_batch_that_cannot_be_stored_holds_up_no_other(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_do_not_book_at_once(season: Season, amber: Node, bold: Node) -> None:
+def test_workers_do_not_book_concurrently(season: Season, amber: Node, bold: Node) -> None:
     send((pair(season, amber, bold), 1))
     with closing(connection.copy()) as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtext('relay.credits'))")
         assert book_credits() == 0
-        # A connection of a pool is not closed.
+        # A pooled connection stays open, so the lock must be released.
         cursor.execute("SELECT pg_advisory_unlock_all()")
     book()
     assert used(amber) == 1

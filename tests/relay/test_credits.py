@@ -1,4 +1,4 @@
-"""Who learned from whom: believed for what was delivered, each rollout once."""
+"""Credits: reports of used rollouts are credited once, and only if delivered."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,14 +33,14 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
 async def deliver(season: Season, *ids: str, giver: Node, taker: Node) -> None:
-    """Let the giver publish these, and the taker draw all of the pool."""
+    """Publish rollouts of the giver, and draw the whole pool for the taker."""
     rollouts = [make_rollout(season, rollout_id=name) for name in ids]
     await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, now=NOW)
     await sample_rollouts(taker, season_id=season.pk, count=64, now=NOW)
 
 
 async def report(node: Node, season: Season, *used: tuple[str, str], **fields: Any) -> None:
-    said = ReportTraining(
+    training_report = ReportTraining(
         id="t",
         step=fields.pop("step", 1),
         training_reward=0.5,
@@ -51,7 +51,7 @@ async def report(node: Node, season: Season, *used: tuple[str, str], **fields: A
         **({"reflection": fields["reflection"]} if "reflection" in fields else {}),
     )
     now = NOW + fields.get("later", timedelta())
-    await record_training(node, season_id=season.pk, report=said, now=now)
+    await record_training(node, season_id=season.pk, report=training_report, now=now)
 
 
 @sync_to_async
@@ -72,7 +72,7 @@ def used(season: Season, node: Node) -> int:
     return given.values_list("used_by_others", flat=True).first() or 0
 
 
-async def test_a_report_credits_the_giver_and_names_the_learner_of_the_archived_rollout(
+async def test_report_credits_the_giver_and_records_the_learner(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await deliver(season, "a", "b", giver=amber, taker=bold)
@@ -86,9 +86,7 @@ async def test_a_report_credits_the_giver_and_names_the_learner_of_the_archived_
     assert [count async for count in counts] == [1, 0]
 
 
-async def test_a_report_that_arrives_twice_counts_once(
-    season: Season, amber: Node, bold: Node
-) -> None:
+async def test_repeated_report_is_credited_once(season: Season, amber: Node, bold: Node) -> None:
     await deliver(season, "a", giver=amber, taker=bold)
     await report(bold, season, ("amber", "a"), ("amber", "a"))
     await book()
@@ -98,7 +96,7 @@ async def test_a_report_that_arrives_twice_counts_once(
     assert await used(season, amber) == 1
 
 
-async def test_a_rollout_that_is_delivered_again_is_credited_once(
+async def test_rollout_delivered_twice_is_credited_once(
     season: Season, amber: Node, bold: Node
 ) -> None:
     for _ in range(2):
@@ -111,7 +109,7 @@ async def test_a_rollout_that_is_delivered_again_is_credited_once(
 @pytest.mark.parametrize(
     "forged", [("amber", "made-up"), ("calm", "a"), ("nobody", "a"), ("amber/a", "a")]
 )
-async def test_a_name_that_was_not_delivered_credits_nobody(
+async def test_report_of_an_undelivered_rollout_gives_no_credit(
     season: Season, amber: Node, bold: Node, forged: tuple[str, str]
 ) -> None:
     await sync_to_async(make_node)("calm")
@@ -123,7 +121,7 @@ async def test_a_name_that_was_not_delivered_credits_nobody(
     assert await used(season, amber) == 0
 
 
-async def test_what_another_node_was_given_is_not_believed(
+async def test_report_of_a_rollout_delivered_to_another_node_gives_no_credit(
     season: Season, amber: Node, bold: Node
 ) -> None:
     calm, _ = await sync_to_async(make_node)("calm")
@@ -133,7 +131,7 @@ async def test_what_another_node_was_given_is_not_believed(
     assert await flows(season) == []
 
 
-async def test_credits_of_several_nodes_are_added_up(
+async def test_credits_of_several_takers_are_summed(
     season: Season, amber: Node, bold: Node
 ) -> None:
     calm, _ = await sync_to_async(make_node)("calm")
@@ -150,7 +148,7 @@ async def test_credits_of_several_nodes_are_added_up(
     assert row.learned_by == 2
 
 
-async def test_a_pair_that_colludes_gains_little(season: Season, amber: Node, bold: Node) -> None:
+async def test_credits_of_a_pair_are_limited(season: Season, amber: Node, bold: Node) -> None:
     ids = [f"r{i}" for i in range(3 * MOST_A_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
     for _ in range(2):
@@ -160,7 +158,7 @@ async def test_a_pair_that_colludes_gains_little(season: Season, amber: Node, bo
     assert await flows(season) == [Flow("amber", "bold", len(ids))]
 
 
-async def test_the_limit_of_a_pair_is_for_a_minute(season: Season, amber: Node, bold: Node) -> None:
+async def test_limit_of_a_pair_is_per_minute(season: Season, amber: Node, bold: Node) -> None:
     ids = [f"r{i}" for i in range(2 * MOST_A_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
     first, second = ids[:MOST_A_MINUTE], ids[MOST_A_MINUTE:]
@@ -171,7 +169,7 @@ async def test_the_limit_of_a_pair_is_for_a_minute(season: Season, amber: Node, 
     assert await used(season, amber) == 2 * MOST_A_MINUTE
 
 
-async def test_nodes_of_one_owner_share_the_limit_of_a_pair(
+async def test_limit_of_a_pair_is_shared_by_nodes_of_an_owner(
     season: Season, amber: Node, bold: Node
 ) -> None:
     calm, _ = await sync_to_async(make_node)("calm")
@@ -186,9 +184,7 @@ async def test_nodes_of_one_owner_share_the_limit_of_a_pair(
     assert await used(season, amber) == MOST_A_MINUTE
 
 
-async def test_other_pairs_have_limits_of_their_own(
-    season: Season, amber: Node, bold: Node
-) -> None:
+async def test_pairs_have_separate_limits(season: Season, amber: Node, bold: Node) -> None:
     calm, _ = await sync_to_async(make_node)("calm")
     ids = [f"r{i}" for i in range(MOST_A_MINUTE)]
     await deliver(season, *ids, giver=amber, taker=bold)
@@ -206,7 +202,7 @@ SOUND = [{"solved": 1}, {"failure": ErrorCode.VERIFIER_FAILED}]
 @pytest.mark.parametrize(
     ("found", "counted"), [*((each, 0) for each in REFUTED), *((each, 1) for each in SOUND)]
 )
-async def test_a_rollout_that_our_check_refuted_credits_nobody(
+async def test_refuted_rollout_gives_no_credit(
     season: Season, amber: Node, bold: Node, found: dict[str, Any], counted: int
 ) -> None:
     await deliver(season, "a", giver=amber, taker=bold)
@@ -218,7 +214,7 @@ async def test_a_rollout_that_our_check_refuted_credits_nobody(
     assert await flows(season) == [Flow("amber", "bold", 1)]
 
 
-async def test_credits_of_a_rollout_that_is_refuted_later_are_taken_back(
+async def test_credits_of_a_rollout_refuted_later_are_revoked(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await deliver(season, "a", giver=amber, taker=bold)
@@ -232,7 +228,7 @@ async def test_credits_of_a_rollout_that_is_refuted_later_are_taken_back(
     assert await flows(season) == [Flow("amber", "bold", 1)]
 
 
-async def test_beyond_the_most_pairs_of_an_hour_only_known_ones_are_told_apart(
+async def test_new_pairs_above_the_hourly_limit_get_credits_but_no_exchange(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await deliver(season, "a", "b", giver=amber, taker=bold)
@@ -247,7 +243,7 @@ async def test_beyond_the_most_pairs_of_an_hour_only_known_ones_are_told_apart(
     assert await used(season, bold) == 1
 
 
-async def test_credits_wait_while_they_cannot_be_booked(
+async def test_credits_are_booked_after_a_database_error(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -264,7 +260,7 @@ async def test_credits_wait_while_they_cannot_be_booked(
     assert await flows(season) == [Flow("amber", "bold", 1)]
 
 
-async def test_credits_of_a_node_that_is_gone_are_dropped(
+async def test_credits_of_a_deleted_node_are_dropped(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await deliver(season, "a", giver=amber, taker=bold)
@@ -274,7 +270,7 @@ async def test_credits_of_a_node_that_is_gone_are_dropped(
     assert await flows(season) == []
 
 
-async def test_points_of_training_are_thinned(season: Season, amber: Node) -> None:
+async def test_training_points_are_thinned(season: Season, amber: Node) -> None:
     await report(amber, season, step=1, reflection={"recheck": 0.25})
     await report(amber, season, step=2, later=timedelta(seconds=POINT_EVERY_S - 1))
     point = await TrainingPoint.objects.aget()

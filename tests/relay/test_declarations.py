@@ -1,4 +1,4 @@
-"""Declared rollouts are checked by the real verifier, and who declares falsely is not preferred."""
+"""Declarations: checked by the real verifier; those of nodes that declare falsely lapse."""
 
 import itertools
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from swarm_web.relay.services import check_declarations, restore_declarations
 from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import WINDOW
 from tests.factories import make_rollout
-from tests.relay.sharing import catch_up, offer_checks, publish_rollouts, sample_rollouts
+from tests.relay.sharing import offer_checks, publish_rollouts, read_findings, sample_rollouts
 from tests.tasks.specs import answered, solve_sum
 
 NOW = timezone.now()
@@ -44,15 +44,15 @@ def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> D
 
 
 def rollout_of(season: Season, task: DrawnTask, answers: str, *, name: str = "r") -> Rollout:
-    """Return a rollout whose answers are right or wrong, from letters."""
+    """Return a rollout with an answer per letter: `r` is right, `w` is wrong."""
     texts = {"r": answered(solve_sum(task.question)), "w": answered("0.5")}
     completions = [Completion(texts[letter], "stop") for letter in answers]
-    made = make_rollout(season, rollout_id=name)
-    return msgspec.structs.replace(made, task=task.spec, completions=completions)
+    base = make_rollout(season, rollout_id=name)
+    return msgspec.structs.replace(base, task=task.spec, completions=completions)
 
 
-class Unable(Verifier):
-    """A verifier that fails on a whole task, or hangs on each answer."""
+class FailingVerifier(Verifier):
+    """A verifier that fails for the whole task, or times out on an answer."""
 
     def __init__(self, *, fails: bool) -> None:
         super().__init__()
@@ -79,14 +79,14 @@ def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: Verifier) 
 @pytest.mark.parametrize(
     ("answers", "informative"), [("rw", True), ("wwrw", True), ("rr", False), ("ww", False)]
 )
-async def test_a_rollout_is_informative_with_right_and_wrong_answers(
+async def test_rollout_is_informative_if_answers_are_right_and_wrong(
     season: Season, verifier: Verifier, answers: str, informative: bool
 ) -> None:
     rollout = rollout_of(season, draw(verifier, season), answers)
     assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is informative
 
 
-async def test_partial_credit_alone_makes_no_rollout_informative(
+async def test_rollout_with_partial_credit_only_is_not_informative(
     season: Season, verifier: Verifier
 ) -> None:
     task = draw(verifier, season)
@@ -98,19 +98,23 @@ async def test_partial_credit_alone_makes_no_rollout_informative(
     assert is_informative(mixed, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
-async def test_a_question_of_the_judge_teaches_nobody(season: Season, verifier: Verifier) -> None:
+async def test_rollout_with_a_question_of_the_judge_is_not_informative(
+    season: Season, verifier: Verifier
+) -> None:
     rollout = rollout_of(season, draw(verifier, season, part=Part.JUDGE), "rw")
     assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
-async def test_answers_on_which_the_verifier_hangs_teach_nobody(season: Season) -> None:
+async def test_rollout_on_which_the_verifier_hangs_is_not_informative(season: Season) -> None:
     assert (
-        is_informative(make_rollout(season), rules=AnswerRules.EXACT, verifier=Unable(fails=False))
+        is_informative(
+            make_rollout(season), rules=AnswerRules.EXACT, verifier=FailingVerifier(fails=False)
+        )
         is False
     )
 
 
-async def test_a_question_that_cannot_be_made_teaches_nobody(
+async def test_rollout_whose_question_cannot_be_generated_is_not_informative(
     season: Season, verifier: Verifier
 ) -> None:
     task = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
@@ -118,20 +122,22 @@ async def test_a_question_that_cannot_be_made_teaches_nobody(
     assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
-async def test_a_verifier_that_fails_is_no_evidence(season: Season) -> None:
+async def test_failed_verifier_gives_no_result(season: Season) -> None:
     assert (
-        is_informative(make_rollout(season), rules=AnswerRules.EXACT, verifier=Unable(fails=True))
+        is_informative(
+            make_rollout(season), rules=AnswerRules.EXACT, verifier=FailingVerifier(fails=True)
+        )
         is None
     )
 
 
-# ---- what follows
+# ---- consequences
 
 
 async def declare(
     node: Node, season: Season, verifier: Verifier, answers: str, *, count: int, first: int = 0
 ) -> None:
-    """Publish rollouts on one question, all of them declared informative."""
+    """Publish rollouts of one question, all declared informative."""
     task = draw(verifier, season)
     rollouts = [
         rollout_of(season, task, answers, name=f"r{place}") for place in range(first, first + count)
@@ -152,17 +158,17 @@ async def check(
     most: int = 64,
     is_late: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Let the process offer rollouts, the worker check some, and the process hear what it found."""
+    """Offer rollouts, check some as the worker does, and read the findings."""
     await offer_checks(season.pk, 64, now=NOW)
     checked = await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=most, is_late=is_late
     )
-    await catch_up(season.pk)
+    await read_findings(season.pk)
     return checked
 
 
-async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
-    """Return whose rollouts a node that prefers informative ones is given."""
+async def draw_informative(node: Node, season: Season, *, count: int) -> list[str]:
+    """Draw with the strategy `informative` and return the rollouts' nodes."""
     drawn = await sample_rollouts(
         node,
         season_id=season.pk,
@@ -177,7 +183,7 @@ async def part_of(node: Node) -> Contribution:
     return await Contribution.objects.aget(node=node)
 
 
-async def test_what_is_left_when_it_gets_late_counts_for_nothing(
+async def test_checks_left_when_the_time_is_over_are_not_counted(
     season: Season, verifier: Verifier, amber: Node
 ) -> None:
     await declare(amber, season, verifier, "ww", count=8)
@@ -187,7 +193,7 @@ async def test_what_is_left_when_it_gets_late_counts_for_nothing(
     assert (row.declared_checked, row.declared_false) == (2, 2)
 
 
-async def test_true_declarations_are_counted_and_cost_nothing(
+async def test_true_declarations_are_counted_and_do_not_lapse(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "rw", count=6)
@@ -195,25 +201,23 @@ async def test_true_declarations_are_counted_and_cost_nothing(
     part = await part_of(amber)
     assert (part.declared_checked, part.declared_false) == (6, 0)
     assert (part.window_checked, part.declarations_lapsed_at) == (6, None)
-    assert await preferred(bold, season, count=2) == ["amber", "amber"]
+    assert await draw_informative(bold, season, count=2) == ["amber", "amber"]
 
 
-async def test_a_rollout_is_checked_once(season: Season, amber: Node, verifier: Verifier) -> None:
+async def test_rollout_is_checked_once(season: Season, amber: Node, verifier: Verifier) -> None:
     await declare(amber, season, verifier, "rr", count=1)
     for _ in range(4):
         await check(season, verifier)
     assert (await part_of(amber)).declared_checked == 1
 
 
-async def test_no_more_are_checked_than_asked_for(
-    season: Season, amber: Node, verifier: Verifier
-) -> None:
+async def test_number_of_checks_is_limited(season: Season, amber: Node, verifier: Verifier) -> None:
     await declare(amber, season, verifier, "rw", count=9)
     assert await check(season, verifier, most=2) == 2
     assert (await part_of(amber)).declared_checked == 2
 
 
-async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_is(
+async def test_declarations_of_a_node_that_declares_falsely_lapse(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     honest = await Node.objects.acreate(name="honest")
@@ -224,17 +228,17 @@ async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_
     assert (part.declared_checked, part.declared_false) == (20, 20)
     assert part.declarations_lapsed_at == NOW
     assert (await part_of(honest)).declarations_lapsed_at is None
-    assert await preferred(bold, season, count=2) == ["honest", "honest"]
+    assert await draw_informative(bold, season, count=2) == ["honest", "honest"]
     other, third = [
         await Node.objects.acreate(name=name, token_hash=name) for name in ("other", "third")
     ]
-    # What it declares from now on does not count either, but is still given to others.
+    # Its later declarations are ignored too, but its rollouts are still delivered.
     await declare(amber, season, verifier, "ww", count=5, first=20)
-    assert await preferred(other, season, count=2) == ["honest", "honest"]
-    assert len(await preferred(third, season, count=64)) == 27
+    assert await draw_informative(other, season, count=2) == ["honest", "honest"]
+    assert len(await draw_informative(third, season, count=64)) == 27
 
 
-async def test_declarations_count_again_after_a_clean_window(
+async def test_declarations_are_restored_after_a_clean_window(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
@@ -248,7 +252,7 @@ async def test_declarations_count_again_after_a_clean_window(
     assert (await part_of(amber)).declarations_lapsed_at is None
 
 
-async def test_an_operator_lets_declarations_count_again(
+async def test_declarations_are_restored_by_an_operator(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
@@ -260,10 +264,10 @@ async def test_an_operator_lets_declarations_count_again(
     assert (part.declarations_lapsed_at, part.window_checked, part.declared_false) == (None, 0, 3)
     await declare(bold, season, verifier, "rw", count=9)
     other = await Node.objects.acreate(name="other")
-    assert "amber" in await preferred(other, season, count=10)
+    assert "amber" in await draw_informative(other, season, count=10)
 
 
-async def test_what_redis_forgot_is_told_again(
+async def test_lapsed_nodes_are_restored_after_redis_lost_them(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await Contribution.objects.acreate(node=amber, season=season, declarations_lapsed_at=NOW)
@@ -271,18 +275,16 @@ async def test_what_redis_forgot_is_told_again(
     await declare(amber, season, verifier, "rw", count=4)
     honest = await Node.objects.acreate(name="honest")
     await declare(honest, season, verifier, "rw", count=1)
-    assert (await preferred(bold, season, count=5))[0] == "honest"
+    assert (await draw_informative(bold, season, count=5))[0] == "honest"
 
 
-async def test_a_check_the_verifier_could_not_make_counts_for_nothing(
-    season: Season, amber: Node, verifier: Verifier
-) -> None:
+async def test_failed_check_is_not_counted(season: Season, amber: Node, verifier: Verifier) -> None:
     await declare(amber, season, verifier, "ww", count=3)
-    await check(season, Unable(fails=True))
+    await check(season, FailingVerifier(fails=True))
     assert (await part_of(amber)).declared_checked == 0
 
 
-async def test_an_ended_season_is_not_checked(
+async def test_rollouts_of_an_ended_season_are_not_checked(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
@@ -290,7 +292,7 @@ async def test_an_ended_season_is_not_checked(
     assert await check(season, verifier) == 0
 
 
-async def test_the_rollouts_of_a_node_that_is_gone_do_no_harm(
+async def test_checks_of_a_deleted_nodes_rollouts_do_not_fail(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)

@@ -1,4 +1,4 @@
-"""Redis is full, and frees nothing by itself (`maxmemory-policy noeviction`)."""
+"""The relay on a full Redis with `maxmemory-policy noeviction`."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 @pytest_asyncio.fixture
 async def own_redis(tmp_path: Path) -> AsyncIterator[redis.asyncio.Redis]:
-    """Yield a client of a Valkey that this test may fill."""
+    """Yield a client of a separate Valkey that the test may fill."""
     server = prepare_valkey(tmp_path / "valkey")
     with running_part(server.process, log=tmp_path / "valkey.log"):
         client = redis.asyncio.Redis.from_url(server.url)
@@ -28,7 +28,7 @@ async def own_redis(tmp_path: Path) -> AsyncIterator[redis.asyncio.Redis]:
         await client.aclose()
 
 
-async def test_a_full_redis_gets_room_once_what_it_holds_is_too_old(
+async def test_expired_rollouts_are_deleted_from_a_full_redis(
     season: Season, amber: Node, own_redis: redis.asyncio.Redis
 ) -> None:
     now = [NOW]

@@ -1,4 +1,4 @@
-"""Rollouts that a node was given: reported once each, and known after a reconnection."""
+"""GivenList: the rollouts that a node was given, with those not yet reported."""
 
 from collections.abc import Container, Iterable
 
@@ -15,17 +15,17 @@ def make_list(*keys: str) -> GivenList:
     return given
 
 
-def test_what_was_given_is_taken_once() -> None:
+def test_given_rollout_is_taken_once() -> None:
     given = make_list("amber/a", "amber/b")
     assert given.take(["amber/a", "amber/a"]) == [("amber/a", Given(7, archived=False))]
     assert given.take(["amber/a"]) == []
 
 
-def test_what_was_not_given_is_not_taken() -> None:
+def test_rollout_that_was_not_given_is_not_taken() -> None:
     assert make_list("amber/a").take(["amber/b", "a", ""]) == []
 
 
-def test_what_was_reported_is_still_known() -> None:
+def test_taken_rollout_stays_in_the_list() -> None:
     given = make_list("amber/a")
     given.take(["amber/a"])
     assert "amber/a" in given
@@ -33,7 +33,7 @@ def test_what_was_reported_is_still_known() -> None:
 
 
 def fill(given: GivenList, keys: Iterable[str], *, held: Container[str]) -> None:
-    """Give rollouts one by one from a pool that holds `held`, and let each second be reported."""
+    """Add rollouts one by one from a pool that holds `held`; report every second one."""
     for number, key in enumerate(keys):
         given.add(key, Given(7, archived=False))
         if number % 2:
@@ -41,14 +41,14 @@ def fill(given: GivenList, keys: Iterable[str], *, held: Container[str]) -> None
         given.forget(held)
 
 
-def test_what_the_pool_holds_is_remembered_however_many_were_given() -> None:
+def test_rollouts_in_the_pool_are_never_forgotten() -> None:
     keys = [f"amber/{number}" for number in range(40 * REMEMBERED)]
     given = GivenList()
     fill(given, keys, held=set(keys))
     assert all(key in given for key in keys)
 
 
-def test_what_the_pool_lost_is_forgotten_but_for_the_latest() -> None:
+def test_rollouts_not_in_the_pool_are_forgotten_except_the_latest() -> None:
     keys = [f"amber/{number}" for number in range(40 * REMEMBERED)]
     given = GivenList()
     fill(given, keys, held={"amber/0"})
@@ -57,14 +57,14 @@ def test_what_the_pool_lost_is_forgotten_but_for_the_latest() -> None:
     assert len(given) <= 4 * REMEMBERED + 2
 
 
-def test_a_merged_list_has_what_both_remember_and_each_waits_or_is_reported() -> None:
+def test_merged_list_has_the_rollouts_of_both_lists_in_one_state() -> None:
     given, earlier = make_list("amber/a"), make_list("amber/a", "amber/b")
     given.take(["amber/a"])
     given.merge(earlier)
     assert [key for key, _ in given.take(["amber/a", "amber/b"])] == ["amber/b"]
 
 
-def test_a_list_that_was_packed_is_the_same_again() -> None:
+def test_packed_list_round_trips() -> None:
     given = make_list("amber/a", "amber/b")
     given.add("calm/c", Given(8, archived=True))
     given.take(["amber/a"])
@@ -76,11 +76,11 @@ def test_a_list_that_was_packed_is_the_same_again() -> None:
     ]
 
 
-def test_an_empty_list_is_nothing_to_keep() -> None:
+def test_empty_list_round_trips() -> None:
     assert not GivenList.unpack(GivenList().pack())
 
 
 @pytest.mark.parametrize("packed", [b"", b"x", b"\xc1", b"\x90", b"\x92\x90\x91\x01"])
-def test_what_is_no_list_is_an_error(packed: bytes) -> None:
+def test_invalid_packed_list_raises_a_decode_error(packed: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         GivenList.unpack(packed)

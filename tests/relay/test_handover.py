@@ -1,4 +1,4 @@
-"""A node that changes between web processes is given nothing twice, however fast it is."""
+"""Handover: a node that changes between web processes gets no rollout twice."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.relay.hubs import draw, join, make_hub, publish, report, running, unt
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
-async def test_a_node_that_left_a_moment_ago_is_given_nothing_twice_elsewhere(
+async def test_node_that_just_left_gets_no_rollout_twice_in_another_process(
     season: Season, amber: Node, bold: Node
 ) -> None:
     here, there = make_hub(), make_hub()
@@ -32,7 +32,7 @@ async def test_a_node_that_left_a_moment_ago_is_given_nothing_twice_elsewhere(
         assert draw(far, two) == []
 
 
-async def test_a_node_that_is_still_connected_elsewhere_is_let_go_of_there(
+async def test_join_in_another_process_ends_the_earlier_membership(
     season: Season, amber: Node, bold: Node
 ) -> None:
     here, there = make_hub(), make_hub()
@@ -55,7 +55,7 @@ async def test_a_node_that_is_still_connected_elsewhere_is_let_go_of_there(
     assert not any(reported)
 
 
-async def test_a_node_that_goes_round_and_round_is_given_each_rollout_once(
+async def test_node_that_often_changes_processes_gets_each_rollout_once(
     season: Season, amber: Node, bold: Node
 ) -> None:
     hubs = [make_hub() for _ in range(3)]
@@ -75,7 +75,7 @@ async def test_a_node_that_goes_round_and_round_is_given_each_rollout_once(
         assert len(set(taken)) == len(taken)
 
 
-async def test_a_process_that_was_killed_keeps_nobody_waiting_for_long(
+async def test_handover_from_a_killed_process_times_out(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "HANDOVER_S", 0.01)
@@ -87,7 +87,7 @@ async def test_a_process_that_was_killed_keeps_nobody_waiting_for_long(
         assert draw(pool, two) == ["amber/a"]
 
 
-async def test_an_answer_that_comes_late_is_taken_over(
+async def test_late_handover_is_merged(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "HANDOVER_S", 0.01)
@@ -98,25 +98,25 @@ async def test_an_answer_that_comes_late_is_taken_over(
         await here.flush()
         draw(pool, two)
         report(pool, two, "amber/a")
-        go_on = hold_up(here, monkeypatch)
+        resume = delay_writes(here, monkeypatch)
         far, [two] = await join(there, season.pk, bold)
         assert draw(far, two) == ["amber/a"]
-        go_on.set()
+        resume.set()
         await until(lambda: "amber/a" not in two.given._waiting)
         report(far, two, "amber/a")
         assert not there._tally.pairs
 
 
-def hold_up(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Let a hub write no lists before the event that is returned is set."""
-    go_on, write = asyncio.Event(), hub._members.write
+def delay_writes(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Delay a hub's writes of given lists until the returned event is set."""
+    resume, write = asyncio.Event(), hub._members.write
 
     async def write_later() -> None:
-        await go_on.wait()
+        await resume.wait()
         await write()
 
     monkeypatch.setattr(hub._members, "write", write_later)
-    return go_on
+    return resume
 
 
 # ---- in one process
@@ -124,33 +124,33 @@ def hold_up(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 @pytest.fixture
 def slow_claims(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hub], asyncio.Event]:
-    """Let a hub's claims be answered after the event that is returned was set."""
+    """Return a function that delays a hub's claims until its returned event is set."""
 
     def slow_down(hub: Hub) -> asyncio.Event:
-        go_on, claim = asyncio.Event(), hub._members._claim
+        resume, claim = asyncio.Event(), hub._members._claim
 
         async def claim_slowly(*given: Any) -> Any:
             reply = await claim(*given)
-            await go_on.wait()
+            await resume.wait()
             return reply
 
         monkeypatch.setattr(hub._members, "_claim", claim_slowly)
-        return go_on
+        return resume
 
     return slow_down
 
 
-async def test_two_joins_at_once_give_one_part(
+async def test_concurrent_joins_share_one_membership(
     season: Season, amber: Node, bold: Node, slow_claims: Callable[[Hub], asyncio.Event]
 ) -> None:
     hub = make_hub()
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
         publish(pool, one, "a", "b")
-        go_on = slow_claims(hub)
+        resume = slow_claims(hub)
         first, second = (asyncio.create_task(hub.join(pool, bold)) for _ in range(2))
         await asyncio.sleep(0)
-        go_on.set()
+        resume.set()
         old = await first
         assert draw(pool, old, 1)
         hub.leave(pool, old)
@@ -164,7 +164,7 @@ async def test_two_joins_at_once_give_one_part(
         assert not hub._members.is_anybody_in(season.pk)
 
 
-async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has_joined(
+async def test_handover_requested_during_a_join_follows_the_join(
     season: Season, amber: Node, bold: Node, slow_claims: Callable[[Hub], asyncio.Event]
 ) -> None:
     here, there = make_hub(), make_hub()
@@ -173,25 +173,25 @@ async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has
         publish(pool, one, "a")
         await here.flush()
         await there.open(season.pk)
-        go_on = slow_claims(here)
+        resume = slow_claims(here)
         joining = asyncio.create_task(hub_draw(here, season.pk, bold))
         await until(lambda: here._members._beginning)
         while not await async_redis().hexists(holders_key(season.pk), str(bold.pk)):
             await async_redis().ping()
         elsewhere = asyncio.create_task(hub_draw(there, season.pk, bold))
         await until(lambda: here._members._postponed)
-        go_on.set()
+        resume.set()
         assert sorted(await joining + await elsewhere) == ["amber/a"]
 
 
 async def hub_draw(hub: Hub, season_id: int, node: Node) -> list[str]:
-    """Join a pool, and draw at once, as a handler does."""
+    """Join a pool and draw immediately, as a handler does."""
     pool, [member] = await join(hub, season_id, node)
     assert not member.left
     return draw(pool, member)
 
 
-async def test_a_node_that_comes_back_while_its_list_is_written_stays_claimed(
+async def test_node_that_rejoins_before_its_list_is_written_stays_claimed(
     season: Season, bold: Node
 ) -> None:
     hub = make_hub()
@@ -207,7 +207,7 @@ async def test_a_node_that_comes_back_while_its_list_is_written_stays_claimed(
         assert not await async_redis().hexists(holders_key(season.pk), str(bold.pk))
 
 
-async def test_a_process_that_stops_holds_nobody(season: Season, bold: Node) -> None:
+async def test_stopped_process_releases_its_claims(season: Season, bold: Node) -> None:
     hub = make_hub()
     pool, [two] = await join(hub, season.pk, bold)
     hub.leave(pool, two)

@@ -1,4 +1,4 @@
-"""What a process collects reaches the stores, once."""
+"""Hub: collected changes are written to the stores exactly once."""
 
 import asyncio
 from typing import Any
@@ -38,16 +38,14 @@ async def read_credits() -> list[Credits]:
     return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
 
 
-async def given(season: Season, node: Node) -> int:
+async def read_given(season: Season, node: Node) -> int:
     return int(await async_redis().hget(given_key(season.pk), str(node.pk)) or 0)
 
 
-# ---- what is written
+# ---- writing
 
 
-async def test_a_clean_stop_writes_all_that_was_collected(
-    season: Season, amber: Node, bold: Node
-) -> None:
+async def test_close_writes_all_collected_changes(season: Season, amber: Node, bold: Node) -> None:
     hub = make_hub()
     pool, [one, two] = await join(hub, season.pk, amber, bold)
     publish(pool, one, "a", "b")
@@ -60,7 +58,7 @@ async def test_a_clean_stop_writes_all_that_was_collected(
     assert await published_of(amber) == 2
     assert (await Contribution.objects.aget(node=bold)).delivered == 2
     assert [each.pairs[-1] for each in await read_credits()] == [[1]]
-    assert await given(season, amber) == 2
+    assert await read_given(season, amber) == 2
     other = make_hub()
     async with running(other):
         pool, [again] = await join(other, season.pk, bold)
@@ -68,9 +66,7 @@ async def test_a_clean_stop_writes_all_that_was_collected(
         assert "amber/a" in again.given
 
 
-async def test_what_was_written_is_not_written_again(
-    season: Season, amber: Node, bold: Node
-) -> None:
+async def test_changes_are_written_once(season: Season, amber: Node, bold: Node) -> None:
     hub = make_hub()
     async with running(hub):
         pool, [one, two] = await join(hub, season.pk, amber, bold)
@@ -80,10 +76,10 @@ async def test_what_was_written_is_not_written_again(
         for _ in range(3):
             await hub.flush()
     assert await published_of(amber) == 1
-    assert (await given(season, amber), len(await read_credits())) == (1, 1)
+    assert (await read_given(season, amber), len(await read_credits())) == (1, 1)
 
 
-async def test_while_postgres_is_away_changes_wait_and_credits_go_on(
+async def test_changes_wait_and_credits_are_sent_while_postgres_is_down(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -108,7 +104,7 @@ async def test_while_postgres_is_away_changes_wait_and_credits_go_on(
     assert len(await read_credits()) == 1
 
 
-async def test_while_redis_is_away_draws_go_on_and_what_others_miss_is_counted(
+async def test_draws_continue_and_unreplicated_rollouts_are_counted_without_redis(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await async_redis().delete("counters")
@@ -130,7 +126,7 @@ async def test_while_redis_is_away_draws_go_on_and_what_others_miss_is_counted(
     assert counted["relay"] == {"not_replicated": 2}
 
 
-async def test_what_redis_could_not_take_is_written_once_when_it_is_back(
+async def test_changes_are_written_once_after_redis_is_back(
     season: Season, amber: Node, bold: Node
 ) -> None:
     async with gated_redis() as (gate, client):
@@ -149,15 +145,13 @@ async def test_what_redis_could_not_take_is_written_once_when_it_is_back(
             gate.open()
             await hub.flush()
             await hub.flush()
-    assert await given(season, amber) == 2
+    assert await read_given(season, amber) == 2
     [batch] = await read_credits()
     assert batch.pairs[-1] == [1]
     assert await async_redis().exists(given_list_key(season.pk, bold.pk))
 
 
-async def test_a_season_that_is_opened_while_another_is_written_disturbs_nothing(
-    season: Season, amber: Node
-) -> None:
+async def test_season_can_be_opened_during_a_flush(season: Season, amber: Node) -> None:
     hub = make_hub()
     other = await sync_to_async(make_season)()
     async with running(hub):
@@ -167,10 +161,10 @@ async def test_a_season_that_is_opened_while_another_is_written_disturbs_nothing
     assert await published_of(amber) == 1
 
 
-# ---- who was given what
+# ---- given lists
 
 
-async def test_a_node_is_never_given_the_same_twice_across_processes(
+async def test_node_gets_no_rollout_twice_across_processes(
     season: Season, amber: Node, bold: Node
 ) -> None:
     here, there = make_hub(), make_hub()
@@ -189,7 +183,7 @@ async def test_a_node_is_never_given_the_same_twice_across_processes(
         assert draw(pool, two) == []
 
 
-async def test_a_node_that_comes_back_to_its_process_is_known_before_anything_is_written(
+async def test_given_list_survives_a_rejoin_before_a_flush(
     season: Season, amber: Node, bold: Node
 ) -> None:
     hub = make_hub()
@@ -205,15 +199,15 @@ async def test_a_node_that_comes_back_to_its_process_is_known_before_anything_is
     assert len(await read_credits()) == 1
 
 
-async def test_a_node_that_comes_back_while_its_list_is_written_is_known(
+async def test_given_list_survives_a_rejoin_during_a_flush(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub, began, go_on = make_hub(), asyncio.Event(), asyncio.Event()
+    hub, began, resume = make_hub(), asyncio.Event(), asyncio.Event()
     write = redis.asyncio.client.Pipeline.execute
 
     async def write_slowly(*given: Any, **options: Any) -> Any:
         began.set()
-        await go_on.wait()
+        await resume.wait()
         return await write(*given, **options)
 
     async with running(hub):
@@ -227,28 +221,28 @@ async def test_a_node_that_comes_back_while_its_list_is_written_is_known(
             writing = asyncio.create_task(hub.flush())
             await began.wait()
             assert draw(pool, await hub.join(pool, bold)) == []
-            go_on.set()
+            resume.set()
             await writing
 
 
-async def test_a_connection_that_was_replaced_forgets_nothing_of_the_newer_one(
+async def test_closing_a_replaced_connection_keeps_the_newer_membership(
     season: Season, amber: Node, bold: Node
 ) -> None:
     hub = make_hub()
     async with running(hub):
         pool, [one, old] = await join(hub, season.pk, amber, bold)
-        hub.leave(pool, old)  # The newer connection takes over.
+        hub.leave(pool, old)  # The newer connection replaces it.
         _, [new] = await join(hub, season.pk, bold)
         publish(pool, one, "a")
         draw(pool, new)
-        hub.leave(pool, old)  # The older one has hung up.
+        hub.leave(pool, old)  # The older connection is closed.
         _, [known] = await join(hub, season.pk, bold)
         assert known is new
         assert draw(pool, known) == []
 
 
 @pytest.mark.parametrize("packed", [b"", b"\xc1", b"\x01", b"\x92\x91\x91\xa1x\x90"])
-async def test_a_list_that_cannot_be_read_is_an_empty_one(
+async def test_invalid_given_list_is_replaced_by_an_empty_one(
     season: Season, bold: Node, packed: bytes
 ) -> None:
     await async_redis().set(given_list_key(season.pk, bold.pk), packed)
@@ -258,7 +252,7 @@ async def test_a_list_that_cannot_be_read_is_an_empty_one(
     assert not member.given
 
 
-async def test_seasons_have_lists_of_their_own(season: Season, amber: Node, bold: Node) -> None:
+async def test_given_lists_are_separate_per_season(season: Season, amber: Node, bold: Node) -> None:
     other = await sync_to_async(make_season)()
     hub = make_hub()
     async with running(hub):

@@ -1,4 +1,4 @@
-"""What other processes and the worker know reaches a process."""
+"""Hub: reading the worker's findings and other processes' rollouts from Redis."""
 
 import asyncio
 from typing import Any
@@ -29,10 +29,10 @@ async def published_of(node: Node) -> int:
     return row.published if row else 0
 
 
-# ---- what is read
+# ---- reading
 
 
-async def test_what_the_worker_found_out_reaches_the_pool(season: Season, amber: Node) -> None:
+async def test_pool_reads_lapsed_nodes_and_weights(season: Season, amber: Node) -> None:
     hub = make_hub()
     async with running(hub):
         pool = await hub.open(season.pk)
@@ -48,42 +48,42 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "READ_EVERY_S", 0.02)
 
 
-async def spoil(season: Season, what: str) -> None:
-    """Put something into Redis that no process of this version writes."""
+async def write_invalid(season: Season, what: str) -> None:
+    """Write an invalid value to Redis."""
     store = async_redis()
     key = stream_key(season.pk, "other")
     if what == "lapsed":
         await store.sadd(lapsed_key(season.pk), "x")
     elif what == "weight":
         await store.hset(weights_key(season.pk), "1", "heavy")
-    elif what == "wrong type":
+    elif what == "wrong-type":
         await store.set(lapsed_key(season.pk), "x")
     elif what == "process":
         await store.zadd(processes_key(season.pk), {b"\xff": NOW})
     else:
         await store.zadd(processes_key(season.pk), {"other": NOW})
-        if what == "stream of another type":
+        if what == "stream-of-wrong-type":
             await store.set(key, "x")
-        elif what == "batch without entries":
+        elif what == "batch-without-entries":
             await store.xadd(key, {"other": "x"})
         else:
             await store.xadd(key, {"e": b"\xc1"})
 
 
-SPOILT = [
-    *("lapsed", "weight", "wrong type", "process"),
-    *("stream of another type", "batch without entries", "batch that cannot be read"),
+INVALID = [
+    *("lapsed", "weight", "wrong-type", "process"),
+    *("stream-of-wrong-type", "batch-without-entries", "undecodable-batch"),
 ]
 
 
-@pytest.mark.parametrize("what", SPOILT)
-async def test_a_process_goes_on_looking_after_a_bad_value_in_redis(
+@pytest.mark.parametrize("what", INVALID)
+async def test_hub_continues_to_read_after_an_invalid_value(
     season: Season, amber: Node, bold: Node, quick: None, what: str
 ) -> None:
     hub, other = make_hub(), make_hub()
     async with running(hub, other):
         pool, [two] = await join(hub, season.pk, bold)
-        await spoil(season, what)
+        await write_invalid(season, what)
         await asyncio.sleep(0.05)
         await async_redis().delete(
             lapsed_key(season.pk), weights_key(season.pk), stream_key(season.pk, "other")
@@ -96,11 +96,11 @@ async def test_a_process_goes_on_looking_after_a_bad_value_in_redis(
         assert draw(pool, two) == ["amber/a"]
 
 
-@pytest.mark.parametrize("what", SPOILT)
-async def test_a_pool_opens_although_redis_holds_a_bad_value(
+@pytest.mark.parametrize("what", INVALID)
+async def test_pool_opens_despite_an_invalid_value(
     season: Season, amber: Node, bold: Node, what: str
 ) -> None:
-    await spoil(season, what)
+    await write_invalid(season, what)
     hub = make_hub()
     async with running(hub):
         pool, [one, two] = await join(hub, season.pk, amber, bold)
@@ -108,7 +108,7 @@ async def test_a_pool_opens_although_redis_holds_a_bad_value(
         assert draw(pool, two) == ["amber/a"]
 
 
-async def test_a_process_goes_on_looking_when_redis_is_back(
+async def test_hub_continues_to_read_after_redis_is_back(
     season: Season, amber: Node, bold: Node, quick: None
 ) -> None:
     async with gated_redis() as (gate, client):
@@ -124,7 +124,7 @@ async def test_a_process_goes_on_looking_when_redis_is_back(
             assert draw(pool, two) == ["amber/a"]
 
 
-async def test_a_pool_that_opens_while_redis_is_away_begins_empty_and_fills_later(
+async def test_pool_opened_without_redis_is_filled_after_redis_is_back(
     season: Season, amber: Node, bold: Node, quick: None
 ) -> None:
     async with gated_redis() as (gate, client):
@@ -140,9 +140,7 @@ async def test_a_pool_that_opens_while_redis_is_away_begins_empty_and_fills_late
             await until(lambda: "amber/a" in pool.window)
 
 
-async def test_how_many_rollouts_a_pool_holds_is_told_for_a_while(
-    season: Season, amber: Node
-) -> None:
+async def test_pool_size_is_stored_with_an_expiry(season: Season, amber: Node) -> None:
     hub = make_hub()
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
@@ -155,11 +153,11 @@ async def test_how_many_rollouts_a_pool_holds_is_told_for_a_while(
 # ---- checks
 
 
-@pytest.mark.parametrize(("a_minute", "offered"), [(0, 0), (1, 1), (60, 5), (120, 10)])
-async def test_the_operator_says_how_many_rollouts_are_offered_to_be_checked(
-    season: Season, amber: Node, settings: Any, a_minute: int, offered: int
+@pytest.mark.parametrize(("per_minute", "offered"), [(0, 0), (1, 1), (60, 5), (120, 10)])
+async def test_setting_limits_the_rollouts_offered_for_checking(
+    season: Season, amber: Node, settings: Any, per_minute: int, offered: int
 ) -> None:
-    settings.RELAY_DECLARED_CHECKS_PER_MINUTE = a_minute
+    settings.RELAY_DECLARED_CHECKS_PER_MINUTE = per_minute
     settings.RELAY_SPOT_CHECKS_PER_MINUTE = 0
     hub = make_hub()
     async with running(hub):
@@ -170,7 +168,7 @@ async def test_the_operator_says_how_many_rollouts_are_offered_to_be_checked(
     assert await async_redis().llen(CHECKS) == offered
 
 
-async def test_one_process_offers_rollouts_to_be_checked_in_a_turn(
+async def test_only_one_process_offers_rollouts_for_checking_per_turn(
     season: Season, amber: Node
 ) -> None:
     hubs = make_hub(), make_hub()
@@ -185,10 +183,10 @@ async def test_one_process_offers_rollouts_to_be_checked_in_a_turn(
         assert await async_redis().llen(CHECKS) == 2
 
 
-# ---- a season that is over
+# ---- closing pools
 
 
-async def test_a_pool_is_dropped_once_nobody_and_nothing_is_in_it(
+async def test_pool_without_members_and_rollouts_is_dropped(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub_module, "READ_EVERY_S", 0.001)
@@ -204,7 +202,7 @@ async def test_a_pool_is_dropped_once_nobody_and_nothing_is_in_it(
         assert await hub.open(season.pk) is not pool
 
 
-async def test_a_pool_that_somebody_is_about_to_join_is_kept(season: Season, amber: Node) -> None:
+async def test_pool_that_was_just_opened_is_not_dropped(season: Season, amber: Node) -> None:
     now = NOW
     hub = make_hub(clock=lambda: now)
     async with running(hub):

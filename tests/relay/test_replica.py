@@ -1,4 +1,4 @@
-"""What one web process took the others draw, as far as Redis holds it."""
+"""Replica: rollouts published in one web process are drawn in the others, through Redis."""
 
 import asyncio
 from random import Random
@@ -11,19 +11,19 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.replica import stream_key
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 
-# That no other rollout has by chance; completions that say the same are not compared.
+# A random text, which no other rollout has. Equal completions would not be compared.
 TEXT = f"{Random(0).getrandbits(4000):01000x}"
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
 async def stream_length(season: Season) -> int:
-    """Return how many batches of all processes Redis holds."""
+    """Return the number of batches of all processes in Redis."""
     keys = await async_redis().keys(stream_key(season.pk, "*"))
     return sum([await async_redis().xlen(key) for key in keys])
 
 
-async def test_what_one_process_took_the_others_draw_within_a_second(
+async def test_rollouts_published_in_one_process_are_drawn_in_others(
     season: Season, amber: Node, bold: Node
 ) -> None:
     here, there, third = make_hub(), make_hub(), make_hub()
@@ -37,10 +37,10 @@ async def test_what_one_process_took_the_others_draw_within_a_second(
             assert draw(far, two) == ["amber/a", "amber/b"]
 
 
-async def test_who_copies_a_rollout_into_another_process_does_not_take_its_place(
+async def test_copy_in_another_process_does_not_replace_the_original(
     season: Season, amber: Node, bold: Node
 ) -> None:
-    """The copier's machine is behind by more than the copy is later."""
+    """The clock of the copy's process lags by more than the copy's delay."""
     here, there, third = make_hub(), make_hub(clock=lambda: NOW - 5), make_hub()
     async with running(here, there, third):
         pool, [one] = await join(here, season.pk, amber)
@@ -57,9 +57,7 @@ async def test_who_copies_a_rollout_into_another_process_does_not_take_its_place
             assert ("amber/original" in window, len(window)) == (True, 1)
 
 
-async def test_a_process_that_starts_fills_its_pool(
-    season: Season, amber: Node, bold: Node
-) -> None:
+async def test_new_process_fills_its_pool(season: Season, amber: Node, bold: Node) -> None:
     here = make_hub()
     pool, [one] = await join(here, season.pk, amber)
     for number in range(3):
@@ -72,7 +70,7 @@ async def test_a_process_that_starts_fills_its_pool(
         assert draw(pool, two) == ["amber/r0", "amber/r1", "amber/r2"]
 
 
-async def test_a_process_that_starts_reads_more_than_redis_gives_at_once(
+async def test_new_process_reads_streams_longer_than_one_read(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.relay.replica._READ_BATCHES", 2)
@@ -86,7 +84,7 @@ async def test_a_process_that_starts_reads_more_than_redis_gives_at_once(
         assert len((await started.open(season.pk)).window) == 5
 
 
-async def test_a_process_never_reads_back_what_it_took(season: Season, amber: Node) -> None:
+async def test_process_does_not_read_its_own_stream(season: Season, amber: Node) -> None:
     hub = make_hub()
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
@@ -97,7 +95,7 @@ async def test_a_process_never_reads_back_what_it_took(season: Season, amber: No
         assert len(pool.window) == 0
 
 
-async def test_what_was_read_is_not_read_again(season: Season, amber: Node) -> None:
+async def test_batch_is_read_once(season: Season, amber: Node) -> None:
     here, there = make_hub(), make_hub()
     async with running(here, there):
         far = await there.open(season.pk)
@@ -110,7 +108,7 @@ async def test_what_was_read_is_not_read_again(season: Season, amber: Node) -> N
         assert len(far.window) == 0
 
 
-async def test_a_stream_holds_no_more_bytes_than_a_pool(season: Season, amber: Node) -> None:
+async def test_stream_is_bounded_by_bytes_as_a_pool(season: Season, amber: Node) -> None:
     here, started = make_hub(body_bytes=4000), make_hub()
     async with running(here, started):
         pool, [one] = await join(here, season.pk, amber)
@@ -118,12 +116,12 @@ async def test_a_stream_holds_no_more_bytes_than_a_pool(season: Season, amber: N
             publish(pool, one, f"r{number}", text="x" * 800)
             await here.flush()
         assert 2 <= await stream_length(season) <= 4
-        held = (await started.open(season.pk)).window
-        assert "amber/r19" in held
-        assert "amber/r0" not in held
+        window = (await started.open(season.pk)).window
+        assert "amber/r19" in window
+        assert "amber/r0" not in window
 
 
-async def test_a_stream_holds_no_more_rollouts_than_a_pool(season: Season, amber: Node) -> None:
+async def test_stream_is_bounded_by_rollouts_as_a_pool(season: Season, amber: Node) -> None:
     here, started = make_hub(size=5), make_hub()
     async with running(here, started):
         pool, [one] = await join(here, season.pk, amber)
@@ -134,10 +132,10 @@ async def test_a_stream_holds_no_more_rollouts_than_a_pool(season: Season, amber
         assert "amber/r17" in (await started.open(season.pk)).window
 
 
-async def test_what_is_too_old_leaves_a_pool_whatever_process_it_came_from(
+async def test_expired_rollouts_of_all_processes_are_removed_from_a_pool(
     season: Season, amber: Node, bold: Node
 ) -> None:
-    """A window looks at what it took first, so it must take what is oldest first."""
+    """A window expires in the order of insertion, so rollouts must be added oldest first."""
     now = [NOW]
     hubs = [make_hub(clock=lambda: now[0], max_age_s=600) for _ in range(4)]
     started = hubs.pop()
@@ -155,7 +153,7 @@ async def test_what_is_too_old_leaves_a_pool_whatever_process_it_came_from(
         assert len(window) == 3
 
 
-async def test_nodes_are_answered_while_a_process_takes_what_others_have(
+async def test_event_loop_is_not_blocked_while_a_process_reads_rollouts(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.relay.hub._TAKEN_AT_ONCE", 2)
@@ -165,14 +163,14 @@ async def test_nodes_are_answered_while_a_process_takes_what_others_have(
         pool, [one] = await join(here, season.pk, amber)
         publish(pool, one, *map(str, range(9)))
         await here.flush()
-        looking, seen = asyncio.create_task(there.look()), set()
-        while not looking.done():
+        reading, seen = asyncio.create_task(there.look()), set()
+        while not reading.done():
             seen.add(len(far.window))
             await asyncio.sleep(0)
         assert seen >= {2, 4, 6, 8}
 
 
-async def test_what_is_larger_than_the_bound_leaves_no_stream(season: Season, amber: Node) -> None:
+async def test_rollout_larger_than_the_bound_is_not_written(season: Season, amber: Node) -> None:
     hub = make_hub(body_bytes=100)
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
@@ -181,7 +179,7 @@ async def test_what_is_larger_than_the_bound_leaves_no_stream(season: Season, am
     assert await stream_length(season) == 0
 
 
-async def test_a_stream_holds_nothing_that_is_too_old(season: Season, amber: Node) -> None:
+async def test_expired_batches_are_removed_from_the_stream(season: Season, amber: Node) -> None:
     now = [NOW]
     hub = make_hub(clock=lambda: now[0], max_age_s=600)
     async with running(hub):
@@ -195,7 +193,7 @@ async def test_a_stream_holds_nothing_that_is_too_old(season: Season, amber: Nod
     assert 0 < await async_redis().ttl(key) <= 600
 
 
-async def test_a_large_bundle_is_written_in_several_batches(
+async def test_large_publication_is_written_in_several_batches(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.relay.replica._BATCH_BYTES", 1000)
@@ -208,7 +206,7 @@ async def test_a_large_bundle_is_written_in_several_batches(
         assert len((await there.open(season.pk)).window) == 6
 
 
-async def test_processes_go_on_after_redis_lost_everything(
+async def test_replication_continues_after_redis_lost_its_data(
     season: Season, amber: Node, bold: Node
 ) -> None:
     here, there = make_hub(), make_hub()
@@ -225,7 +223,7 @@ async def test_processes_go_on_after_redis_lost_everything(
         assert draw(far, two) == ["amber/a", "amber/b"]
 
 
-async def test_what_a_failure_interrupts_is_read_the_next_time(
+async def test_batches_missed_by_a_failed_read_are_read_the_next_time(
     season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_web.relay.replica._READ_BATCHES", 1)

@@ -1,4 +1,4 @@
-"""What nodes publish, draw and report, in the memory of one process."""
+"""SeasonPool: publishing, drawing and reporting in the memory of one process."""
 
 from random import Random
 from typing import Any
@@ -52,7 +52,7 @@ def take(pool: SeasonPool, taker: Member, **wanted: Any) -> list[RelayedRollout]
 
 
 def varied(name: str, *, seed: int = 0) -> Rollout:
-    """Return a rollout whose completions are unlike each other and all others'."""
+    """Return a rollout whose completions differ from each other and from all others."""
     random = Random(seed)
     texts = [" ".join(str(random.getrandbits(40)) for _ in range(60)) for _ in range(4)]
     rollout = make_rollout(name)
@@ -60,7 +60,9 @@ def varied(name: str, *, seed: int = 0) -> Rollout:
     return msgspec.structs.replace(rollout, completions=completions)
 
 
-def test_what_is_published_drawn_and_rejected_is_counted(pool: SeasonPool, tally: Tally) -> None:
+def test_published_delivered_and_rejected_rollouts_are_counted(
+    pool: SeasonPool, tally: Tally
+) -> None:
     giver, taker = member(1), member(2)
     offer(pool, giver, make_rollout("a"), make_rollout("b"), rejected=3)
     assert draw(pool, taker) == ["n1/a", "n1/b"]
@@ -69,7 +71,7 @@ def test_what_is_published_drawn_and_rejected_is_counted(pool: SeasonPool, tally
     assert tally.given == {(SEASON, 1): 2}
 
 
-def test_the_same_id_again_is_neither_new_nor_a_copy(pool: SeasonPool, tally: Tally) -> None:
+def test_repeated_id_is_neither_new_nor_a_copy(pool: SeasonPool, tally: Tally) -> None:
     giver = member(1)
     assert offer(pool, giver, varied("a")) == []
     assert offer(pool, giver, varied("a")) == []
@@ -78,24 +80,24 @@ def test_the_same_id_again_is_neither_new_nor_a_copy(pool: SeasonPool, tally: Ta
     assert (change.published, change.rejected) == (1, 0)
 
 
-def test_a_copy_under_another_id_is_told_and_counted_as_rejected(
+def test_copy_with_another_id_is_reported_and_counted_as_rejected(
     pool: SeasonPool, tally: Tally
 ) -> None:
-    giver, thief = member(1), member(2)
+    giver, copier = member(1), member(2)
     offer(pool, giver, varied("a"))
-    assert offer(pool, thief, varied("b"), varied("c", seed=1)) == ["b"]
+    assert offer(pool, copier, varied("b"), varied("c", seed=1)) == ["b"]
     change = tally.change((SEASON, 2))
     assert (change.published, change.rejected) == (1, 1)
     assert [entry.key for entry in pool.take_outgoing()] == ["n1/a", "n2/c"]
 
 
-def test_nodes_of_one_party_are_not_given_each_others(pool: SeasonPool) -> None:
+def test_nodes_of_one_party_do_not_get_each_others_rollouts(pool: SeasonPool) -> None:
     publish(pool, member(1, party="owner 1"), "a")
     assert draw(pool, member(2, party="owner 1")) == []
     assert draw(pool, member(3)) == ["n1/a"]
 
 
-def test_what_is_drawn_fits_into_the_frame_as_it_is_sent(pool: SeasonPool) -> None:
+def test_encoded_draw_fits_into_the_frame(pool: SeasonPool) -> None:
     giver = Member(1, "n" * 64, "node 1")
     for number in range(40):
         publish(pool, giver, f"r{number}", text="x" * 1000)
@@ -104,7 +106,7 @@ def test_what_is_drawn_fits_into_the_frame_as_it_is_sent(pool: SeasonPool) -> No
     assert 0.85 * 50_000 < size <= 50_000
 
 
-def test_a_node_that_draws_the_whole_pool_is_given_nothing_twice(tally: Tally) -> None:
+def test_node_that_draws_the_whole_pool_gets_no_rollout_twice(tally: Tally) -> None:
     size = 8 * REMEMBERED
     bounds = Bounds(
         size=size, per_node=size, per_party=size, per_task=size, body_bytes=1 << 26, max_age_s=600
@@ -119,7 +121,7 @@ def test_a_node_that_draws_the_whole_pool_is_given_nothing_twice(tally: Tally) -
     assert len(set(drawn)) == len(drawn) == size
 
 
-def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally) -> None:
+def test_rollout_that_did_not_fit_can_be_drawn_later(pool: SeasonPool, tally: Tally) -> None:
     giver, taker = member(1), member(2)
     publish(pool, giver, "large", text="x" * 5000)
     publish(pool, giver, "small")
@@ -128,23 +130,23 @@ def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally)
     assert draw(pool, taker) == ["n1/large"]
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_log_probs_are_sent_to_who_asks_for_them(pool: SeasonPool, asked: bool) -> None:
+@pytest.mark.parametrize("requested", [True, False])
+def test_log_probs_are_drawn_only_if_requested(pool: SeasonPool, requested: bool) -> None:
     bare = make_rollout("a")
     full = with_logprobs(bare)
     offer(pool, member(1), full)
-    [drawn] = take(pool, member(2), with_logprobs=asked)
-    assert msgspec.json.decode(drawn.rollout, type=Rollout) == (full if asked else bare)
+    [drawn] = take(pool, member(2), with_logprobs=requested)
+    assert msgspec.json.decode(drawn.rollout, type=Rollout) == (full if requested else bare)
 
 
-def test_a_text_that_speaks_of_log_probs_is_sent_unchanged(pool: SeasonPool) -> None:
+def test_completion_text_that_looks_like_log_probs_is_unchanged(pool: SeasonPool) -> None:
     rollout = make_rollout("a", text='{"logprobs": "x", "logprob": 1}')
     offer(pool, member(1), rollout)
     [drawn] = take(pool, member(2))
     assert msgspec.json.decode(drawn.rollout, type=Rollout) == rollout
 
 
-def test_a_report_credits_what_was_given_once(pool: SeasonPool, tally: Tally) -> None:
+def test_report_credits_each_given_rollout_once(pool: SeasonPool, tally: Tally) -> None:
     giver, taker = member(1), member(2)
     publish(pool, giver, "a", "b")
     draw(pool, taker)
@@ -154,9 +156,7 @@ def test_a_report_credits_what_was_given_once(pool: SeasonPool, tally: Tally) ->
     assert tally.pairs == {Pair(SEASON, minute, 1, 2): 1}
 
 
-def test_a_lesson_is_noted_of_what_was_offered_to_the_archive(
-    pool: SeasonPool, tally: Tally
-) -> None:
+def test_lessons_are_recorded_for_archive_samples_only(pool: SeasonPool, tally: Tally) -> None:
     giver, taker = member(1), member(2)
     names = [f"r{number}" for number in range(12)]
     publish(pool, giver, *names)
@@ -169,7 +169,7 @@ def test_a_lesson_is_noted_of_what_was_offered_to_the_archive(
     assert tally.pairs.total() == 12
 
 
-def test_points_of_training_are_thinned_for_each_node(pool: SeasonPool, tally: Tally) -> None:
+def test_training_points_are_thinned_per_node(pool: SeasonPool, tally: Tally) -> None:
     one, two = member(1), member(2)
     for later in (0, POINT_EVERY_S - 1, POINT_EVERY_S):
         report(pool, one, step=int(later), now=NOW + later)
@@ -178,7 +178,7 @@ def test_points_of_training_are_thinned_for_each_node(pool: SeasonPool, tally: T
     assert steps == [(1, 0), (1, int(POINT_EVERY_S)), (2, 1)]
 
 
-def test_what_a_node_published_before_its_declarations_count_again_is_dropped(
+def test_earlier_rollouts_of_a_node_are_dropped_when_its_declarations_return(
     pool: SeasonPool,
 ) -> None:
     publish(pool, member(1), "a")
@@ -189,20 +189,20 @@ def test_what_a_node_published_before_its_declarations_count_again_is_dropped(
     assert draw(pool, member(3)) == ["n2/a"]
 
 
-def test_checks_name_the_publication_and_hold_the_rollout(pool: SeasonPool) -> None:
+def test_check_contains_the_publication_and_the_rollout(pool: SeasonPool) -> None:
     publish(pool, member(1), "a", "b", informative=["b"])
     [check] = pool.choose_checks(declared=5, arbitrary=0, now=NOW, random=Random(0))
     assert (check.season_id, check.node_id, check.key, check.at) == (SEASON, 1, "n1/b", NOW)
     assert check.read_rollout() == make_rollout("b")
 
 
-def test_what_others_do_not_have_yet_is_taken_once(pool: SeasonPool) -> None:
+def test_outgoing_entries_are_taken_once(pool: SeasonPool) -> None:
     publish(pool, member(1), "a")
     assert [entry.key for entry in pool.take_outgoing()] == ["n1/a"]
     assert pool.take_outgoing() == []
 
 
-def test_nodes_that_reported_long_ago_are_forgotten(pool: SeasonPool, tally: Tally) -> None:
+def test_times_of_old_training_points_are_forgotten(pool: SeasonPool, tally: Tally) -> None:
     for number in range(5000):
         report(pool, member(number), now=NOW + number)
         tally.take_changes()
@@ -211,7 +211,7 @@ def test_nodes_that_reported_long_ago_are_forgotten(pool: SeasonPool, tally: Tal
     assert not tally.points
 
 
-def test_a_report_that_waits_holds_no_list_of_rollouts(pool: SeasonPool, tally: Tally) -> None:
+def test_pending_report_contains_no_list_of_rollouts(pool: SeasonPool, tally: Tally) -> None:
     report(pool, member(1), "amber/a")
     [change] = tally.changes.values()
     assert change.report is not None

@@ -1,4 +1,4 @@
-"""Archived rollouts are found newest first, page by page, and flows are added up."""
+"""Selectors of archived rollouts, exchanges and training points."""
 
 from datetime import timedelta
 
@@ -9,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from judge.models import Season
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import (
+    NEWEST_FIRST,
     Flow,
     FoundCompletions,
     Peer,
@@ -35,7 +36,7 @@ HOUR = timedelta(hours=1)
 pytestmark = pytest.mark.django_db
 
 
-def test_the_newest_verified_rollouts_come_first(season: Season, amber: Node) -> None:
+def test_recent_rollouts_are_checked_and_newest_first(season: Season, amber: Node) -> None:
     old = make_archived_rollout(season, amber, published_at=NOW - HOUR)
     new = make_archived_rollout(season, amber, published_at=NOW)
     make_archived_rollout(season, amber, published_at=NOW, solved=None)
@@ -43,27 +44,27 @@ def test_the_newest_verified_rollouts_come_first(season: Season, amber: Node) ->
     assert recent_rollouts(season.pk, limit=1) == [new]
 
 
-def test_another_seasons_rollouts_are_left_out(season: Season, amber: Node) -> None:
+def test_recent_rollouts_exclude_other_seasons(season: Season, amber: Node) -> None:
     make_archived_rollout(season, amber)
     assert recent_rollouts(make_season().pk, limit=5) == []
 
 
-def test_pages_hold_every_rollout_once_though_times_are_equal(season: Season, amber: Node) -> None:
-    made = [make_archived_rollout(season, amber, published_at=NOW) for _ in range(5)]
+def test_paging_returns_every_rollout_once_despite_equal_times(season: Season, amber: Node) -> None:
+    rollouts = [make_archived_rollout(season, amber, published_at=NOW) for _ in range(5)]
     found, after = [], None
     for size in (2, 2, 1):
-        page = search_rollouts(RolloutFilters(), limit=2, after=after)
-        assert len(page.rollouts) == size
-        found += page.rollouts
+        page = NEWEST_FIRST.read(search_rollouts(RolloutFilters()), limit=2, after=after)
+        assert len(page.rows) == size
+        found += page.rows
         after = page.next
     assert after is None
-    assert found == made[::-1]
+    assert found == rollouts[::-1]
 
 
-def test_filters_keep_what_was_asked_for(season: Season, amber: Node, bold: Node) -> None:
+def test_search_applies_the_filters(season: Season, amber: Node, bold: Node) -> None:
     sums = make_archived_rollout(season, amber, learners=[bold])
     words = make_archived_rollout(season, bold, dataset="word_sorting", solved=0)
-    for filters, kept in (
+    for filters, expected in (
         (RolloutFilters(author="amber"), [sums]),
         (RolloutFilters(learner="bold"), [sums]),
         (RolloutFilters(learner="amber"), []),
@@ -72,10 +73,10 @@ def test_filters_keep_what_was_asked_for(season: Season, amber: Node, bold: Node
         (RolloutFilters(outcome=FoundCompletions.WRONG), [words]),
         (RolloutFilters(author="amber", outcome=FoundCompletions.WRONG), []),
     ):
-        assert search_rollouts(filters, limit=5).rollouts == kept
+        assert list(search_rollouts(filters)) == expected
 
 
-def test_a_page_takes_two_queries_and_a_few_learners_each(
+def test_page_takes_two_queries_and_limits_the_learners_per_rollout(
     season: Season, amber: Node, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     learners = [make_node()[0] for _ in range(LEARNERS_SHOWN + 2)]
@@ -88,7 +89,7 @@ def test_a_page_takes_two_queries_and_a_few_learners_each(
             assert [learned.node for learned in row.learners] == learners[:LEARNERS_SHOWN]
 
 
-def test_the_largest_flows_of_an_hour_come_first(season: Season, amber: Node, bold: Node) -> None:
+def test_exchanges_of_an_hour_are_sorted_by_size(season: Season, amber: Node, bold: Node) -> None:
     make_exchange(season, amber, bold, used=2, hour=NOW)
     make_exchange(season, bold, amber, used=4, hour=NOW)
     make_exchange(season, bold, amber, used=9, hour=NOW - HOUR)
@@ -97,7 +98,7 @@ def test_the_largest_flows_of_an_hour_come_first(season: Season, amber: Node, bo
     assert exchanges_in(season.pk, hour=NOW, limit=1) == flows[:1]
 
 
-def test_a_node_knows_from_whom_it_took_and_to_whom_it_gave(
+def test_taken_from_and_given_to_return_the_peers_of_a_node(
     season: Season, amber: Node, bold: Node
 ) -> None:
     calm = make_node("calm")[0]
@@ -109,7 +110,7 @@ def test_a_node_knows_from_whom_it_took_and_to_whom_it_gave(
     assert given == [Peer("bold", 2)]
 
 
-def test_points_of_training_are_the_latest_and_run_forward(season: Season, amber: Node) -> None:
+def test_training_points_are_the_latest_in_ascending_order(season: Season, amber: Node) -> None:
     for step in range(1, 5):
         make_training_point(amber, season, step=step, at=NOW + step * HOUR)
     points = training_points(amber, season_id=season.pk, limit=3)

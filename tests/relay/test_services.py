@@ -1,4 +1,4 @@
-"""Who gave and took what is counted, and reported totals are believed only so far."""
+"""Contributions through hub and stores: counts of rollouts and bounded reported totals."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import pool_size
 from tests.factories import make_node, make_rollout, make_season
-from tests.relay.sharing import catch_up, publish_rollouts, record_training, sample_rollouts
+from tests.relay.sharing import publish_rollouts, read_findings, record_training, sample_rollouts
 
 NOW = timezone.now()
 
@@ -47,7 +47,7 @@ async def contribution(node: Node) -> Contribution:
     return await Contribution.objects.aget(node=node)
 
 
-async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
+async def test_drawn_rollout_is_unchanged_with_its_sender_and_age(
     season: Season, amber: Node, bold: Node
 ) -> None:
     rollout = make_rollout(season)
@@ -58,7 +58,7 @@ async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
     assert (drawn.node, drawn.age_s, drawn.rollout) == ("amber", 3.0, rollout)
 
 
-async def test_log_probs_are_drawn_by_nodes_that_ask_for_them(
+async def test_log_probs_are_drawn_only_if_requested(
     season: Season, amber: Node, bold: Node
 ) -> None:
     bare = make_rollout(season)
@@ -71,13 +71,13 @@ async def test_log_probs_are_drawn_by_nodes_that_ask_for_them(
     calm, _ = await sync_to_async(make_node)("calm")
     await publish_rollouts(amber, season_id=season.pk, rollouts=[full], now=NOW)
     drawn = [
-        await sample_rollouts(node, season_id=season.pk, count=1, now=NOW, with_logprobs=asked)
-        for node, asked in ((bold, False), (calm, True))
+        await sample_rollouts(node, season_id=season.pk, count=1, now=NOW, with_logprobs=requested)
+        for node, requested in ((bold, False), (calm, True))
     ]
     assert [sample[0].rollout for sample in drawn] == [bare, full]
 
 
-async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: Node) -> None:
+async def test_sample_fits_into_one_frame(season: Season, amber: Node, bold: Node) -> None:
     text = "x" * (MAX_ROLLOUT_BYTES // 8)
     long = [Completion(text=text, finish_reason="length")] * 7
     rollouts = [
@@ -91,7 +91,7 @@ async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: N
     assert (await contribution(bold)).delivered == len(drawn)
 
 
-async def test_large_rollouts_do_not_keep_smaller_ones_out_of_the_frame(
+async def test_large_rollouts_do_not_exclude_small_ones_from_the_frame(
     season: Season, amber: Node, bold: Node
 ) -> None:
     long = [Completion(text="x" * (MAX_ROLLOUT_BYTES // 8), finish_reason="length")] * 7
@@ -113,12 +113,12 @@ async def test_large_rollouts_do_not_keep_smaller_ones_out_of_the_frame(
     assert {rollout.id for rollout in small} < {each.rollout.id for each in drawn}
 
 
-async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
+async def test_omitted_log_probs_do_not_count_towards_the_frame_size(
     season: Season, amber: Node, bold: Node
 ) -> None:
-    told = [Completion(text="x", finish_reason="stop", logprobs="A" * 40_000)] * 2
+    completions = [Completion(text="x", finish_reason="stop", logprobs="A" * 40_000)] * 2
     rollouts = [
-        msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=told)
+        msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=completions)
         for i in range(16)
     ]
     await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, now=NOW)
@@ -126,25 +126,25 @@ async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
     assert len(drawn) == 16
 
 
-async def test_published_and_rejected_rollouts_are_counted(season: Season, amber: Node) -> None:
+async def test_published_and_rejected_rollouts_are_stored(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1", "r2", rejected=3)
     row = await contribution(amber)
     assert (row.published, row.rejected) == (2, 3)
 
 
-async def test_how_many_rollouts_the_pool_holds_is_told(season: Season, amber: Node) -> None:
+async def test_pool_size_is_stored(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1", "r2")
-    await catch_up(season.pk)
+    await read_findings(season.pk)
     assert pool_size(season.pk) == 2
 
 
-async def test_publishing_again_counts_once(season: Season, amber: Node) -> None:
+async def test_repeated_rollout_is_counted_once(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1", "r2")
     await publish(amber, season, "r2", "r3")
     assert (await contribution(amber)).published == 3
 
 
-async def test_delivered_rollouts_are_counted_and_none_is_delivered_twice(
+async def test_delivered_rollouts_are_counted_and_delivered_once(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await publish(amber, season, "r1", "r2", "r3")
@@ -153,21 +153,21 @@ async def test_delivered_rollouts_are_counted_and_none_is_delivered_twice(
     assert (await contribution(bold)).delivered == 3
 
 
-async def test_a_report_is_stored(season: Season, amber: Node) -> None:
+async def test_training_report_is_stored(season: Season, amber: Node) -> None:
     await record_training(amber, season_id=season.pk, report=report(step=3, reward=0.75), now=NOW)
     row = await contribution(amber)
     assert (row.step, row.training_reward, row.informative_share) == (3, 0.75, 0.25)
     assert (row.local_used, row.external_dropped) == (12, {"uninformative": 3})
 
 
-async def test_totals_never_fall(season: Season, amber: Node) -> None:
+async def test_totals_never_decrease(season: Season, amber: Node) -> None:
     await record_training(amber, season_id=season.pk, report=report(step=9), now=NOW)
     await record_training(amber, season_id=season.pk, report=report(step=2), now=NOW)
     row = await contribution(amber)
     assert (row.step, row.local_used) == (9, 36)
 
 
-async def test_nobody_used_more_external_rollouts_than_it_was_given(
+async def test_used_external_rollouts_are_limited_to_delivered_ones(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await publish(amber, season, "r1", "r2")
@@ -182,10 +182,10 @@ async def test_nobody_used_more_external_rollouts_than_it_was_given(
     assert (await contribution(bold)).external_used == 2
 
 
-async def test_seasons_are_counted_apart(season: Season, amber: Node) -> None:
+async def test_contributions_are_counted_per_season(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1")
     next_season = await sync_to_async(make_season)()
     await publish(amber, next_season, "r1")
-    await catch_up(season.pk)
+    await read_findings(season.pk)
     assert await Contribution.objects.acount() == 2
     assert pool_size(season.pk) == pool_size(next_season.pk) == 1

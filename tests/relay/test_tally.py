@@ -1,4 +1,4 @@
-"""What waits to be written adds up, and what could not be written counts once, in its order."""
+"""Tally: pending changes are summed, and changes put back are counted once and in order."""
 
 import pytest
 
@@ -8,17 +8,17 @@ from tests.relay.hubs import make_report
 PART = (1, 2)
 
 
-def test_of_totals_in_reports_the_largest_counts_and_of_reports_the_latest() -> None:
+def test_change_keeps_the_largest_totals_and_the_latest_report() -> None:
     change = Change()
     first = make_report(step=9, local_used=40, external_used=7, training_reward=0.25)
     late = make_report(step=8, local_used=30, external_used=6, training_reward=0.75)
-    for said in (first, late):
-        change.note(said)
+    for report in (first, late):
+        change.note(report)
     assert (change.step, change.local_used, change.external_used) == (9, 40, 7)
     assert change.report is late
 
 
-def test_what_is_put_back_is_added_to_what_came_meanwhile() -> None:
+def test_changes_put_back_are_added_to_later_changes() -> None:
     tally = Tally()
     tally.change(PART).published += 2
     tally.change(PART).note(make_report(step=5, external_used=3))
@@ -34,17 +34,17 @@ def test_what_is_put_back_is_added_to_what_came_meanwhile() -> None:
     assert (change.step, change.external_used, change.report) == (6, 3, later)
 
 
-def test_a_report_that_is_put_back_counts_where_none_came_meanwhile() -> None:
-    tally, said = Tally(), make_report(step=5)
-    tally.change(PART).note(said)
+def test_report_put_back_is_kept_if_there_is_no_later_one() -> None:
+    tally, report = Tally(), make_report(step=5)
+    tally.change(PART).note(report)
     taken = tally.take_changes()
     tally.change(PART).rejected += 1
     tally.put_back(*taken)
     change = tally.change(PART)
-    assert (change.report, change.step, change.rejected) == (said, 5, 1)
+    assert (change.report, change.step, change.rejected) == (report, 5, 1)
 
 
-def test_while_they_cannot_be_written_the_latest_points_are_kept(
+def test_latest_points_are_kept_while_they_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("swarm_web.relay.tally.MOST_POINTS", 3)
@@ -55,7 +55,7 @@ def test_while_they_cannot_be_written_the_latest_points_are_kept(
     assert [point.at for point in tally.points] == [2.0, 3.0, 4.0]
 
 
-def test_points_that_are_put_back_come_before_later_ones() -> None:
+def test_points_put_back_precede_later_ones() -> None:
     tally = Tally()
     first, second = (Point(PART, at, make_report()) for at in (1.0, 2.0))
     tally.points.append(first)
@@ -65,7 +65,7 @@ def test_points_that_are_put_back_come_before_later_ones() -> None:
     assert tally.points == [first, second]
 
 
-def test_what_was_taken_is_taken_once() -> None:
+def test_pending_changes_are_taken_once() -> None:
     tally = Tally()
     tally.change(PART).published += 1
     tally.given[PART] += 1

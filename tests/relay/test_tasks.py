@@ -1,4 +1,4 @@
-"""How many declarations are checked is the operator's to say."""
+"""The setting for the number of checked declarations."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ from tests.relay.sharing import offer_checks, publish_rollouts
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
-@pytest.mark.parametrize(("a_minute", "checked"), [(0, 0), (1, 1), (60, 5), (240, 20)])
-async def test_a_run_checks_a_twelfth_of_a_minutes_share(
-    season: Season, amber: Node, settings: Any, a_minute: int, checked: int
+@pytest.mark.parametrize(("per_minute", "checked"), [(0, 0), (1, 1), (60, 5), (240, 20)])
+async def test_task_checks_a_twelfth_of_the_limit_per_minute(
+    season: Season, amber: Node, settings: Any, per_minute: int, checked: int
 ) -> None:
-    settings.RELAY_DECLARED_CHECKS_PER_MINUTE = a_minute
+    settings.RELAY_DECLARED_CHECKS_PER_MINUTE = per_minute
     settings.RELAY_SPOT_CHECKS_PER_MINUTE = 0
     rollouts = [make_rollout(season) for _ in range(64)]
     await publish_rollouts(

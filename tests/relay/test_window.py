@@ -1,4 +1,4 @@
-"""The window is bounded, fair to each party, and keeps no rollout twice."""
+"""PoolWindow: bounds, fairness between parties, duplicates and expiry."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ from tests.relay.hubs import make_rollout, with_logprobs
 from tests.relay.windows import draw, entry, fill, held, key, make_window
 
 
-def test_what_was_added_can_be_drawn() -> None:
+def test_added_entries_can_be_drawn() -> None:
     window = make_window()
     fill(window, 1, range(3))
     assert held(window) == {key(1, 0), key(1, 1), key(1, 2)}
@@ -18,28 +18,28 @@ def test_what_was_added_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_an_empty_window_gives_nothing(strategy: Strategy) -> None:
+def test_empty_window_draws_nothing(strategy: Strategy) -> None:
     assert draw(make_window(), 4, strategy=strategy) == []
 
 
-def test_the_same_id_of_a_node_is_a_duplicate() -> None:
+def test_repeated_id_of_a_node_is_a_duplicate() -> None:
     window = make_window()
     fill(window, 1, range(1))
     assert window.add(entry(1, 0), now=0) is Outcome.DUPLICATE
     assert window.add(entry(2, 0), now=0) is Outcome.ADDED
 
 
-# Completions that no other rollout has by chance.
+# Random completions, which no other rollout has.
 TEXTS = [f"{Random(number).getrandbits(1200):0300x}" for number in range(8)]
 
 
-def test_the_same_content_is_a_duplicate_whoever_sends_it() -> None:
+def test_equal_content_of_any_node_is_a_duplicate() -> None:
     window = make_window()
     fill(window, 1, range(1), task=b"task", texts=TEXTS)
     assert window.add(entry(2, 7, task=b"task", texts=TEXTS), now=0) is Outcome.DUPLICATE
 
 
-def test_of_equal_contents_the_one_that_was_published_first_is_kept() -> None:
+def test_earlier_original_replaces_its_copy() -> None:
     window = make_window()
     fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
     original = entry(2, 0, at=1.0, task=b"task", texts=TEXTS)
@@ -50,27 +50,27 @@ def test_of_equal_contents_the_one_that_was_published_first_is_kept() -> None:
     assert window.add(again, now=2) is Outcome.DUPLICATE
 
 
-def test_a_clock_set_back_lets_no_copy_be_the_older_one() -> None:
+def test_copy_does_not_replace_the_original_when_the_clock_is_set_back() -> None:
     window = make_window()
     fill(window, 1, range(1), now=5, task=b"task", texts=TEXTS)
     assert window.add(entry(2, 0, at=3, task=b"task", texts=TEXTS), now=3) is Outcome.DUPLICATE
 
 
-def test_a_node_displaces_no_rollout_of_its_own_party() -> None:
+def test_earlier_copy_of_the_same_party_does_not_replace_an_entry() -> None:
     window = make_window()
     fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
     earlier = entry(1, 1, at=1.0, task=b"task", texts=TEXTS)
     assert window.add(earlier, now=2) is Outcome.DUPLICATE
 
 
-def test_content_that_is_gone_may_come_again() -> None:
+def test_content_of_an_evicted_entry_can_be_added_again() -> None:
     window = make_window(per_node=1)
     fill(window, 1, range(1), task=b"task", texts=TEXTS)
     fill(window, 1, range(1, 2))
     assert window.add(entry(1, 0, task=b"task", texts=TEXTS), now=0) is Outcome.ADDED
 
 
-def test_a_node_over_its_bound_loses_its_own_oldest() -> None:
+def test_node_over_its_bound_loses_its_oldest_entries() -> None:
     window = make_window(per_node=2)
     fill(window, 1, range(2), party="owner 1")
     fill(window, 2, range(4), party="owner 1")
@@ -78,7 +78,7 @@ def test_a_node_over_its_bound_loses_its_own_oldest() -> None:
     assert window.evicted == {Reason.NODE: 2}
 
 
-def test_a_party_over_its_bound_loses_its_own_oldest() -> None:
+def test_party_over_its_bound_loses_its_oldest_entries() -> None:
     window = make_window(per_party=3)
     fill(window, 1, range(3))
     for node in range(2, 6):
@@ -87,7 +87,7 @@ def test_a_party_over_its_bound_loses_its_own_oldest() -> None:
     assert window.evicted == {Reason.PARTY: 1}
 
 
-def test_a_task_over_its_bound_loses_the_oldest_of_the_party_that_holds_most_of_it() -> None:
+def test_task_over_its_bound_loses_the_oldest_entries_of_the_largest_party() -> None:
     window = make_window(per_task=4)
     fill(window, 1, range(2), dataset="chess")
     fill(window, 2, range(5), dataset="gcd")
@@ -99,7 +99,7 @@ def test_a_task_over_its_bound_loses_the_oldest_of_the_party_that_holds_most_of_
     assert window.evicted == {Reason.TASK: 3}
 
 
-def test_a_full_window_loses_the_oldest_of_the_largest_party() -> None:
+def test_full_window_loses_the_oldest_entries_of_the_largest_party() -> None:
     window = make_window(size=6)
     fill(window, 1, range(2))
     fill(window, 2, range(20))
@@ -107,7 +107,7 @@ def test_a_full_window_loses_the_oldest_of_the_largest_party() -> None:
     assert window.evicted == {Reason.SIZE: 16}
 
 
-def test_a_party_with_huge_bodies_pushes_out_its_own() -> None:
+def test_party_with_large_bodies_loses_its_own_entries() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(20), body=b"x" * 10)
     fill(window, 2, range(5), body=b"x" * 300)
@@ -115,21 +115,21 @@ def test_a_party_with_huge_bodies_pushes_out_its_own() -> None:
     assert (window.bytes_held, window.evicted) == (800, {Reason.BYTES: 3})
 
 
-def test_one_body_pushes_out_as_many_as_it_needs() -> None:
+def test_large_body_evicts_as_many_entries_as_needed() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(10), body=b"x" * 90)
     fill(window, 2, range(1), body=b"x" * 300)
     assert held(window) == {key(2, 0), *(key(1, number) for number in range(3, 10))}
 
 
-def test_a_body_over_the_bound_of_all_pushes_out_no_other() -> None:
+def test_body_larger_than_the_window_evicts_no_other_entry() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(3), body=b"x" * 300)
     window.add(entry(2, 0, body=b"x" * 1001), now=0)
     assert held(window) == {key(1, 0), key(1, 1), key(1, 2)}
 
 
-def test_what_is_too_old_is_not_drawn() -> None:
+def test_expired_entry_is_not_drawn() -> None:
     window = make_window(max_age_s=600)
     fill(window, 1, range(1), now=0)
     fill(window, 2, range(1), now=300)
@@ -138,26 +138,26 @@ def test_what_is_too_old_is_not_drawn() -> None:
     assert window.evicted == {Reason.AGE: 1}
 
 
-def test_what_comes_too_old_is_not_added() -> None:
+def test_expired_entry_is_not_added() -> None:
     window = make_window(max_age_s=600)
     assert window.add(entry(1, 0, at=0), now=601) is Outcome.TOO_OLD
     assert len(window) == 0
 
 
-def test_a_time_in_the_future_counts_as_now() -> None:
+def test_time_in_the_future_is_replaced_by_now() -> None:
     window = make_window(max_age_s=600)
     window.add(entry(1, 0, at=500), now=0)
     assert held(window, now=601) == set()
 
 
-def test_a_clock_set_back_empties_the_window_rather_than_stop_it_from_aging() -> None:
+def test_entries_expire_when_the_clock_is_set_back() -> None:
     window = make_window(max_age_s=600)
     fill(window, 1, range(1), now=100_000)
     fill(window, 2, range(1), now=0)
     assert held(window, now=0) == {key(2, 0)}
 
 
-def test_a_forgotten_node_leaves_nothing() -> None:
+def test_forget_node_removes_all_its_entries() -> None:
     window = make_window()
     fill(window, 1, range(3), informative=True)
     fill(window, 2, range(2), body=b"body")
@@ -169,7 +169,7 @@ def test_a_forgotten_node_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_nobody_is_given_its_own_partys_or_the_same_twice(strategy: Strategy) -> None:
+def test_draw_excludes_the_own_party_and_given_entries(strategy: Strategy) -> None:
     window = make_window()
     for node in range(4):
         fill(window, node, range(10), party=f"owner {node // 2}", informative=node == 0)
@@ -185,7 +185,7 @@ def test_nobody_is_given_its_own_partys_or_the_same_twice(strategy: Strategy) ->
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_a_node_in_quarantine_is_never_handed_out(strategy: Strategy) -> None:
+def test_entries_with_weight_zero_are_not_drawn(strategy: Strategy) -> None:
     window = make_window()
     fill(window, 1, range(5), informative=True)
     fill(window, 2, range(5))
@@ -193,7 +193,7 @@ def test_a_node_in_quarantine_is_never_handed_out(strategy: Strategy) -> None:
     assert {each.key for each in drawn} == {key(2, number) for number in range(5)}
 
 
-def test_checks_are_declared_entries_then_those_of_doubted_nodes_then_any() -> None:
+def test_checks_are_declared_entries_then_doubted_then_arbitrary_ones() -> None:
     window = make_window()
     for node, informative in [(1, True), (2, True), (3, False)]:
         fill(window, node, range(4), informative=informative)
@@ -204,7 +204,7 @@ def test_checks_are_declared_entries_then_those_of_doubted_nodes_then_any() -> N
     assert {each.key for each in rest} == held(window)
 
 
-def test_a_body_without_log_probs_is_made_once() -> None:
+def test_body_without_log_probs_is_created_once() -> None:
     window = make_window()
     body = msgspec.json.encode(with_logprobs(make_rollout("a")))
     full = entry(1, 1, body=body)

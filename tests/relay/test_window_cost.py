@@ -1,4 +1,4 @@
-"""What a draw costs: entries that it looks at, counted, not seconds."""
+"""The cost of a draw, measured in entries that it looks at, not in seconds."""
 
 from random import Random
 from statistics import fmean
@@ -9,12 +9,12 @@ from swarm_web.relay.window import PoolWindow, Strategy
 from tests.relay.windows import draw, fill, key, make_window
 
 COUNT = 8
-# Looks for each entry that is drawn: four where the youngest of four is drawn.
+# Looks per drawn entry: `fresh` draws the youngest of four.
 LOOKS = {strategy: 4 if strategy is Strategy.FRESH else 1 for strategy in Strategy}
 
 
 class CountingParty(str):
-    """The name of a party that counts how many entries it is compared with."""
+    """A party's name that counts the entries it is compared with."""
 
     looks = 0
 
@@ -33,12 +33,12 @@ def count_looks(
     party: str = "nobody",
     given: frozenset[str] = frozenset(),
 ) -> float:
-    """Return how many entries a draw looks at, on average over 50 draws."""
+    """Return the mean number of entries that a draw looks at, over 50 draws."""
     random, looks = Random(1), []
     for _ in range(50):
-        asker = CountingParty(party)
-        draw(window, COUNT, strategy=strategy, excluding=asker, given=given, random=random)
-        looks.append(asker.looks)
+        requester = CountingParty(party)
+        draw(window, COUNT, strategy=strategy, excluding=requester, given=given, random=random)
+        looks.append(requester.looks)
     return fmean(looks)
 
 
@@ -51,7 +51,7 @@ def make_swarm(nodes: int, each: int = 50) -> PoolWindow:
 
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("nodes", [20, 80, 320])
-def test_a_draw_looks_at_hardly_more_than_it_gives_however_large_the_window_is(
+def test_cost_of_a_draw_is_independent_of_the_size_of_the_window(
     strategy: Strategy, nodes: int
 ) -> None:
     looks = count_looks(make_swarm(nodes), strategy, party="node 1")
@@ -60,10 +60,10 @@ def test_a_draw_looks_at_hardly_more_than_it_gives_however_large_the_window_is(
 
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("others", [2, 20, 200])
-def test_a_draw_costs_at_most_twice_what_the_asker_holds_and_was_given(
+def test_cost_of_a_draw_is_at_most_twice_the_own_and_given_entries(
     strategy: Strategy, others: int
 ) -> None:
-    # Its own 256, and 256 that it was given.
+    # 256 own entries and 256 given ones.
     window = make_swarm(others)
     fill(window, 1000, range(256), informative=True, dataset="d1")
     keys = [key(node, number) for node in range(others) for number in range(50)]
@@ -73,7 +73,7 @@ def test_a_draw_costs_at_most_twice_what_the_asker_holds_and_was_given(
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_a_draw_looks_at_no_entry_more_than_twice_though_94_percent_are_the_askers(
+def test_cost_of_a_draw_is_at_most_twice_the_size_of_the_window(
     strategy: Strategy,
 ) -> None:
     window = make_swarm(6)

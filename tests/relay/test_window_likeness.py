@@ -1,4 +1,4 @@
-"""Copies are found, also with a few words changed; honest rollouts are never taken for copies."""
+"""Detection of copies, also with changed words, without false positives for honest nodes."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -9,19 +9,19 @@ from swarm_web.relay.likeness import Likeness, digest, liken
 from swarm_web.relay.window import Outcome
 from tests.relay.windows import entry, make_window
 
-# The words that a small model may have for a sum.
+# Phrases that a small model may use for a sum.
 OPENINGS = ["Let me add", "First I add", "We need", "The sum of", "Adding", "I take", "To get"]
 MIDDLES = ["both numbers", "them up", "the two", "these", "each digit", "what is given", "it all"]
 
 
 def words(random: Random, count: int) -> str:
-    """Return text of `count` words that nobody else has."""
+    """Return a random text of `count` words."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     return " ".join("".join(random.choices(letters, k=random.randint(2, 8))) for _ in range(count))
 
 
 def reasoning(random: Random, completions: int = 8) -> list[str]:
-    """Return completions of about 400 characters, as a model writes them that has much to say."""
+    """Return completions of about 400 characters, as of a model that reasons at length."""
     return [
         f"{words(random, 65)} <answer>{random.randrange(9)}</answer>" for _ in range(completions)
     ]
@@ -45,19 +45,19 @@ def near(one: Sequence[str], other: Sequence[str]) -> bool:
     return liken(other).is_near(liken(one))
 
 
-# What honest small models say to one question, from one that knows it to one that knows nothing.
+# Completions of honest small models to one question, from always right to degenerate.
 HONEST: dict[str, Callable[[Random], str]] = {
-    "always right": lambda random: "<answer>4</answer>",
-    "mostly right": lambda random: f"<answer>{random.choice([4, 4, 4, 5])}</answer>",
+    "always-right": lambda random: "<answer>4</answer>",
+    "mostly-right": lambda random: f"<answer>{random.choice([4, 4, 4, 5])}</answer>",
     "digits": lambda random: f"<answer>{random.randrange(10)}</answer>",
-    "bare numbers": lambda random: str(random.randrange(40)),
+    "bare-numbers": lambda random: str(random.randrange(40)),
     "empty": lambda random: "",
     "stuck": lambda random: "0 " * 200,
     "template": lambda random: (
         f"<think>{random.choice(OPENINGS)} {random.choice(MIDDLES)}: 12 + 30 = "
         f"{random.randrange(38, 46)}.</think> <answer>{random.randrange(38, 46)}</answer>"
     ),
-    "long template": lambda random: " ".join(
+    "long-template": lambda random: " ".join(
         f"{random.choice(OPENINGS)} {random.choice(MIDDLES)}, step {step} of the whole sum."
         for step in range(8)
     ),
@@ -65,7 +65,7 @@ HONEST: dict[str, Callable[[Random], str]] = {
 
 
 @pytest.mark.parametrize("policy", HONEST)
-def test_no_honest_node_is_refused_among_others_that_answer_alike(policy: str) -> None:
+def test_honest_nodes_with_similar_answers_are_not_duplicates(policy: str) -> None:
     random, window = Random(1), make_window()
     for step in range(12):
         for node in range(10):
@@ -78,7 +78,7 @@ def test_no_honest_node_is_refused_among_others_that_answer_alike(policy: str) -
 
 
 @pytest.mark.parametrize("policy", HONEST)
-def test_no_honest_node_is_refused_that_asks_its_questions_again(policy: str) -> None:
+def test_honest_node_that_repeats_questions_has_no_duplicates(policy: str) -> None:
     random, window = Random(2), make_window()
     for number in range(1000):
         texts = [HONEST[policy](random) for _ in range(8)]
@@ -86,41 +86,41 @@ def test_no_honest_node_is_refused_that_asks_its_questions_again(policy: str) ->
         assert window.add(new, now=0) is Outcome.ADDED
 
 
-def test_a_copy_under_a_new_id_is_a_duplicate_from_anybody() -> None:
+def test_copy_with_a_new_id_is_a_duplicate_from_any_node() -> None:
     window, texts = make_window(), reasoning(Random(3))
     for node, outcome in [(1, Outcome.ADDED), (1, Outcome.DUPLICATE), (2, Outcome.DUPLICATE)]:
         copy = entry(node, len(window) + 5, task=b"t", texts=texts)
         assert window.add(copy, now=0) is outcome
 
 
-def test_a_node_that_resends_its_rollouts_with_a_few_words_changed_is_refused() -> None:
+def test_own_rollouts_resent_with_changed_words_are_near_duplicates() -> None:
     random, window = Random(4), make_window()
     outcomes = []
     for number in range(50):
         texts = reasoning(random)
         for copy in range(3):
-            said = change_words(texts, share=0.05, random=random) if copy else texts
-            random.shuffle(said)
-            new = entry(1, 3 * number + copy, task=question(number), texts=said)
+            completions = change_words(texts, share=0.05, random=random) if copy else texts
+            random.shuffle(completions)
+            new = entry(1, 3 * number + copy, task=question(number), texts=completions)
             outcomes.append(window.add(new, now=0))
     assert outcomes.count(Outcome.ADDED) == 50
     assert outcomes.count(Outcome.NEAR_DUPLICATE) == 100
 
 
-def test_a_copy_cannot_hide_by_saying_the_same_twice() -> None:
+def test_copy_with_a_repeated_completion_is_detected() -> None:
     texts = reasoning(Random(9))
     copy = [texts[1], *texts[1:]]
     assert not liken(copy).is_remembered
     assert near(texts, copy)
 
 
-def test_a_policy_that_says_the_same_twice_is_not_remembered() -> None:
+def test_rollout_with_a_repeated_completion_is_not_remembered() -> None:
     texts = reasoning(Random(10))
-    said = [texts[1], *texts[1:]]
-    assert not near(said, said)
+    completions = [texts[1], *texts[1:]]
+    assert not near(completions, completions)
 
 
-def test_a_changed_copy_of_another_partys_rollout_is_not_compared() -> None:
+def test_changed_copy_of_another_partys_rollout_is_not_compared() -> None:
     random, window = Random(5), make_window()
     texts = reasoning(random)
     changed = change_words(texts, share=0.05, random=random)
@@ -129,21 +129,21 @@ def test_a_changed_copy_of_another_partys_rollout_is_not_compared() -> None:
     assert window.add(copy, now=0) is Outcome.ADDED
 
 
-def test_another_question_is_never_near() -> None:
+def test_equal_completions_to_another_question_are_not_duplicates() -> None:
     texts = reasoning(Random(6))
     window = make_window()
     for number, task in enumerate([b"one", b"other"]):
         assert window.add(entry(1, number, task=task, texts=texts), now=0) is Outcome.ADDED
 
 
-def test_the_content_depends_on_where_a_completion_ends() -> None:
+def test_content_digest_depends_on_completion_boundaries() -> None:
     texts = reasoning(Random(7))
     moved = [texts[0] + texts[1][0], texts[1][1:], *texts[2:]]
-    one, other = (digest(task=b"t", completions=said) for said in (texts, moved))
+    one, other = (digest(task=b"t", completions=completions) for completions in (texts, moved))
     assert one.content != other.content
 
 
-def test_diverse_short_answers_are_compared_and_equal_ones_are_not() -> None:
+def test_diverse_short_answers_are_compared_but_equal_ones_are_not() -> None:
     random = Random(8)
     diverse = [words(random, 4) for _ in range(8)]
     assert near(diverse, [*diverse[1:], diverse[0]])
@@ -153,6 +153,6 @@ def test_diverse_short_answers_are_compared_and_equal_ones_are_not() -> None:
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], ["x" * 2000, ""], ["é" * 400, "\ud800" * 200]])
-def test_any_text_has_a_likeness(texts: list[str]) -> None:
+def test_likeness_of_any_text_can_be_computed(texts: list[str]) -> None:
     liken(texts)
     digest(task=b"t", completions=texts)

@@ -1,4 +1,4 @@
-"""The window does what a model without indexes does, whatever happens to it."""
+"""Property tests: the window behaves as a simple model without indexes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from tests.relay.windows import draw, entry
 
 PARTIES = {1: "owner 1", 2: "owner 1", 3: "node 3", 4: "node 4"}
 
-# Of bodies, in bytes.
+# Unit of the size of bodies, in bytes.
 UNIT = 4000
 
 BOUNDS = Bounds(size=12, per_node=4, per_party=6, per_task=7, body_bytes=40 * UNIT, max_age_s=20)
 
 
 class Model:
-    """The rules of the window over one list in the order of arrival."""
+    """The rules of the window, implemented over one list in insertion order."""
 
     def __init__(self) -> None:
         self.held: list[Entry] = []
@@ -75,7 +75,7 @@ def _oldest_of_largest(entries: Sequence[Entry], *, size: Callable[[Entry], int]
 
 
 def make_body(content: bytes) -> bytes:
-    """Return a rollout that is remembered if it has content, and one of equal answers if not."""
+    """Return a rollout with diverse completions if it has content, else with equal ones."""
     random = Random(content)
     texts = [f"{random.getrandbits(1200):0300x}" for _ in range(8)] if content else ["4"] * 8
     return msgspec.json.encode({"completions": [{"text": text} for text in texts]})
@@ -99,20 +99,20 @@ entries = st.builds(
     st.sampled_from([1, 1, 2, 9, 20, 41]),
     st.sampled_from([b"", b"", b"", b"one", b"two"]),
 )
-# Seconds that pass before something happens; a clock may be set back, and differ from a sender's.
+# Seconds before an event; clocks may be set back and differ from the sender's.
 passing = st.sampled_from([0.0, 0.0, 1.0, 1.0, 5.0, 15.0, -3.0, -30.0])
-happenings = st.lists(
+events = st.lists(
     st.tuples(passing, st.one_of(st.tuples(entries, passing), nodes)), min_size=10, max_size=60
 )
 
 
 @settings(deadline=None, max_examples=150)
-@given(happenings)
-def test_the_window_holds_what_the_model_holds(
-    happened: list[tuple[float, tuple[Entry, float] | int]],
+@given(events)
+def test_window_has_the_same_entries_as_the_model(
+    history: list[tuple[float, tuple[Entry, float] | int]],
 ) -> None:
     window, model, now = PoolWindow(BOUNDS), Model(), 1000.0
-    for passed, what in happened:
+    for passed, what in history:
         now += passed
         if isinstance(what, int):
             gone = [each for each in model.held if each.node_id == what]
@@ -141,7 +141,7 @@ def test_the_window_holds_what_the_model_holds(
     st.sets(nodes),
     st.integers(0, 1000),
 )
-def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
+def test_draw_returns_as_many_allowed_entries_as_possible(
     added: list[Entry],
     strategy: Strategy,
     count: int,
@@ -155,7 +155,7 @@ def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
     for new in added:
         window.add(new, now=0)
         model.add(new, now=0)
-    may = {
+    allowed = {
         each.key: each.informative and each.node_id not in doubted
         for each in model.held
         if each.party != excluding
@@ -172,9 +172,9 @@ def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
         doubted=doubted,
         random=Random(seed),
     )
-    assert len({each.key for each in drawn}) == len(drawn) == min(count, len(may))
-    assert {each.key for each in drawn} <= set(may)
+    assert len({each.key for each in drawn}) == len(drawn) == min(count, len(allowed))
+    assert {each.key for each in drawn} <= set(allowed)
     if strategy is Strategy.INFORMATIVE:
-        first = [may[each.key] for each in drawn]
+        first = [allowed[each.key] for each in drawn]
         assert first == sorted(first, reverse=True)
-        assert sum(first) == min(count, sum(may.values()))
+        assert sum(first) == min(count, sum(allowed.values()))

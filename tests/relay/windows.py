@@ -1,4 +1,4 @@
-"""Windows and entries for tests of the relay's window."""
+"""Helpers that create windows and entries for the tests of the relay's window."""
 
 from collections.abc import Container, Mapping, Sequence
 from random import Random
@@ -27,8 +27,8 @@ def make_window(**bounds: Any) -> PoolWindow:
 def entry(
     node: int, number: int, *, task: bytes | None = None, texts: Sequence[str] = (), **fields: Any
 ) -> Entry:
-    """Return an entry `r<number>` of a node, with these completions to a question."""
-    told = [f"{node}:{number}"] if task is None else texts
+    """Return an entry `r<number>` of a node, with the completions `texts` to `task`."""
+    completions = [f"{node}:{number}"] if task is None else texts
     known = {
         "key": key(node, number),
         "node_id": node,
@@ -37,8 +37,8 @@ def entry(
         "informative": False,
         "archived": False,
         "at": 0.0,
-        "body": msgspec.json.encode({"completions": [{"text": text} for text in told]}),
-        "digests": digest(task=task or b"%d:%d" % (node, number), completions=told),
+        "body": msgspec.json.encode({"completions": [{"text": text} for text in completions]}),
+        "digests": digest(task=task or b"%d:%d" % (node, number), completions=completions),
     }
     return Entry(**{**known, **fields})
 
@@ -67,7 +67,7 @@ def draw(
     now: float = 0,
     random: Random | None = None,
 ) -> list[Entry]:
-    """Draw, with everything left out that a test is not about."""
+    """Draw with defaults for the arguments that a test does not need."""
     return window.draw(
         count,
         strategy=strategy,
@@ -81,5 +81,5 @@ def draw(
 
 
 def held(window: PoolWindow, *, now: float = 0) -> set[str]:
-    """Return the keys of all that the window holds."""
+    """Return the keys of all entries in the window."""
     return {each.key for each in draw(window, 100_000, now=now)}

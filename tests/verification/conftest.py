@@ -1,4 +1,4 @@
-"""One judged site for the whole module; each test tampers with a copy that is rolled back."""
+"""A judged site per module. Each test's changes to it are rolled back."""
 
 import shutil
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def check(
 ) -> Check:
     """Run a command of the client against the site, as amber's owner would."""
     monkeypatch.setattr(download, "_stream", read_page)
-    # The page is read in the test's own transaction, whose connection must stay.
+    # The page is read in the test's own transaction, so its connection must stay open.
     monkeypatch.setattr(batches, "close_old_connections", lambda: None)
     monkeypatch.setattr(pool, "VerifierPool", lambda count: borrowed(verifier))
     monkeypatch.setattr(season_command, "PAUSE_S", 0)
@@ -43,7 +43,7 @@ def check(
     shutil.copytree(judged.members["amber"].state.path, state)
 
     def run(command: str, *arguments: str, folder: Path = state) -> Result:
-        told = [command, SITE.base, *arguments, "--state-dir", str(folder)]
-        return CliRunner().invoke(app, told)
+        command_line = [command, SITE.base, *arguments, "--state-dir", str(folder)]
+        return CliRunner().invoke(app, command_line)
 
     return run

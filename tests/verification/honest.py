@@ -1,6 +1,6 @@
-"""A site that judged three nodes in three rounds of sums, and what one of the nodes kept of it.
+"""A site that judges three nodes on sums, with the nodes' state folders.
 
-Nothing is made up: rounds, answers, scores and links come from the judge's services, signatures
+No data is faked: rounds, answers, scores and links come from the judge's services, signatures
 and files from the client's own code.
 """
 
@@ -42,19 +42,19 @@ from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.nodes.services import create_node
 from tests.judge.conftest import SUMS, answer
 
-Meanwhile = Callable[[], object]
+Hook = Callable[[], object]
 SITE = Site("http://testserver")
-# Which of the four questions of a round each node solves; `-` is left out.
+# A node's answers to the four questions of a round: right, wrong, or `-` for no answer.
 SHEETS = {"amber": "rrrw", "bold": "rwr-", "calm": "wwrw"}
 
 
 def nothing() -> None:
-    """Let nothing happen meanwhile."""
+    """Do nothing; the default hook."""
 
 
 @dataclass
 class Member:
-    """A node that signs, with its state folder."""
+    """A node that signs its answers, with its state folder."""
 
     node: Node
     state: StateDir
@@ -84,8 +84,8 @@ class Member:
         )
         return Signer(self.node.name, key.pk, key.public)
 
-    def look(self, judge_round: Round, *, now: datetime) -> None:
-        """Note what a welcome or a doorbell tells."""
+    def note_round(self, judge_round: Round, *, now: datetime) -> None:
+        """Record the chain head and commitment, as after a welcome or a doorbell."""
         self.now, head = now, read_chain_head(now=now)
         self.heads.note(head)
         self.commitments.follow(head)
@@ -96,7 +96,7 @@ class Member:
 
 
 class JudgedSite:
-    """The site and its nodes, run by hand."""
+    """A site and its nodes, advanced step by step."""
 
     def __init__(self, folder: Path, verifier: Verifier, *, now: datetime) -> None:
         self.verifier, self.now = verifier, now
@@ -114,7 +114,7 @@ class JudgedSite:
         }
 
     def copy(self, folder: Path) -> "JudgedSite":
-        """Return this site for a test that plays on, with the nodes' files in another folder."""
+        """Return a copy for a test that plays more rounds, with the nodes' files in `folder`."""
         other = copy.copy(self)
         other.members = {}
         for name, member in self.members.items():
@@ -122,8 +122,8 @@ class JudgedSite:
             other.members[name] = Member(member.node, StateDir(folder / name))
         return other
 
-    def play(self, *, sheets: dict[str, str] = SHEETS, before_close: Meanwhile = nothing) -> Round:
-        """Play a whole round; `before_close` is called when all is graded."""
+    def play(self, *, sheets: dict[str, str] = SHEETS, before_close: Hook = nothing) -> Round:
+        """Play a round from scheduling to closing; call `before_close` after grading."""
         judge_round = self.open()
         for name, sheet in sheets.items():
             self.answer(judge_round, name, sheet)
@@ -135,18 +135,18 @@ class JudgedSite:
         return self.start(judge_round)
 
     def start(self, judge_round: Round) -> Round:
-        """Open a round whose time has come, with all nodes there."""
+        """Open a round that is due, with all nodes connected."""
         for member in self.members.values():
             touch([member.node], now=self.now)
         advance_rounds(now=self.now)
         judge_round.refresh_from_db()
-        self.tell(judge_round)
+        self.notify_nodes(judge_round)
         return judge_round
 
-    def tell(self, judge_round: Round) -> None:
-        """Let all nodes hear of a round, and of the newest link."""
+    def notify_nodes(self, judge_round: Round) -> None:
+        """Announce a round and the chain head to all nodes."""
         for member in self.members.values():
-            member.look(judge_round, now=self.now)
+            member.note_round(judge_round, now=self.now)
 
     def schedule(self) -> Round:
         return schedule_round(
@@ -154,7 +154,7 @@ class JudgedSite:
         )
 
     def answer(self, judge_round: Round, name: str, sheet: str) -> None:
-        """Let a node answer, sign, and keep its receipt."""
+        """Submit a node's signed answers and store its receipt."""
         member = self.members[name]
         offered = member.take(judge_round, now=self.now)
         questions = judge_round.questions.order_by("position")
@@ -180,7 +180,7 @@ class JudgedSite:
         assert receipt.signed is not None
         member.signing.keep(judge_round.number, signed, receipt.signed)
 
-    def close(self, judge_round: Round, *, before_close: Meanwhile = nothing) -> Round:
+    def close(self, judge_round: Round, *, before_close: Hook = nothing) -> Round:
         self.now += timedelta(seconds=61)
         grade_batch(verifier=self.verifier)
         before_close()
@@ -191,12 +191,12 @@ class JudgedSite:
             advance_rounds(now=self.now)
             judge_round.refresh_from_db()
         refresh_standings(self.season, now=self.now)
-        self.tell(judge_round)
+        self.notify_nodes(judge_round)
         return judge_round
 
 
 def read_page(address: str, *, most: int) -> Iterator[bytes]:
-    """Fetch a page as the client does, from the site in this process and its transaction."""
+    """Fetch a page as the client does, but in this process and its transaction."""
     response = Client().get(address.removeprefix(SITE.base))
     if response.status_code == 404:
         raise MissingError(f"{address} does not exist.", fix="")
@@ -213,5 +213,5 @@ async def _read_all(response: StreamingHttpResponse) -> bytes:
 
 @contextmanager
 def borrowed(verifier: Verifier) -> Iterator[Verifier]:
-    """Give a verifier that somebody else closes."""
+    """Yield a verifier that its owner closes."""
     yield verifier

@@ -1,4 +1,4 @@
-"""What the judge writes into the chain, and what a node makes of it."""
+"""The chain: links that the judge adds, and the client's verification of them."""
 
 import io
 import json
@@ -46,11 +46,11 @@ def verify(check: Check, site: JudgedSite, *arguments: str) -> tuple[int, str]:
 # ---- links
 
 
-def test_a_round_is_fixed_in_three_links(judged: JudgedSite) -> None:
+def test_each_round_adds_three_links(judged: JudgedSite) -> None:
     assert kinds() == ["began", *["scheduled", "answered", "closed"] * 3]
 
 
-def test_decisions_of_the_operator_are_links(site: JudgedSite, check: Check) -> None:
+def test_operator_decisions_add_links(site: JudgedSite, check: Check) -> None:
     bold = site.members["bold"].node
     grounds: dict[str, Any] = {"reason": "a test", "actor": None, "now": site.now}
     quarantine_node(bold, **grounds)
@@ -64,7 +64,7 @@ def test_decisions_of_the_operator_are_links(site: JudgedSite, check: Check) -> 
     assert "0 void before they were answered, 1 void after" in output
 
 
-def test_a_round_that_was_withdrawn_leaves_no_gap(site: JudgedSite, check: Check) -> None:
+def test_withdrawn_round_is_not_reported_as_missing(site: JudgedSite, check: Check) -> None:
     site.schedule()
     end_season(site.season, now=site.now)
     assert kinds()[-2:] == ["scheduled", "withdrawn"]
@@ -73,14 +73,16 @@ def test_a_round_that_was_withdrawn_leaves_no_gap(site: JudgedSite, check: Check
     assert "1 withdrawn before they opened" in output
 
 
-def test_a_round_that_is_gone_without_a_link_is_a_gap(site: JudgedSite, check: Check) -> None:
+def test_round_deleted_without_a_link_is_reported_as_missing(
+    site: JudgedSite, check: Check
+) -> None:
     Round.objects.filter(number=3).delete()
     code, output = verify(check, site, "verify-season")
     assert code == 1
     assert "round 3: published not listed; here in the chain" in output
 
 
-def test_every_page_has_the_head_and_the_download_leads_to_it(judged: JudgedSite) -> None:
+def test_downloads_page_shows_the_chain_head(judged: JudgedSite) -> None:
     head = ChainLink.objects.latest("sequence").head
     assert head in Client().get("/downloads/").content.decode()
 
@@ -88,7 +90,7 @@ def test_every_page_has_the_head_and_the_download_leads_to_it(judged: JudgedSite
 # ---- backups
 
 
-def test_a_restored_backup_is_told_and_nobody_is_blamed(
+def test_restored_backup_is_reported_without_warning_of_changed_commitments(
     site: JudgedSite, check: Check, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost = ChainLink.objects.get(kind="scheduled", round=3).sequence
@@ -106,20 +108,20 @@ def test_a_restored_backup_is_told_and_nobody_is_blamed(
     assert "the disk failed" in output
 
 
-def test_a_commitment_that_changes_after_a_restore_is_blamed_again(
+def test_commitment_changed_after_a_restore_logs_a_warning(
     site: JudgedSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     call_command("record_restore", reason="a test", stdout=io.StringIO())
     amber, judge_round = site.members["amber"], site.open()
     judge_round.commitment = "c0" * 32
-    amber.look(judge_round, now=site.now)
+    amber.note_round(judge_round, now=site.now)
     assert "changed its commitment to round 4" in caplog.text
 
 
 # ---- keys and signatures
 
 
-def test_heads_are_signed_by_the_sites_key_also_after_it_changed(
+def test_heads_are_signed_with_the_new_site_key_after_rotation(
     site: JudgedSite, check: Check
 ) -> None:
     old = SiteKey.objects.latest("pk").public
@@ -134,13 +136,13 @@ def test_heads_are_signed_by_the_sites_key_also_after_it_changed(
     assert code == 0, output
 
 
-def test_the_private_keys_are_readable_for_their_owner_only(judged: JudgedSite) -> None:
+def test_private_key_file_is_readable_by_its_owner_only(judged: JudgedSite) -> None:
     state = judged.members["amber"].state
     assert len(state.signing_key()) == 32
     assert (state.path / "signing.key").stat().st_mode & 0o777 == 0o600
 
 
-def hand_in(site: JudgedSite, judge_round: Round, answers: list[AnswerText]) -> Receipt:
+def submit(site: JudgedSite, judge_round: Round, answers: list[AnswerText]) -> Receipt:
     amber = site.members["amber"]
     signer = amber.signer(now=site.now)
     (receipt,) = store_submissions(
@@ -150,20 +152,20 @@ def hand_in(site: JudgedSite, judge_round: Round, answers: list[AnswerText]) -> 
     return receipt
 
 
-def test_a_false_signature_is_refused_and_the_answer_is_not_stored(site: JudgedSite) -> None:
+def test_answer_with_an_invalid_signature_is_rejected_and_not_stored(site: JudgedSite) -> None:
     judge_round = site.open()
     amber = site.members["amber"]
     offered = amber.take(judge_round, now=site.now)
     plain = [AnswerText(asked.id, "1", "stop") for asked in offered.questions]
     first, second, *_ = amber.signing.sign(plain, offered)
     forged = AnswerText(second.question, second.text, "stop", first.signature)
-    receipt = hand_in(site, judge_round, [first, forged])
+    receipt = submit(site, judge_round, [first, forged])
     assert receipt.accepted == [first.question]
     assert [each.code for each in receipt.rejected] == [ErrorCode.ANSWER_SIGNATURE]
     assert Answer.objects.filter(question__round=judge_round).count() == 1
 
 
-def test_an_answer_that_is_sent_twice_has_a_receipt_only_for_what_is_stored(
+def test_resubmitted_answer_gets_a_receipt_only_if_it_equals_the_stored_one(
     site: JudgedSite,
 ) -> None:
     judge_round = site.open()
@@ -172,12 +174,12 @@ def test_an_answer_that_is_sent_twice_has_a_receipt_only_for_what_is_stored(
     question = offered.questions[0].id
     [first] = amber.signing.sign([AnswerText(question, "1", "stop")], offered)
     [other] = amber.signing.sign([AnswerText(question, "2", "stop")], offered)
-    assert hand_in(site, judge_round, [first]).signed is not None
-    assert hand_in(site, judge_round, [first]).signed is not None
-    assert hand_in(site, judge_round, [other]).signed is None
+    assert submit(site, judge_round, [first]).signed is not None
+    assert submit(site, judge_round, [first]).signed is not None
+    assert submit(site, judge_round, [other]).signed is None
 
 
-def test_a_node_that_does_not_sign_takes_part(site: JudgedSite, check: Check) -> None:
+def test_round_with_an_unsigned_node_is_confirmed(site: JudgedSite, check: Check) -> None:
     judge_round = site.open()
     for name in ("amber", "bold"):
         site.answer(judge_round, name, "rrrr")
@@ -191,7 +193,7 @@ def test_a_node_that_does_not_sign_takes_part(site: JudgedSite, check: Check) ->
     assert "8 signatures with their keys; 4 without" in output
 
 
-def test_a_new_key_of_a_node_stands_beside_the_old_one_on_its_page(judged: JudgedSite) -> None:
+def test_node_page_and_api_list_old_and_new_keys(judged: JudgedSite) -> None:
     amber = judged.members["amber"].node
     NodeKey.objects.create(node=amber, public="ab" * 32, first_seen=judged.now)
     page = Client().get("/nodes/amber/").content.decode()
@@ -199,7 +201,7 @@ def test_a_new_key_of_a_node_stands_beside_the_old_one_on_its_page(judged: Judge
     assert len(Client().get("/api/v1/nodes/amber").json()["keys"]) == 2
 
 
-def test_receipts_are_kept_and_genuine(judged: JudgedSite) -> None:
+def test_stored_receipts_are_genuine(judged: JudgedSite) -> None:
     [receipt] = find_receipts(judged.members["amber"].state.receipts, site=SITE, number=2)
     assert receipt.is_genuine
     assert len(receipt.answers) == 4
@@ -208,19 +210,19 @@ def test_receipts_are_kept_and_genuine(judged: JudgedSite) -> None:
 # ---- sealed questions
 
 
-def test_staff_see_no_sealed_question(site: JudgedSite) -> None:
+def test_sealed_questions_are_hidden_from_staff(site: JudgedSite) -> None:
     judge_round, operator = site.open(), log_in()
     page = f"/admin/judge/round/{judge_round.pk}/change/"
-    told = operator.get(page).content.decode()
+    shown = operator.get(page).content.decode()
     for question in judge_round.questions.all():
-        assert question.prompt not in told
-        assert str(question.spec["index"]) not in told
+        assert question.prompt not in shown
+        assert str(question.spec["index"]) not in shown
     Seat.objects.filter(round=judge_round).delete()
     site.close(judge_round)
     assert str(judge_round.questions.all()[0].spec["index"]) in operator.get(page).content.decode()
 
 
-def test_who_reads_sealed_questions_leaves_a_link(site: JudgedSite, check: Check) -> None:
+def test_unsealing_a_round_is_recorded_and_reported(site: JudgedSite, check: Check) -> None:
     judge_round, out = site.open(), io.StringIO()
     call_command("unseal_round", str(judge_round.number), reason="a complaint", stdout=out)
     assert all(question.prompt in out.getvalue() for question in judge_round.questions.all())
@@ -234,10 +236,12 @@ def test_who_reads_sealed_questions_leaves_a_link(site: JudgedSite, check: Check
         call_command("unseal_round", str(judge_round.number), reason="again")
 
 
-# ---- elsewhere
+# ---- publication of the head
 
 
-def test_the_head_is_published_in_a_repository(judged: JudgedSite, tmp_path: Path) -> None:
+def test_publish_head_commits_the_head_to_a_git_repository(
+    judged: JudgedSite, tmp_path: Path
+) -> None:
     git = ["git", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "--quiet"], check=True)
     for name, value in (("user.name", "test"), ("user.email", "test@localhost")):

@@ -1,6 +1,6 @@
-"""Thirteen ways in which an operator may change results afterwards, and how each is found.
+"""Thirteen ways in which an operator may change results afterwards, and how each is detected.
 
-Scores are made to fit the manipulated answers again: whoever falsifies a verdict also adds up anew.
+Manipulations of answers also recompute the scores, as a careful operator would.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def delete_node(_judge_round: Round, site: JudgedSite) -> None:
 
 
 def forge_right_answer(judge_round: Round, _site: JudgedSite) -> None:
-    """Bold had left the last question out."""
+    """Add an answer of bold, which left the last question out."""
     model, last = answers_of(judge_round, "bold")[0], judge_round.questions.latest("position")
     right = Answer.objects.filter(question=last, solved=True).first()
     text = right.text if right else f"<answer>{_solve(last)}</answer>"
@@ -79,7 +79,7 @@ def _solve(question: Question) -> int:
 
 
 def regenerate_round(judge_round: Round, site: JudgedSite) -> None:
-    """Choose another secret, and write the chain anew from there on, so that all of it fits."""
+    """Choose another secret and rewrite the chain from there on, so that it is consistent."""
     fixed = ChainLink.objects.filter(round=judge_round.number, kind="scheduled").get()
     ChainLink.objects.filter(sequence__gte=fixed.sequence).delete()
     judge_round.secret = bytes(range(32))
@@ -125,7 +125,7 @@ def change_commitment(judge_round: Round, _site: JudgedSite) -> None:
 
 
 ROUND, SEASON = "verify-round", "verify-season"
-# No sum of the season comes to this.
+# No question of the season has this answer.
 RIGHT_TEXT = {"text": "<answer>-1000001</answer>"}
 
 MANIPULATIONS: dict[str, tuple[str, Manipulate, list[str]]] = {
@@ -165,20 +165,20 @@ MANIPULATIONS: dict[str, tuple[str, Manipulate, list[str]]] = {
 
 
 @pytest.mark.parametrize(
-    ("command", "manipulate", "told"), MANIPULATIONS.values(), ids=MANIPULATIONS.keys()
+    ("command", "manipulate", "expected"), MANIPULATIONS.values(), ids=MANIPULATIONS.keys()
 )
-def test_a_manipulation_is_found(
-    judged: JudgedSite, check: Check, command: str, manipulate: Manipulate, told: list[str]
+def test_manipulation_is_detected(
+    judged: JudgedSite, check: Check, command: str, manipulate: Manipulate, expected: list[str]
 ) -> None:
     judge_round = last_round()
     manipulate(judge_round, judged)
     result = check(command, *([str(judge_round.number)] if command == ROUND else []))
     assert result.exit_code == FAILED, result.output
-    for words in told:
+    for words in expected:
         assert words in result.output, result.output
 
 
-def test_an_honest_site_is_confirmed(judged: JudgedSite, check: Check) -> None:
+def test_honest_site_is_confirmed(judged: JudgedSite, check: Check) -> None:
     for arguments in ([ROUND, str(last_round().number)], [SEASON]):
         result = check(*arguments)
         assert result.exit_code == 0, result.output
@@ -188,21 +188,21 @@ def test_an_honest_site_is_confirmed(judged: JudgedSite, check: Check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "verdict", "told"),
+    ("position", "verdict", "expected"),
     [
         (1, {"verdict": "timeout", "score": 0.0, "solved": False}, "1 timed out at the site only"),
         (4, {"verdict": "", "score": None, "solved": None}, "1 not graded in time"),
     ],
 )
-def test_what_the_site_did_before_it_fixed_the_results_is_in_doubt(
+def test_verdict_changed_before_the_results_were_fixed_is_doubtful(
     judged: JudgedSite,
     check: Check,
     tmp_path: Path,
     position: int,
     verdict: dict[str, object],
-    told: str,
+    expected: str,
 ) -> None:
-    """Scores, roots and chain all fit: only grading again shows it, and never as confirmed."""
+    """Scores, roots and chain are consistent; only regrading shows a difference."""
     site = judged.copy(tmp_path / "nodes")
     judge_round = site.play(
         before_close=lambda: change(answers_of(last_round(), "amber")[position - 1], **verdict)
@@ -210,18 +210,18 @@ def test_what_the_site_did_before_it_fixed_the_results_is_in_doubt(
     amber = site.members["amber"].state.path
     result = check(ROUND, str(judge_round.number), folder=amber)
     assert result.exit_code == DOUBTFUL, result.output
-    assert told in result.output
+    assert expected in result.output
 
 
 @pytest.mark.parametrize("reason", ["not_offered", "declined"])
-def test_a_node_that_was_scored_cannot_be_said_to_have_missed_the_round(
+def test_scored_node_listed_as_absent_is_detected(
     judged: JudgedSite,
     check: Check,
     tmp_path: Path,
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The board would count the round against its attendance, and roots and chain all fit."""
+    """Its attendance would decrease, although roots and chain are consistent."""
     site = judged.copy(tmp_path / "nodes")
     monkeypatch.setattr(scores, "_reason", lambda *_: Score.Reason(reason))
     judge_round = site.play()

@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BeforeValidator, Field
 
-from swarm_web.core.keyset import KeyMoment, KeyNumber, encode_key
 from swarm_web.dashboard.api.fields import (
     Model,
     Moment,
@@ -17,9 +16,9 @@ from swarm_web.dashboard.api.fields import (
     SeasonName,
     at,
 )
-from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_cursor
+from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_rows
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.rollouts import find_archived
+from swarm_web.dashboard.reports.rollouts import list_archived
 from swarm_web.relay.models import ArchivedRollout, Learned
 
 router = Router(tags=["rollouts"])
@@ -89,12 +88,5 @@ def list_rollouts(
     limit: Limit = 100,
 ) -> ListPage[ArchivedRollout]:
     """List the archive's rollouts with verdicts of the site's own verifier, newest first."""
-    page = find_archived(
-        author=author,
-        learner=learner,
-        dataset=dataset,
-        outcome=outcome,
-        after=read_cursor(cursor, tuple[KeyMoment, KeyNumber]),
-        limit=limit,
-    )
-    return ListPage(page.rollouts, encode_key(page.next) if page.next else None)
+    found = list_archived(author=author, learner=learner, dataset=dataset, outcome=outcome)
+    return read_rows(found, cursor=cursor, limit=limit)

@@ -167,10 +167,7 @@ class LiveBoard:
         if key in self._streams:
             self._streams[key].advance(view)
         else:
-            # Another view may know an earlier time for the same charts and round state.
-            others = [other for other in self._streams.values() if other.view.state == view.state]
-            since = min((other.since for other in others), default=view.as_of)
-            self._streams[key] = ViewStream(view, since=since)
+            self._streams[key] = ViewStream(view)
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:
@@ -202,13 +199,15 @@ class LiveBoard:
             rung.set()
 
     async def _run(self) -> None:
+        own = asyncio.current_task()
         async with asyncio.TaskGroup() as loops:
             for is_uncommon in self._rung:
-                loops.create_task(self._keep_fresh(is_uncommon=is_uncommon))
+                loops.create_task(self._keep_fresh(own, is_uncommon=is_uncommon))
 
-    async def _keep_fresh(self, *, is_uncommon: bool) -> None:
+    async def _keep_fresh(self, own: asyncio.Task[None] | None, *, is_uncommon: bool) -> None:
         rung = self._rung[is_uncommon]
-        while True:
+        # A reading can lose the cancellation (`core.event_loops`), so look whether it came.
+        while self._task is own:
             # Subscribe again each time: the switchboard may have ended, and may be slow.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):

@@ -9,7 +9,6 @@ import gzip
 import time
 from collections import deque
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from uuid import uuid4
 
@@ -40,11 +39,9 @@ class Packet:
 class ViewStream:
     """The current state of a view, and its latest deltas."""
 
-    def __init__(self, view: LiveView, *, since: datetime | None = None) -> None:
+    def __init__(self, view: LiveView) -> None:
         self.epoch = uuid4().hex[:12]
         self.view = view
-        # The earliest known time of its current charts and round state.
-        self.since = since or view.as_of
         self.seq = 0
         self.watchers = 0
         self._read_at = time.monotonic()
@@ -64,8 +61,6 @@ class ViewStream:
         if view.as_of < self.view.as_of:
             return
         self._read_at = time.monotonic()
-        if view.state != self.view.state:
-            self.since = view.as_of
         self.seq += 1
         self._ring.append(self._encode(describe_delta(self.view, view)))
         while len(self._ring) > RING_DELTAS or self._held() > RING_CHARS:
@@ -77,7 +72,7 @@ class ViewStream:
     def snapshot(self) -> Packet:
         """Return the current state, encoded once."""
         if self._snapshot is None:
-            self._snapshot = self._encode(describe_snapshot(self.view, since=self.since))
+            self._snapshot = self._encode(describe_snapshot(self.view))
         return self._snapshot
 
     def resume(self, after: str) -> int | None:
@@ -102,7 +97,8 @@ class ViewStream:
 
     def greet_again(self) -> Packet:
         """Return the message that announces deltas to a reconnected browser."""
-        message = {"type": "resumed", "as_of": self.view.as_of.isoformat()}
+        as_of, state = self.view.as_of.isoformat(), self.view.state
+        message = {"type": "resumed", "as_of": as_of, "state": state}
         return Packet(self.seq, msgspec.json.encode(message).decode())
 
     def _held(self) -> int:

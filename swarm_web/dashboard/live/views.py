@@ -23,14 +23,13 @@ from swarm_web.dashboard.reports.board import (
 from swarm_web.dashboard.reports.home import (
     Home,
     Pill,
-    current_announcement,
-    read_charted,
     read_home,
     read_pill,
+    read_state,
 )
+from swarm_web.edge.brief_cache import site_state
 
 Message = dict[str, Any]
-RoundState = tuple[str | None, int | None, str]
 
 
 class ViewKind(StrEnum):
@@ -60,9 +59,8 @@ class LiveView:
     """The content of a view.
 
     `rows` are table rows by node and `order` their nodes, `regions` other parts of the page by
-    their id. `charted` identifies the state of the charts: the last booked round and the operator's
-    last ruling; `round_state` is the season, the current round and its phase; `announced` is the
-    announcement and its text, which a visitor may have dismissed. `as_of` is when it was read.
+    their id. `state` is the token of what else pages show (`reports.home.read_state`). `as_of`
+    is when the view was read.
     """
 
     as_of: datetime
@@ -70,14 +68,7 @@ class LiveView:
     rows: Mapping[str, str] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     regions: Mapping[str, str] = field(default_factory=dict)
-    charted: tuple[int | None, int | None] = (None, None)
-    round_state: RoundState = (None, None, "none")
-    announced: tuple[int, str] | None = None
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """The state of the page outside the sent regions; equal in all views."""
-        return self.charted, self.round_state, self.announced
+    state: str = ""
 
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
@@ -102,14 +93,9 @@ def read_view(key: ViewKey) -> LiveView:
     """Read and render a view."""
     now = timezone.now()
     with translation.override(key.language):
-        pill, announcement = read_pill(now=now), current_announcement(now=now)
-        common = LiveView(
-            now,
-            _render_pill(pill),
-            charted=read_charted(),
-            round_state=(pill.season, pill.number, pill.phase),
-            announced=(announcement.pk, announcement.text) if announcement else None,
-        )
+        pill = read_pill(now=now)
+        state = site_state.renew(read_state)
+        common = LiveView(now, _render_pill(pill), state=state)
         if key.kind is ViewKind.PILL:
             return common
         if key.kind is ViewKind.HOME:
@@ -147,20 +133,16 @@ def _render_text(template: str, context: dict[str, object]) -> str:
     return render_to_string(template, context).strip()
 
 
-def describe_snapshot(view: LiveView, *, since: datetime) -> Message:
-    """Return the whole view, for a browser without any state.
-
-    `since` is when the current charts and round state were first read: older pages show different
-    ones.
-    """
+def describe_snapshot(view: LiveView) -> Message:
+    """Return the whole view, for a browser without any state."""
     return {
         "type": "snapshot",
         "as_of": view.as_of.isoformat(),
+        "state": view.state,
         "pill": view.pill,
         "rows": view.rows,
         "order": view.order,
         "regions": view.regions,
-        "since": since.isoformat(),
     }
 
 
@@ -174,11 +156,9 @@ def describe_delta(old: LiveView, new: LiveView) -> Message:
         "type": "delta",
         "now": new.as_of.isoformat(),
         "as_of": new.as_of.isoformat(),
+        "state": new.state,
         "rows": _changed(old.rows, new.rows),
         "regions": _changed(old.regions, new.regions),
-        "chart": new.charted != old.charted,
-        "turn": new.round_state != old.round_state,
-        "announced": new.announced != old.announced,
     }
     if new.pill != old.pill:
         message["pill"] = new.pill

@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from math import sqrt
 
 from django.db.models import Sum
+from django.utils import timezone
 
 from judge.models import ChainLink, Counted, Round, Ruling, Score, Season, Standing, Window
 from judge.selectors.rounds import current_round, round_in_progress
 from judge.selectors.seasons import running_season, shown_season
 from swarm_web.board.leaderboard import Leaderboard
-from swarm_web.board.pace import Pace, Totals, note_totals
+from swarm_web.board.pace import Pace, read_pace
 from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import ArchivedRollout, Contribution
+from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import recent_rollouts
 
 # Only the largest changes are tested exactly.
@@ -48,18 +50,18 @@ class Pill:
 
 def read_pill(*, now: datetime) -> Pill:
     """Read the round pill in three queries."""
+    season, number, phase, until = _read_phase()
+    connected = Node.objects.connected(now=now).count()
+    return Pill(season, number, phase, until, connected, now)
+
+
+def _read_phase() -> tuple[str | None, int | None, str, datetime | None]:
+    """Return the first four fields of the pill."""
     season = running_season()
     judge_round = current_round(season) if season else round_in_progress()
-    phase, until = describe_phase(judge_round) if judge_round else (_explain_none(season), None)
-    shown = judge_round.season if judge_round else season
-    return Pill(
-        season=shown.name if shown else None,
-        number=judge_round.number if judge_round else None,
-        phase=phase,
-        until=until,
-        connected=Node.objects.connected(now=now).count(),
-        now=now,
-    )
+    if judge_round is None:
+        return season.name if season else None, None, _explain_none(season), None
+    return judge_round.season.name, judge_round.number, *describe_phase(judge_round)
 
 
 def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
@@ -209,7 +211,7 @@ def read_home(*, now: datetime) -> Home:
         board=read_board(Window.SEASON, now=now, limit=LEADERS),
         connected=Node.objects.connected(now=now).count(),
         judged=_count_judged(season) if season else 0,
-        pace=_read_pace(season, now=now) if season else None,
+        pace=read_pace(season.pk, now=now) if season else None,
         moves=read_moves(season) if season else Moves(None, 0, None),
         feed=[
             describe_rollout(rollout)
@@ -231,16 +233,6 @@ def _count_judged(season: Season) -> int:
     return day.aggregate(n=Sum("n"))["n"] or 0
 
 
-def _read_pace(season: Season, *, now: datetime) -> Pace | None:
-    totals = Contribution.objects.filter(season=season).aggregate(
-        relayed=Sum("delivered"), used=Sum("external_used")
-    )
-    return note_totals(
-        season.pk,
-        Totals(now.timestamp(), relayed=totals["relayed"] or 0, used=totals["used"] or 0),
-    )
-
-
 # ---- what several pages show
 
 
@@ -254,10 +246,19 @@ def latest_chain_link() -> ChainLink | None:
     return ChainLink.objects.last()
 
 
-def read_charted() -> tuple[int | None, int | None]:
-    """Return what charts depend on: the last booked round and the operator's last ruling."""
+def read_state() -> str:
+    """Return an opaque token for the state of the parts of pages that live messages do not carry.
+
+    Charts depend on the last booked round and the operator's last ruling; the other pages on the
+    season, the current round and its phase; the home page on the announcement. The token is the
+    same in all processes and languages.
+    """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
-    return (
+    announcement = current_announcement(now=timezone.now())
+    parts = (
+        _read_phase()[:3],
         booked.values_list("pk", flat=True).first(),
         Ruling.objects.values_list("pk", flat=True).first(),
+        (announcement.pk, announcement.text) if announcement else None,
     )
+    return sha256(repr(parts).encode()).hexdigest()[:16]

@@ -11,14 +11,13 @@ from django.http import Http404
 from judge.models import Season
 from judge.selectors.seasons import shown_season
 from swarm_web.core.errors import RequestError
-from swarm_web.core.keyset import decode_numbers, encode_numbers
+from swarm_web.core.keyset import Listing, decode_numbers, encode_numbers
 from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import (
-    Cursor,
+    NEWEST_FIRST,
     FoundCompletions,
     RolloutFilters,
-    RolloutPage,
     exchanges_in,
     find_rollout,
     search_rollouts,
@@ -30,6 +29,8 @@ SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in FoundCompletions}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The key after which a page begins: the time and the id of a rollout.
+RolloutKey = tuple[datetime, int]
 RewardSpread = Literal["mixed", "right", "wrong"]
 # Number of links that a picture can show distinctly.
 SHOWN_LINKS = 20
@@ -84,7 +85,7 @@ class RolloutQuery:
 
     filters: RolloutFilters
     season: str = ""
-    after: Cursor | None = None
+    after: RolloutKey | None = None
 
     @property
     def narrowed(self) -> bool:
@@ -151,12 +152,12 @@ def read_rollouts(query: RolloutQuery) -> RolloutList:
             )
         return RolloutList(query, None, [], "", names)
     filters = replace(query.filters, season_id=season.pk)
-    page = search_rollouts(filters, limit=PAGE_CARDS, after=query.after)
+    page = NEWEST_FIRST.read(search_rollouts(filters), after=query.after, limit=PAGE_CARDS)
     return RolloutList(
         query,
         season,
-        [make_card(rollout, most=SHOWN_COMPLETIONS) for rollout in page.rollouts],
-        encode_cursor(page.next) if page.next else "",
+        [make_card(rollout, most=SHOWN_COMPLETIONS) for rollout in page.rows],
+        encode_cursor(*page.next) if page.next else "",
         names,
     )
 
@@ -169,20 +170,14 @@ def load_card(pk: int) -> Card:
     return make_card(found)
 
 
-def find_archived(
-    *,
-    author: str,
-    learner: str,
-    dataset: str,
-    outcome: str,
-    after: tuple[datetime, int] | None,
-    limit: int,
-) -> RolloutPage:
-    """Return a page of the archive's rollouts, newest first, after a rollout's time and id."""
+def list_archived(
+    *, author: str, learner: str, dataset: str, outcome: str
+) -> Listing[ArchivedRollout]:
+    """Return the archive's rollouts that match, newest first."""
     filters = RolloutFilters(
         author=author, learner=learner, dataset=dataset, outcome=FoundCompletions(outcome)
     )
-    return search_rollouts(filters, limit=limit, after=Cursor(*after) if after else None)
+    return Listing(search_rollouts(filters), NEWEST_FIRST)
 
 
 def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
@@ -205,19 +200,19 @@ def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
     return Card(rollout, [*chosen, *rest][:most])
 
 
-def encode_cursor(cursor: Cursor) -> str:
-    """Return a cursor as text: microseconds since the epoch, and the row's key."""
-    since_epoch = (cursor.published_at - _EPOCH) // timedelta(microseconds=1)
-    return encode_numbers(since_epoch, cursor.pk)
+def encode_cursor(published_at: datetime, pk: int) -> str:
+    """Return a rollout's key as text: microseconds since the epoch, and the id."""
+    since_epoch = (published_at - _EPOCH) // timedelta(microseconds=1)
+    return encode_numbers(since_epoch, pk)
 
 
-def decode_cursor(text: str) -> Cursor | None:
+def decode_cursor(text: str) -> RolloutKey | None:
     """Return the key after which a page begins, None for the first page. Raises RequestError."""
     if not text:
         return None
     try:
         since_epoch, pk = decode_numbers(text, count=2)
-        return Cursor(_EPOCH + timedelta(microseconds=since_epoch), pk)
+        return _EPOCH + timedelta(microseconds=since_epoch), pk
     except (ValueError, OverflowError) as problem:  # OverflowError: beyond the calendar's end.
         raise RequestError(
             "query.after",

@@ -1,10 +1,9 @@
 """Queries of the relay for pages and handlers: the pool, the archive, and exchanges."""
 
 from swarm_web.relay.selectors.archive import (
-    Cursor,
+    NEWEST_FIRST,
     FoundCompletions,
     RolloutFilters,
-    RolloutPage,
     find_rollout,
     recent_rollouts,
     search_rollouts,
@@ -21,12 +20,11 @@ from swarm_web.relay.selectors.history import (
 from swarm_web.relay.selectors.pooled import delivered_to_others, pool_size
 
 __all__ = [
-    "Cursor",
+    "NEWEST_FIRST",
     "Flow",
     "FoundCompletions",
     "Peer",
     "RolloutFilters",
-    "RolloutPage",
     "count_held",
     "delivered_to_others",
     "exchanges_in",

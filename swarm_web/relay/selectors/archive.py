@@ -6,17 +6,17 @@ Only verified rollouts are returned, with their question and our verifier's verd
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db.models import F, Prefetch, Q
+from django.db.models import F, Prefetch
 
+from swarm_web.core.keyset import KeyMoment, KeyNumber, Keyset
 from swarm_web.relay.models import ArchivedRollout, Learned
 from swarm_web.relay.models.archive import ArchivedRolloutQuerySet
 
 LEARNERS_SHOWN = 5
+NEWEST_FIRST = Keyset("-published_at", "-pk", kind=tuple[KeyMoment, KeyNumber])
 
 
 class FoundCompletions(StrEnum):
@@ -26,13 +26,6 @@ class FoundCompletions(StrEnum):
     RIGHT = "right"
     WRONG = "wrong"
     MIXED = "mixed"
-
-
-class Cursor(NamedTuple):
-    """The place of a row in the order newest first: the next page begins behind it."""
-
-    published_at: datetime
-    pk: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,38 +46,21 @@ class RolloutFilters:
     outcome: FoundCompletions = FoundCompletions.ANY
 
 
-@dataclass(frozen=True)
-class RolloutPage:
-    """Some rollouts, newest first, and where the next page begins; None on the last one."""
-
-    rollouts: list[ArchivedRollout]
-    next: Cursor | None
-
-
 def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
     """Return the latest verified rollouts of a season, newest first, in two queries."""
-    return search_rollouts(RolloutFilters(season_id=season_id), limit=limit).rollouts
+    return list(search_rollouts(RolloutFilters(season_id=season_id))[:limit])
 
 
-def search_rollouts(
-    filters: RolloutFilters, *, limit: int, after: Cursor | None = None
-) -> RolloutPage:
-    """Return up to `limit` verified rollouts behind the cursor, in two queries.
+def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
+    """Return the verified rollouts that match, newest first; a page of them takes two queries.
 
     A search for a learner takes three.
     """
+    rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():
-        return RolloutPage([], None)  # else the whole archive is searched for what is not there
-    rows = _filter(ArchivedRollout.objects.verified(), filters)
-    if after is not None:
-        # The first part lets an index find the place; the second settles ties.
-        rows = rows.filter(published_at__lte=after.published_at).filter(
-            Q(published_at__lt=after.published_at) | Q(pk__lt=after.pk)
-        )
-    found = list(_with_people(rows.newest_first())[: limit + 1])
-    shown = found[:limit]
-    more = len(found) > limit
-    return RolloutPage(shown, Cursor(shown[-1].published_at, shown[-1].pk) if more else None)
+        # Otherwise Postgres would search the whole archive for a learner that it lacks.
+        return rows.none()
+    return _with_people(_filter(rows, filters).newest_first())
 
 
 def find_rollout(pk: int) -> ArchivedRollout | None:

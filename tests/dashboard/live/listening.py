@@ -41,6 +41,13 @@ async def hear_delta(socket: ClientConnection, key: str) -> dict[str, Any]:
     return message
 
 
+async def hear_other_state(socket: ClientConnection, state: str) -> dict[str, Any]:
+    """Return the next message whose state differs from `state`."""
+    while (message := await hear(socket))["state"] == state:
+        pass
+    return message
+
+
 def open_round_for(season: Season, node: Node) -> None:
     """Open a round in which the node has answered everything wrong."""
     judge_round = make_round(season, phase=Round.Phase.OPEN, questions=4)

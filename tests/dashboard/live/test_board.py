@@ -36,14 +36,14 @@ async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
     assert stream.view.order == (nodes[1].name, nodes[0].name)
 
 
-async def test_a_view_that_is_new_knows_since_when_the_turn_is() -> None:
+async def test_all_views_have_the_same_state_in_every_language() -> None:
     await sync_to_async(make_season)()
     live = LiveBoard()
-    pill = await live.join(read_key({"view": "pill"}))
-    home = await live.join(read_key({"view": "home"}))
-    live.leave(pill)
-    live.leave(home)
-    assert home.since == pill.since < home.view.as_of
+    keys = [read_key(params) for params in ({"view": "pill"}, {"view": "home"}, {"lang": "fa"})]
+    streams = [await live.join(key) for key in keys]
+    for stream in streams:
+        live.leave(stream)
+    assert len({stream.view.state for stream in streams}) == 1
 
 
 async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from tests.dashboard.live.listening import (
     close_round,
     hear,
     hear_delta,
+    hear_other_state,
     open_round_for,
 )
 from tests.factories import make_node, make_round, make_score, make_season, publish
@@ -46,7 +47,8 @@ async def test_a_score_that_lands_reaches_the_browser() -> None:
     async with browser_socket() as socket:
         snapshot = await hear(socket)
         await sync_to_async(close_round)()
-        delta = await hear_delta(socket, "chart")
+        delta = await hear_delta(socket, "order")
+        assert delta["state"] != snapshot["state"]
     assert delta["type"] == "delta"
     assert delta["seq"] > snapshot["seq"]
     assert nodes[0].name in delta["rows"]
@@ -58,13 +60,13 @@ async def test_a_quarantine_takes_the_row_away_and_rings_for_the_texts() -> None
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=2)
     async with browser_socket() as socket:
-        await hear(socket)
+        snapshot = await hear(socket)
         await sync_to_async(quarantine_node)(
             nodes[0], reason="copies", actor=None, now=timezone.now()
         )
         delta = await hear_delta(socket, "order")
     assert delta["order"] == [nodes[1].name]
-    assert delta["chart"] is True
+    assert delta["state"] != snapshot["state"]
 
 
 async def test_unranked_and_untrained_rows_are_live_too() -> None:
@@ -133,10 +135,10 @@ async def test_the_home_page_hears_of_its_regions() -> None:
 async def test_pages_ask_again_when_a_season_follows_another_without_a_round() -> None:
     await sync_to_async(make_season)("Autumn", cadence_seconds=0)
     async with browser_socket("?view=pill") as socket:
-        await hear(socket)
+        snapshot = await hear(socket)
         await sync_to_async(make_season)("Winter", cadence_seconds=0)
         async with asyncio.timeout(PATIENCE_S):
-            assert (await hear_delta(socket, "turn"))["turn"] is True
+            await hear_other_state(socket, snapshot["state"])
 
 
 async def test_texts_come_in_the_language_of_the_page() -> None:
@@ -172,7 +174,7 @@ async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:
             last = await hear(goes)
             await goes.close()
             await sync_to_async(close_round)()
-            missed = await hear_delta(stays, "chart")
+            missed = await hear_delta(stays, "order")
             resume = f"?resume={last['epoch']}:{last['seq']}"
             async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
                 assert (await hear(back))["type"] == "resumed"

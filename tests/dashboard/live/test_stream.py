@@ -29,7 +29,6 @@ def test_a_delta_holds_only_what_changed() -> None:
     assert delta["rows"] == {"b": "3"}
     assert delta["regions"] == {}
     assert not {"pill", "order"} & delta.keys()
-    assert delta["chart"] is False
 
 
 def test_a_delta_tells_a_new_order() -> None:
@@ -42,11 +41,12 @@ def test_a_delta_brings_regions_that_changed() -> None:
     assert delta["regions"] == {"lead": "bold leads"}
 
 
-@pytest.mark.parametrize("after", [None, (5, "news, corrected"), (6, "news")])
-def test_a_delta_tells_of_an_announcement_that_changed(after: tuple[int, str] | None) -> None:
-    before = replace(make_view(), announced=(5, "news"))
-    assert describe_delta(before, replace(before, announced=after))["announced"] is True
-    assert describe_delta(before, before)["announced"] is False
+def test_every_message_contains_the_state() -> None:
+    stream = ViewStream(replace(make_view(), state="before"))
+    assert read(stream.snapshot())["state"] == "before"
+    stream.advance(replace(make_view(), state="after"))
+    assert read(stream.snapshot())["state"] == read(stream.greet_again())["state"] == "after"
+    assert describe_delta(make_view(), stream.view)["state"] == "after"
 
 
 async def test_a_socket_reads_on_where_it_is() -> None:
@@ -89,15 +89,6 @@ def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
 @pytest.mark.parametrize("after", ["", "x", "x:1", ":", ":1"])
 def test_who_has_nothing_gets_no_deltas(after: str) -> None:
     assert ViewStream(make_view()).resume(after) is None
-
-
-def test_a_snapshot_tells_since_when_charts_and_turn_are_as_they_are() -> None:
-    later, last = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
-    stream = ViewStream(make_view())
-    stream.advance(replace(make_view(pill="other"), as_of=later))
-    assert read(stream.snapshot())["since"] == NOON.isoformat()
-    stream.advance(replace(make_view(), as_of=last, round_state=("Autumn", 3, "open")))
-    assert read(stream.snapshot())["since"] == last.isoformat()
 
 
 def test_a_reading_that_was_overtaken_is_passed_over() -> None:

@@ -103,17 +103,6 @@ def test_an_announcement_is_shown_in_its_time_as_plain_text(db: None, client: Cl
     assert "&lt;i&gt;New season&lt;/i&gt; on Monday" in read(client)
 
 
-def test_who_hides_an_announcement_sees_it_no_more_but_the_next_one(
-    db: None, client: Client
-) -> None:
-    old = announce("old news")
-    answer = client.post(f"/announcements/{old.pk}/dismiss/")
-    assert answer.headers["Location"] == "/"
-    assert "old news" not in read(client)
-    announce("fresh news", begins=0)
-    assert "fresh news" in read(client)
-
-
 def test_an_announcement_must_end_after_it_starts() -> None:
     now = timezone.now()
     with pytest.raises(ValidationError, match="end must be after"):

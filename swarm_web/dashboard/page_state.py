@@ -1,0 +1,39 @@
+"""The state of the site that a page was made in, as an opaque token in the page.
+
+Live messages contain the current token (`live.views`). A browser whose page has another one fetches
+the page again (`static/js/live.js`).
+"""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import Error
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_only_middleware
+
+from swarm_web.dashboard.language import FOR_PROGRAMS
+from swarm_web.dashboard.reports.home import read_state
+from swarm_web.edge.brief_cache import site_state
+
+Answer = Callable[[HttpRequest], HttpResponseBase]
+
+
+@sync_only_middleware
+def stamp_state(get_response: Answer) -> Answer:
+    """Read the state before the view reads anything, so that no page is older than its token."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.method in ("GET", "HEAD") and not request.path.startswith(FOR_PROGRAMS):
+            request.page_state = _recall_state()  # type: ignore[attr-defined]
+        return get_response(request)
+
+    return middleware
+
+
+def _recall_state() -> str:
+    try:
+        return site_state.recall(read_state, max_age_s=settings.PAGE_CACHE_SECONDS)
+    except Error:
+        # The status page works without a database.
+        return site_state.token

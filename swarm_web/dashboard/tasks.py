@@ -1,0 +1,15 @@
+"""Celery tasks of the pages."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from judge.selectors.seasons import shown_season
+from swarm_web.board.pace import sample_totals
+
+
+@shared_task
+def sample_pace() -> None:
+    """Store a sample of the totals that the home page's rates are measured from."""
+    season = shown_season()
+    if season is not None:
+        sample_totals(season.pk, now=timezone.now())
