@@ -64,7 +64,7 @@ def test_account_page_shows_the_state_of_a_node(
     assert shown in read_row(signed_in, "amber")
 
 
-def test_account_page_requests_no_newer_version_of_a_current_client(
+def test_account_page_requests_no_update_of_a_current_client(
     signed_in: Client, olive: User
 ) -> None:
     make_own(olive, client_version="0.1.0")
@@ -81,7 +81,7 @@ def test_account_page_shows_the_latest_score_and_the_rank(signed_in: Client, oli
     assert f".750 round {judge_round.number} 1" in read_row(signed_in, "amber")
 
 
-def test_account_page_has_a_constant_number_of_queries(
+def test_account_page_takes_few_queries_for_many_nodes(
     signed_in: Client, olive: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(20):

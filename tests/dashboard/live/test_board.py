@@ -180,7 +180,7 @@ async def test_home_page_is_updated_before_uncommon_views(
             live.leave(stream)
 
 
-async def test_board_without_watchers_is_not_watched() -> None:
+async def test_board_is_not_watched_after_the_last_socket_closed() -> None:
     await sync_to_async(make_season)()
     async with browser_socket() as socket:
         await receive(socket)

@@ -50,7 +50,9 @@ def announce(text: str, *, begins: int = -1, ends: int = 1) -> Announcement:
     )
 
 
-def test_page_shows_connected_nodes_and_graded_answers(judged: list[Node], client: Client) -> None:
+def test_page_shows_connected_nodes_and_judged_questions(
+    judged: list[Node], client: Client
+) -> None:
     html = read(client)
     assert "<dt>Nodes connected</dt><dd>3</dd>" in html
     assert "96<small>in 24 hours</small>" in html
