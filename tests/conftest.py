@@ -1,4 +1,4 @@
-"""Fixtures that every folder may use, and how a test leaves the database."""
+"""Fixtures for all tests, and the cleanup of the database after tests that commit."""
 
 import gc
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +15,7 @@ from swarm_web.catalogues import compile_stale
 from swarm_web.core.store import async_redis, sync_redis
 from tests.valkey_cluster import Cluster, valkey_cluster
 
-# What migrations put there, and Django needs.
+# Filled by migrations and required by Django.
 KEPT_TABLES = {"django_content_type", "auth_permission"}
 
 
@@ -24,12 +24,12 @@ LONG = ("swarm", "browser", "slow")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the long tests, so that parallel workers end at about the same time."""
+    """Run the long tests first, so that parallel workers end at about the same time."""
     items.sort(key=lambda item: not any(map(item.get_closest_marker, LONG)))
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector look at new objects only, and less often."""
+    """Exclude existing objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -45,7 +45,7 @@ def catalogues() -> None:
 def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Let a module's fixtures create rows once; each test rolls back to them.
 
-    A test's own transaction is a savepoint in this one, so no test of the module may take
+    The transaction of a test is a savepoint in this one, so no test of the module may use
     `transactional_db`, and database access is allowed in all of them. Give each test a copy of the
     objects, because a test may change them.
     """
@@ -56,9 +56,9 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
 
 @pytest.fixture(scope="module")
 def committed_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Let a module's fixtures commit rows, which go when the module ends.
+    """Let a module's fixtures commit rows, which are deleted when the module ends.
 
-    Mark the module's tests with `django_db`, or there is no database. None may take
+    Mark the module's tests with `django_db` to allow database access. None of them may use
     `transactional_db`, which empties the tables.
     """
     with django_db_blocker.unblock():
@@ -75,7 +75,7 @@ def verifier() -> Iterator[Verifier]:
 
 @pytest.fixture
 def redis_away(settings: Settings) -> Iterator[None]:
-    """Let Redis refuse the connections of sync code, and of event loops that begin later."""
+    """Make Redis refuse the connections of sync code, and of event loops that start later."""
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     sync_redis.cache_clear()
     yield
@@ -91,7 +91,7 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest_asyncio.fixture
 async def in_cluster(valkey: Cluster, settings: Settings) -> AsyncIterator[None]:
-    """Let the site use the cluster, empty; close what the test's event loop has opened."""
+    """Let the site use the empty cluster; close the connections of the test's event loop."""
     settings.REDIS_CLUSTER = True
     settings.REDIS_URL = valkey.url
     sync_redis.cache_clear()
@@ -114,11 +114,11 @@ def delete_all_rows(_case: TransactionTestCase | None = None) -> None:
     """Empty the database after tests that committed.
 
     Django would truncate every table and emit `post_migrate`, which takes far longer and waits for
-    all who read. Foreign keys are checked when the transaction ends, so no order is needed.
+    all readers. Foreign keys are checked at the end of the transaction, so no order is needed.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("; ".join(f'DELETE FROM "{table}"' for table in all_tables()))
 
 
-# The library has no setting for this.
+# pytest-django has no setting for this.
 TransactionTestCase._fixture_teardown = delete_all_rows  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A small beacon over a real socket, with values that follow from the number of their round."""
+"""A small beacon on a real socket, whose values are derived from the number of their round."""
 
 import hashlib
 import json
@@ -11,29 +11,29 @@ import msgspec
 
 from swarm_tasks.beacon import QUICKNET, BeaconValue
 
-# What a server sends for the number of a round; None hangs until the server is closed.
+# The server's response for the number of a round; None hangs until the server is closed.
 Answer = Callable[[int], bytes | None]
-# A port where nobody listens.
+# A port on which no process listens.
 NOBODY = "http://127.0.0.1:9"
 
 
 def value_of(number: int, *, by: str = "toy") -> BeaconValue:
-    """Return the value of a round, which is consistent; only a true beacon's is signed by it."""
+    """Return a consistent value for a round; it is not signed by the real beacon."""
     signature = hashlib.sha384(f"{by} {number}".encode()).digest()
     return BeaconValue(number, hashlib.sha256(signature).hexdigest(), signature.hex())
 
 
 def honest(number: int) -> bytes:
-    """Answer as drand does."""
+    """Respond like drand."""
     return msgspec.json.encode(value_of(number))
 
 
 def hang(_number: int) -> None:
-    """Accept the request and say nothing."""
+    """Accept the request and send no response."""
 
 
 class Drand:
-    """The server: `answer` may be changed, and `asked` has the rounds that were asked for."""
+    """The server: `answer` may be replaced, and `asked` contains the requested rounds."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer, self.asked = answer, list[int]()
@@ -81,6 +81,6 @@ def _handler_of(server: Drand) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Keep the test's output quiet."""
+            """Do not log."""
 
     return Handler

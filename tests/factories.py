@@ -1,4 +1,4 @@
-"""Rows and messages for server tests: real ones, made in one line, without the verifier."""
+"""Real rows and messages for server tests, created in one call and without the verifier."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -39,7 +39,7 @@ def make_node(
     model: str = "tiny",
     last_seen: datetime | None = None,
 ) -> tuple[Node, str]:
-    """Make a node and return it with its token; `last_seen` of now makes it a connected one."""
+    """Create a node and return it with its token; a `last_seen` of now makes it connected."""
     node, token = create_node(name=name, arm=arm)
     node.model, node.parameters, node.last_seen = model, 300_000, last_seen
     node.save()
@@ -47,7 +47,7 @@ def make_node(
 
 
 def make_season(name: str | None = None, **fields: Any) -> Season:
-    """Make a season on the starter mix and start it; nodes may sit down while a round is open."""
+    """Create and start a season on the starter mix; nodes may join rounds that are open."""
     fields.setdefault("tasks", msgspec.to_builtins(list(STARTER_TASKS)))
     fields.setdefault("late_joiners", Season.LateJoiners.JOIN)
     season = Season.objects.create(name=name or f"Season {next(_numbers)}", **fields)
@@ -64,7 +64,7 @@ def make_round(
     open_s: float = 60,
     datasets: Sequence[str] = ("chain_sum",),
 ) -> Round:
-    """Make a round in any phase, with sums as its questions and a commitment to rules."""
+    """Create a round in any phase, with sums as its questions and a commitment to rules."""
     opens_at = opens_at or timezone.now()
     closes_at = opens_at + timedelta(seconds=open_s)
     judge_round = Round(
@@ -89,12 +89,14 @@ def make_round(
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
-    _ask(judge_round, upto=questions, datasets=datasets)
+    _add_questions(judge_round, upto=questions, datasets=datasets)
     return judge_round
 
 
-def _ask(judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum",)) -> None:
-    """Let a round have at least so many questions, its datasets in turn."""
+def _add_questions(
+    judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum",)
+) -> None:
+    """Add questions until the round has `upto`, with its datasets in turn."""
     asked = judge_round.questions.count()
     Question.objects.bulk_create(
         Question(
@@ -112,15 +114,15 @@ def _ask(judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum
 def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> Score:
     """Score a node in a round: of the first `n` questions it solved the first `correct`.
 
-    Questions that the round lacks are asked; those beyond `n` are left out of the score.
+    Missing questions are added; those beyond `n` are not part of the score.
     """
     (score,) = make_scores(judge_round, {node: correct}, n=n)
     return score
 
 
 def make_scores(judge_round: Round, correct: Mapping[Node, int], *, n: int = 16) -> list[Score]:
-    """Score many nodes in a round, as `make_score` does one, with few queries."""
-    _ask(judge_round, upto=n)
+    """Score many nodes in a round like `make_score`, with few queries."""
+    _add_questions(judge_round, upto=n)
     datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
     scores = Score.objects.bulk_create(
         _score(judge_round, node, datasets, correct=solved, n=n) for node, solved in correct.items()
@@ -167,17 +169,17 @@ def _set_deviations(judge_round: Round) -> None:
 
 
 def publish(season: Season) -> None:
-    """Draw up the leaderboard; a round's scores must all be there before it is published."""
+    """Refresh the standings; all scores of a round must exist before."""
     refresh_standings(season, now=timezone.now())
 
 
 def make_seat(judge_round: Round, node: Node) -> Seat:
-    """Offer a node the questions of a round."""
+    """Give a node a seat with the round's questions."""
     return Seat.objects.create(round=judge_round, node=node, offered_at=judge_round.opens_at)
 
 
 def make_answer(question: Question, node: Node, *, solved: bool, text: str = "42") -> Answer:
-    """Answer a question, already graded."""
+    """Store an answer that is already graded."""
     answer = write_answer(question, node, solved=solved, text=text)
     answer.save()
     return answer
@@ -225,7 +227,7 @@ def make_rollout(season: Season, *, rollout_id: str | None = None, index: int = 
 
 
 def make_hello(*, arm: Any = "swarm", client: str = CLIENT_VERSION) -> Hello:
-    """Return a hello that is accepted."""
+    """Return a valid hello."""
     return Hello(
         id="hello",
         protocol=PROTOCOL_VERSION,
@@ -288,7 +290,7 @@ def make_archived_rollout(
 def make_exchange(
     season: Season, giver: Node, taker: Node, *, used: int, hour: datetime | None = None
 ) -> Exchange:
-    """Let `taker` have trained on so many rollouts of `giver` in an hour, by default this one."""
+    """Let `taker` have trained on `used` rollouts of `giver` in an hour, by default this one."""
     hour = (hour or timezone.now()).replace(minute=0, second=0, microsecond=0)
     return Exchange.objects.create(season=season, hour=hour, giver=giver, taker=taker, used=used)
 
@@ -296,7 +298,7 @@ def make_exchange(
 def make_training_point(
     node: Node, season: Season, *, step: int, at: datetime | None = None, reward: float = 0.5
 ) -> TrainingPoint:
-    """Note how a node's training went at a step."""
+    """Store a report of a node's training at a step."""
     return TrainingPoint.objects.create(
         node=node,
         season=season,

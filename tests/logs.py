@@ -1,4 +1,4 @@
-"""What a log handler writes, and when: for tests of the filters that are put on it."""
+"""Helpers for tests of log filters: a recording handler and a manual clock."""
 
 import logging
 from collections.abc import Iterator
@@ -6,20 +6,20 @@ from contextlib import contextmanager
 
 
 class Written(logging.Handler):
-    """A handler that keeps its lines."""
+    """A handler that records its lines."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
+        """Record a line."""
         self.lines.append(self.format(record))
 
 
 @contextmanager
 def logger_writing_to(handler: Written) -> Iterator[logging.Logger]:
-    """Give a logger whose records reach this handler alone."""
+    """Yield a logger whose records reach only this handler."""
     log = logging.getLogger("tests.logs")
     log.propagate = False
     log.addHandler(handler)
@@ -30,7 +30,7 @@ def logger_writing_to(handler: Written) -> Iterator[logging.Logger]:
 
 
 class Clock:
-    """Seconds that the test counts."""
+    """A clock that the test sets."""
 
     now = 100.0
 

@@ -1,6 +1,6 @@
-"""A real pgbouncer between the tests and Postgres, as unlike a session as it can be.
+"""A real pgbouncer between the tests and Postgres, configured to expose use of session state.
 
-Each transaction gets the next of several sessions, and none finds what another one left in it.
+Each transaction uses another of several sessions, and sessions are reset after each one.
 """
 
 import os
@@ -32,7 +32,7 @@ max_client_conn = 1000
 
 
 def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalServer:
-    """Write the configuration into `folder` and return the pooler in front of this Postgres."""
+    """Write the configuration into `folder` and return the pooler for this Postgres."""
     address = urlsplit(database_url)
     run_as = unprivileged_user()
     folder.mkdir(mode=0o700)
@@ -57,13 +57,13 @@ def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalSer
         folder=folder,
         run_as=run_as,
         environment=dict(os.environ),
-        is_ready=lambda: _lets_in(url),
+        is_ready=lambda: _accepts_connections(url),
         ready_timeout_s=10,
     )
     return LocalServer(process=process, url=url)
 
 
-def _lets_in(url: str) -> bool:
+def _accepts_connections(url: str) -> bool:
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError:

@@ -1,6 +1,6 @@
-"""Real processes for tests: started as the launcher starts them, watched, killed and ended.
+"""Real processes for tests, started like those of the launcher.
 
-Knows no Django: the plugin `tests.services` uses it before there are settings.
+Imports no Django, because the plugin `tests.services` uses it before there are settings.
 """
 
 import signal
@@ -20,7 +20,7 @@ POLL_S = 0.02
 
 
 def eventually(find: Callable[[], Found], *, within_s: float, what: str) -> Found:
-    """Return what `find` finds once it is true: for states that other processes bring about."""
+    """Return the first true result of `find`, for effects of other processes."""
     deadline = time.monotonic() + within_s
     while not (found := find()):
         if time.monotonic() > deadline:
@@ -42,12 +42,12 @@ class Running:
         return self.process.pid
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process with SIGKILL."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=10)
 
     def output(self) -> str:
-        """Return what it wrote so far."""
+        """Return what the process has written so far."""
         return self.log.read_text(errors="replace")
 
 
@@ -55,9 +55,9 @@ class Running:
 def running(
     site_process: SiteProcess, *, log: Path, keep_open: Sequence[int] = ()
 ) -> Iterator[Running]:
-    """Run a process without a supervisor: from when it is ready to the end of the block.
+    """Run a process without a supervisor, from when it is ready to the end of the block.
 
-    Its output is added to `log`.
+    Its output is appended to `log`.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Two who change the same rows at the same moment, in a fixed order."""
+"""Run two concurrent changes of the same rows in a fixed order."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 T = TypeVar("T")
 
-# Of those who wait for a lock, how many wait for this connection.
+# The number of sessions that wait for a lock of this connection.
 _WAITING = """
     SELECT count(*) FROM pg_locks
     WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
@@ -20,9 +20,9 @@ _WAITING = """
 def committed_while_waited_for(
     function: Callable[..., T], *args: Any, **kwargs: Any
 ) -> Iterator[Any]:
-    """Begin a call while what the block did is not committed, commit, and give the call's future.
+    """Start a call that waits for the block's uncommitted changes, and then commit them.
 
-    The future is put into the list that the block gets; it has ended when the block is left.
+    The block receives a list, to which the call's future is added; it is done after the block.
     """
 
     def call() -> T:
@@ -39,7 +39,7 @@ def committed_while_waited_for(
 
 
 def _wait_for_waiter(call: Future[Any]) -> None:
-    """Return once the call waits for a lock of this connection, or is done."""
+    """Return when the call waits for a lock of this connection, or is done."""
     waiting = 0
     while not waiting and not call.done():
         with connection.cursor() as cursor:

@@ -1,14 +1,15 @@
-"""A pytest plugin: real Postgres and Valkey for the whole run, in a folder that is removed.
+"""A pytest plugin: real Postgres and Valkey for the whole run, in a temporary directory.
 
-Loaded by `-p tests.services` because pytest-django reads the settings, and they the environment,
-before any conftest.py. TEST_DATABASE_URL and TEST_REDIS_URL name servers to use instead.
+Loaded by `-p tests.services` because pytest-django reads the settings, and they read the
+environment, before any conftest.py. TEST_DATABASE_URL and TEST_REDIS_URL name servers to use
+instead.
 
-With pytest-xdist all processes share one Postgres, in which pytest-django gives each worker a
-database of its own. Each worker has its own Valkey, because publish/subscribe knows no databases.
+With pytest-xdist all processes share one Postgres, in which pytest-django creates a database for
+each worker. Each worker has its own Valkey, because databases do not separate publish/subscribe.
 
-With TEST_REDIS_CLUSTER=1 the site of the tests keeps all but Celery's queue in a cluster. With
-TEST_PGBOUNCER=/path/of/pgbouncer it reaches Postgres through that; add --reuse-db, because a
-database that a pooler holds open cannot be dropped.
+With TEST_REDIS_CLUSTER=1 the site uses a cluster for all data except Celery's queue. With
+TEST_PGBOUNCER=/path/of/pgbouncer it connects to Postgres through the pooler; add --reuse-db,
+because a database with open connections of a pooler cannot be dropped.
 """
 
 import atexit
@@ -25,7 +26,7 @@ from tests.valkey_cluster import valkey_cluster
 
 
 def start_services() -> None:
-    """Start what the environment does not name, export all settings, stop it when Python ends."""
+    """Start the missing services, export all settings, and stop the services at exit."""
     cleanup = ExitStack()
     atexit.register(cleanup.close)
     folder = Path(tempfile.mkdtemp(prefix="murmuration-tests-"))
@@ -56,11 +57,11 @@ def start_services() -> None:
         (folder / name).mkdir()
     os.environ |= {
         "TEST_DATABASE_URL": database_url,  # Workers inherit it.
-        # Several workers and the processes that they start share the cores: one thread each.
-        # Threads of a test that asks for more don't spin while they wait for each other.
+        # Several workers and their processes share the cores: one thread each. If a test uses more,
+        # they must not spin while they wait for each other.
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "PASSIVE",
-        "DEBUG": "true",  # Static files come from where they are written.
+        "DEBUG": "true",  # Static files are served from their sources.
         "SECRET_KEY": "for-tests-only",
         "DATABASE_URL": database_url,
         **stores,

@@ -1,4 +1,4 @@
-"""Real sockets for tests: the site behind uvicorn on a free port, and nodes that speak to it."""
+"""Real sockets for tests: the site behind uvicorn on a free port, and connections of nodes."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ POLL_S = 0.001
 
 @asynccontextmanager
 async def running_gateway() -> AsyncIterator[str]:
-    """Serve the site in this event loop, as production does, and yield its `ws://` address."""
+    """Serve the site in this event loop, as in production, and yield its `ws://` address."""
     config = uvicorn.Config(
         application,
         ws=WEBSOCKETS,
@@ -43,9 +43,9 @@ async def running_gateway() -> AsyncIterator[str]:
 
 
 async def close_gateway(server: uvicorn.Server) -> None:
-    """Close all connections, and wait until they are gone.
+    """Close all connections, and wait until they are closed.
 
-    `Server.serve` would do so, but it looks for its end every 0.1 s, in every test.
+    `Server.serve` does so too, but it checks for its end only every 0.1 s.
     """
     state = server.server_state
     for listening in server.servers:
@@ -58,7 +58,7 @@ async def close_gateway(server: uvicorn.Server) -> None:
 
 
 class NodeSocket:
-    """A node's end of a connection. What is not a reply to a question waits in `rings`."""
+    """A node's end of a connection. Messages that are not replies are collected in `rings`."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -70,7 +70,7 @@ class NodeSocket:
             return decode_from_server(await self.connection.recv())
 
     async def send(self, frame: str | bytes | msgspec.Struct) -> None:
-        """Send a message, or a frame as it is."""
+        """Send a message, or a frame without encoding."""
         await self.connection.send(encode(frame) if isinstance(frame, msgspec.Struct) else frame)
 
     async def ask(self, message: NodeMessage) -> ServerMessage:
@@ -90,7 +90,7 @@ class NodeSocket:
 
 @asynccontextmanager
 async def node_socket(url: str, token: str, *, greet: bool = True) -> AsyncIterator[NodeSocket]:
-    """Connect a node with its token and, unless told otherwise, say hello."""
+    """Connect a node with its token and, unless `greet` is false, say hello."""
     headers = {"Authorization": f"Bearer {token}"}
     async with connect(f"{url}/ws/node/", additional_headers=headers) as connection:
         node = NodeSocket(connection)

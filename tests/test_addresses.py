@@ -1,4 +1,4 @@
-"""Who asks: only proxies that the operator trusts may say so."""
+"""Test that client addresses are read from headers of trusted proxies only."""
 
 from collections.abc import Sequence
 
@@ -15,40 +15,40 @@ ROUNDS = "/api/v1/rounds"
 XFF = "X-Forwarded-For"
 SECURE = {"X-Forwarded-Proto": "https"}
 CLAIMS = [{XFF: f"192.0.2.{last}"} for last in range(5)]
-# A server starts first.
+# Includes the start of the server.
 PATIENCE_S = 30
 
 
-def ask(site: str, headers: Sequence[dict[str, str]]) -> set[int]:
-    """Ask the read API once with each set of headers and return the statuses."""
+def request_all(site: str, headers: Sequence[dict[str, str]]) -> set[int]:
+    """Send a request to the read API with each set of headers, and return the statuses."""
     with httpx.Client(base_url=site, timeout=PATIENCE_S) as client:
         return {client.get(ROUNDS, headers=each).status_code for each in headers}
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_ignores_forwarded_addresses_of_untrusted_proxies() -> None:
+def test_forwarded_addresses_of_untrusted_proxies_are_ignored() -> None:
     sync_redis().flushdb()
     with serving(TRUSTED_PROXIES="0", API_REQUESTS_PER_MINUTE="2") as site:
-        # A minute may end meanwhile: then four of the five are within the limit.
-        assert ask(site, CLAIMS) == {200, 429}
+        # If a minute ends meanwhile, four of the five are within the limit.
+        assert request_all(site, CLAIMS) == {200, 429}
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_ignores_the_forwarded_scheme_of_an_untrusted_proxy() -> None:
+def test_forwarded_scheme_of_an_untrusted_proxy_is_ignored() -> None:
     with serving(HTTPS="true", TRUSTED_PROXIES="0") as site:
-        assert ask(site, [SECURE, {}]) == {301}
+        assert request_all(site, [SECURE, {}]) == {301}
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_takes_address_and_scheme_from_a_trusted_proxy() -> None:
-    """HTTPS means a TLS proxy in front, so one is trusted unless the operator says otherwise."""
+def test_address_and_scheme_are_read_from_a_trusted_proxy() -> None:
+    """HTTPS implies a TLS proxy, so one proxy is trusted by default."""
     sync_redis().flushdb()
     with serving(HTTPS="true", API_REQUESTS_PER_MINUTE="2") as site:
-        assert ask(site, [SECURE | claim for claim in CLAIMS]) == {200}
-        assert ask(site, [{}]) == {301}
+        assert request_all(site, [SECURE | claim for claim in CLAIMS]) == {200}
+        assert request_all(site, [{}]) == {301}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_served_site_takes_address_and_scheme_from_a_trusted_proxy() -> None:
         (1, "2001:db8::1", "2001:db8::/64"),
     ],
 )
-def test_each_trusted_proxy_has_added_one_address(
+def test_each_trusted_proxy_adds_one_address(
     settings: Settings, proxies: int, forwarded: str, network: str
 ) -> None:
     settings.TRUSTED_PROXIES = proxies
@@ -73,7 +73,7 @@ def test_each_trusted_proxy_has_added_one_address(
     assert network_of_request(request) == network
 
 
-def test_a_socket_and_a_page_of_one_visitor_count_together(settings: Settings) -> None:
+def test_repeated_headers_of_a_socket_are_combined(settings: Settings) -> None:
     settings.TRUSTED_PROXIES = 2
     headers = [(b"x-forwarded-for", b"192.0.2.1"), (b"x-forwarded-for", b"192.0.2.2")]
     assert network_of(("198.51.100.1", 4321), headers) == "192.0.2.1"
@@ -88,5 +88,5 @@ def test_a_socket_and_a_page_of_one_visitor_count_together(settings: Settings) -
         ("unknown", "unknown"),
     ],
 )
-def test_a_network_of_ipv6_counts_as_one_address(address: str, name: str) -> None:
+def test_addresses_of_an_ipv6_network_have_the_same_name(address: str, name: str) -> None:
     assert name_network(address) == name

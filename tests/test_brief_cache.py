@@ -1,4 +1,4 @@
-"""What a moment's visitors have in common is read once."""
+"""Test the brief cache of data that pages have in common."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -11,31 +11,31 @@ from swarm_web.edge.brief_cache import SharedState, keep_briefly, site_state
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     caches["brief"].clear()
     yield
     caches["brief"].clear()
 
 
-def test_within_a_moment_the_same_is_told(settings: Settings) -> None:
+def test_value_is_cached(settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 60.0
     made = count()
     assert [keep_briefly("nodes", lambda: next(made)) for _ in range(3)] == [0, 0, 0]
 
 
-def test_each_key_has_its_own(settings: Settings) -> None:
+def test_each_key_has_its_own_value(settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 60.0
     assert keep_briefly("nodes", lambda: 1) == 1
     assert keep_briefly("rounds", lambda: 2) == 2
 
 
-def test_nothing_is_kept_where_pages_are_not(settings: Settings) -> None:
+def test_cache_is_disabled_without_page_cache(settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 0.0
     made = count()
     assert [keep_briefly("nodes", lambda: next(made)) for _ in range(3)] == [0, 1, 2]
 
 
-def test_data_from_before_a_change_of_the_state_is_not_used(settings: Settings) -> None:
+def test_value_is_computed_again_after_a_change_of_the_state(settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 60.0
     site_state.renew(lambda: "before")
     made = count()
@@ -44,7 +44,7 @@ def test_data_from_before_a_change_of_the_state_is_not_used(settings: Settings) 
     assert keep_briefly("nodes", lambda: next(made)) == 1
 
 
-def test_the_state_is_read_again_after_its_maximum_age() -> None:
+def test_state_is_read_again_after_its_maximum_age() -> None:
     now = 0.0
     state = SharedState(clock=lambda: now)
     tokens = iter("ab")
@@ -53,7 +53,7 @@ def test_the_state_is_read_again_after_its_maximum_age() -> None:
     assert state.recall(lambda: next(tokens), max_age_s=1) == "b"
 
 
-def test_a_page_does_not_wait_while_another_thread_reads_the_state() -> None:
+def test_last_state_is_used_while_another_thread_reads_it() -> None:
     state = SharedState()
     state.renew(lambda: "known")
 
@@ -64,7 +64,7 @@ def test_a_page_does_not_wait_while_another_thread_reads_the_state() -> None:
     assert state.renew(read) == "new"
 
 
-def test_a_state_that_cannot_be_read_leaves_the_last_one() -> None:
+def test_last_state_is_preserved_if_reading_fails() -> None:
     state = SharedState()
     state.renew(lambda: "known")
     with pytest.raises(StopIteration):

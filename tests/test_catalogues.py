@@ -1,4 +1,4 @@
-"""The translations are complete, agree with their sources, and compile without gettext."""
+"""Test that translations are complete, consistent with their sources, and compiled."""
 
 import re
 
@@ -8,8 +8,8 @@ from django.utils import translation
 
 from swarm_web.catalogues import LOCALES, catalogue_path, extract, read_catalogue
 
-# What must come through a translation unchanged: placeholders, doubled signs, tags.
-KEPT = re.compile(r"%\(\w+\)s|%%|<[^>]+>|\[\w+\]|%\{[^}]+\}")
+# Parts that a translation must preserve: placeholders, escaped percent signs, tags.
+PRESERVED = re.compile(r"%\(\w+\)s|%%|<[^>]+>|\[\w+\]|%\{[^}]+\}")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def originals(message: Message) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_every_text_of_the_pages_is_translated(sources: Catalog, locale: str) -> None:
+def test_every_message_is_translated(sources: Catalog, locale: str) -> None:
     catalogue = read_catalogue(locale)
     lacking = []
     for message in sources:
@@ -38,7 +38,7 @@ def test_every_text_of_the_pages_is_translated(sources: Catalog, locale: str) ->
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_no_translation_is_of_a_text_that_is_gone(sources: Catalog, locale: str) -> None:
+def test_catalogue_has_no_obsolete_messages(sources: Catalog, locale: str) -> None:
     gone = [
         message.id
         for message in read_catalogue(locale)
@@ -48,30 +48,30 @@ def test_no_translation_is_of_a_text_that_is_gone(sources: Catalog, locale: str)
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_translations_keep_placeholders_and_tags(locale: str) -> None:
+def test_translation_preserves_placeholders_and_tags(locale: str) -> None:
     broken = []
     for message in read_catalogue(locale):
-        # The plural names all that a sentence needs; a singular may say “the one node” instead.
-        needed = sorted(set(KEPT.findall(originals(message)[-1])))
+        # The plural contains all placeholders; a singular may say “the one node” instead.
+        needed = sorted(set(PRESERVED.findall(originals(message)[-1])))
         for text in texts(message) if message.id else ():
-            if sorted(set(KEPT.findall(text))) != needed:
+            if sorted(set(PRESERVED.findall(text))) != needed:
                 broken.append((message.id, text))
     assert broken == []
 
 
-def test_a_singular_has_no_placeholder_that_its_plural_lacks(sources: Catalog) -> None:
+def test_singular_has_only_placeholders_of_the_plural(sources: Catalog) -> None:
     """Chinese and Persian have one form for both."""
     apart = [
         message.id
         for message in sources
         if message.pluralizable
-        and set(KEPT.findall(message.id[0])) - set(KEPT.findall(message.id[1]))
+        and set(PRESERVED.findall(message.id[0])) - set(PRESERVED.findall(message.id[1]))
     ]
     assert apart == []
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_django_finds_the_compiled_texts(locale: str) -> None:
+def test_django_loads_the_compiled_catalogue(locale: str) -> None:
     assert catalogue_path(locale).with_suffix(".mo").exists()
     with translation.override(locale.replace("_", "-").lower()):
         assert translation.gettext("Judge score") != "Judge score"

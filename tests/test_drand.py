@@ -1,4 +1,4 @@
-"""Values of the public beacon are fetched from real servers on this machine, good and bad."""
+"""Test fetching values of the public beacon from real servers on this machine."""
 
 from time import monotonic
 from typing import Any
@@ -12,14 +12,14 @@ from tests.drand import NOBODY, Answer, hang, honest, running, value_of
 BEACON = Beacon(QUICKNET, 1000)
 
 
-def test_the_value_is_fetched(settings: Any) -> None:
+def test_value_is_fetched(settings: Any) -> None:
     with running() as server:
         settings.BEACON_URLS = [server.url + "/"]
         assert drand.fetch_beacon(BEACON) == value_of(1000)
         assert server.asked == [1000]
 
 
-def test_one_good_server_is_enough_and_one_that_hangs_costs_no_time(
+def test_value_is_fetched_without_waiting_for_a_hanging_server(
     settings: Any,
 ) -> None:
     with running(hang) as hanging, running() as server:
@@ -30,7 +30,7 @@ def test_one_good_server_is_enough_and_one_that_hangs_costs_no_time(
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reason"),
     [
         (lambda number: b"", "HTTP Error 425"),
         (lambda number: b"<html>", "no value of a beacon"),
@@ -39,16 +39,16 @@ def test_one_good_server_is_enough_and_one_that_hangs_costs_no_time(
         (lambda number: b"{" + b" " * MAX_VALUE_BYTES + honest(number)[1:], "no value of a beacon"),
     ],
 )
-def test_a_bad_answer_is_no_value_and_the_log_says_why(
-    settings: Any, caplog: pytest.LogCaptureFixture, answer: Answer, told: str
+def test_invalid_response_is_rejected_and_the_reason_logged(
+    settings: Any, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str
 ) -> None:
     with running(answer) as server:
         settings.BEACON_URLS = [server.url]
         assert drand.fetch_beacon(BEACON) is None
-    assert told in caplog.text
+    assert reason in caplog.text
 
 
-def test_servers_that_all_hang_are_given_up(
+def test_hanging_servers_time_out(
     settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drand, "TIMEOUT_S", 0.1)
@@ -58,10 +58,10 @@ def test_servers_that_all_hang_are_given_up(
     assert "nothing within 0.1 s" in caplog.text
 
 
-def test_a_server_that_still_hangs_is_not_asked_again(
+def test_server_with_a_hanging_request_gets_no_other_request(
     settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each request costs a thread, and one that sends a byte now and then holds it for long."""
+    """Each request uses a thread, and a server that sends bytes slowly blocks it for long."""
     with running(hang) as hanging, running() as server:
         settings.BEACON_URLS = [hanging.url, server.url]
         for number in (1000, 1001, 1002):
@@ -72,7 +72,7 @@ def test_a_server_that_still_hangs_is_not_asked_again(
         assert len(hanging.asked) <= 1
 
 
-def test_without_servers_there_is_no_value(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_servers_give_no_value(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.BEACON_URLS = []
     assert drand.fetch_beacon(BEACON) is None
     assert "no servers are set" in caplog.text

@@ -1,4 +1,4 @@
-"""Objects of event loops."""
+"""Test objects that belong to an event loop."""
 
 import asyncio
 import gc
@@ -10,12 +10,12 @@ from swarm_web.core.event_loops import end_task, one_per_loop
 
 
 class Thing:
-    """Something that belongs to an event loop."""
+    """An object that belongs to an event loop."""
 
 
 @one_per_loop
 def thing() -> Thing:
-    """Return the loop's thing."""
+    """Return the loop's object."""
     return Thing()
 
 
@@ -23,14 +23,14 @@ async def take_two() -> tuple[Thing, Thing]:
     return thing(), thing()
 
 
-def test_a_loop_has_one_object_and_each_loop_its_own() -> None:
+def test_each_loop_has_one_object_of_its_own() -> None:
     first, again = asyncio.run(take_two())
     other, _ = asyncio.run(take_two())
     assert first is again
     assert other is not first
 
 
-def test_an_object_goes_with_its_loop() -> None:
+def test_object_is_released_with_its_loop() -> None:
     async def take() -> ref[Thing]:
         return ref(thing())
 
@@ -39,7 +39,7 @@ def test_an_object_goes_with_its_loop() -> None:
     assert taken() is None
 
 
-def test_without_a_loop_there_is_none() -> None:
+def test_call_without_a_loop_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         thing()
 

@@ -1,4 +1,4 @@
-"""The sign of life that all web processes share."""
+"""Test the pulse that all web processes share."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -10,25 +10,25 @@ from swarm_web.core.store import async_redis
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def forget_web() -> AsyncIterator[None]:
+async def no_pulse() -> AsyncIterator[None]:
     await async_redis().delete(heartbeat._WEB_KEY)
     yield
     await async_redis().delete(heartbeat._WEB_KEY)
     await async_redis().aclose()
 
 
-async def test_nobody_knows_of_web_processes_that_never_served() -> None:
+async def test_silence_is_unknown_if_no_web_process_has_served() -> None:
     assert heartbeat.web_silence() is None
 
 
-async def test_the_silence_begins_with_the_last_sign_of_any_web_process() -> None:
+async def test_silence_starts_at_the_last_pulse() -> None:
     await heartbeat.stamp_web()
     silence = heartbeat.web_silence()
     assert silence is not None
     assert timedelta(0) <= silence < timedelta(seconds=2)
 
 
-async def test_the_silence_is_measured_by_redis_alone() -> None:
+async def test_silence_is_measured_with_the_clock_of_redis() -> None:
     await heartbeat.stamp_web()
     await async_redis().pexpire(heartbeat._WEB_KEY, heartbeat._EXPIRY - timedelta(seconds=20))
     silence = heartbeat.web_silence()

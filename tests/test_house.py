@@ -1,4 +1,4 @@
-"""House rules that no linter checks: unique class names, and a layer for every module."""
+"""Test house rules that no linter checks: unique class names, and a layer for every module."""
 
 import ast
 import tomllib
@@ -8,14 +8,14 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
 ROOTS = ("swarm_web", "judge", "bench", "node_client/src")
-# Django asks for these names.
+# Django requires these names.
 GIVEN = {"Command", "Migration"}
-# What starts or configures the site imports it, and nothing imports these.
+# Imported by the code that starts or configures the site, and importing no layers.
 WITHOUT_LAYER = {"catalogues", "celery", "local", "schedule", "settings"}
 
 
 def public_classes() -> Iterator[tuple[str, str]]:
-    """Yield name and file of each class that a module defines for others."""
+    """Yield name and file of each public class."""
     for root in ROOTS:
         for path in sorted((PROJECT / root).rglob("*.py")):
             for node in ast.parse(path.read_text()).body:
@@ -31,7 +31,7 @@ def modules_of(package: str) -> set[str]:
 
 
 def layered_modules() -> set[str]:
-    """Return the modules that the contract about the server's layers names."""
+    """Return the modules in the import contract of the server's layers."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     [contract] = [
         each
@@ -41,7 +41,7 @@ def layered_modules() -> set[str]:
     return {name.strip() for layer in contract["layers"] for name in layer.split("|")}
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for name, path in public_classes():
         places[name].append(path)

@@ -1,4 +1,4 @@
-"""Keysets read the rows after a key, and keys survive the way through an address."""
+"""Test keysets: pages of rows after a key, and the encoding of keys in URLs."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ def season(db: None) -> Season:
 
 
 def make_scores(season: Season, values: list[float | None]) -> list[int]:
-    """Store scores of one round, and return their nodes' ids in the order given."""
+    """Store scores of one round, and return their nodes' ids in the given order."""
     judge_round = make_round(season, phase=Round.Phase.CLOSED)
     nodes = [make_node()[0] for _ in values]
     Score.objects.bulk_create(
@@ -49,28 +49,28 @@ def make_scores(season: Season, values: list[float | None]) -> list[int]:
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
 def test_pages_contain_every_row_once_in_order(season: Season, limit: int) -> None:
     a, b, c, d, e, f = make_scores(season, [0.5, None, 0.9, 0.5, None, 0.1])
-    walked, after = [], None
+    collected, after = [], None
     while True:
         page = BEST_FIRST.read(Score.objects.all(), after=after, limit=limit)
-        walked += [score.node_id for score in page.rows]
+        collected += [score.node_id for score in page.rows]
         if page.next is None:
             break
         after = page.next
-    assert walked == [c, a, d, f, b, e]
+    assert collected == [c, a, d, f, b, e]
 
 
-def test_the_page_before_begins_after_the_key_that_is_found(db: None) -> None:
+def test_find_earlier_returns_the_key_of_the_previous_page(db: None) -> None:
     for name in ("amber", "bold", "crane", "dove", "eagle"):
         make_node(name)
     by_name = Keyset("name")
     nodes = Node.objects.all()
     assert by_name.find_earlier(nodes, ("dove",), limit=2) == ("bold",)
-    # The rows up to this one are a page exactly: it is the first.
+    # The rows up to this one are exactly one page, the first.
     assert by_name.find_earlier(nodes, ("bold",), limit=2) == ()
     assert by_name.find_earlier(nodes, ("aardvark",), limit=2) is None
 
 
-def test_the_order_may_descend(season: Season) -> None:
+def test_order_may_be_descending(season: Season) -> None:
     numbers = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(4)][::-1]
     newest = Keyset("-number")
     page = newest.read(Round.objects.all(), after=(numbers[0],), limit=2)
@@ -80,11 +80,11 @@ def test_the_order_may_descend(season: Season) -> None:
 
 
 @pytest.mark.parametrize("key", [("amber",), (128,), ("ä", 2**40)])
-def test_a_key_is_read_as_it_was_written(key: tuple[object, ...]) -> None:
+def test_key_survives_encoding(key: tuple[object, ...]) -> None:
     assert decode_key(encode_key(key), tuple) == key
 
 
-def test_a_moment_is_read_as_it_was_written() -> None:
+def test_datetime_in_a_key_survives_encoding() -> None:
     key = (datetime(2026, 11, 24, 12, 30, 1, 123456, tzinfo=UTC), 7)
     assert decode_key(encode_key(key), tuple[KeyMoment, KeyNumber]) == key
 
@@ -92,21 +92,21 @@ def test_a_moment_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text", ["x", "WyJ", encode_key(["amber"]), encode_key([-1]), encode_key([MAX_NUMBER + 1])]
 )
-def test_what_is_no_key_is_refused(text: str) -> None:
+def test_invalid_key_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a key"):
         decode_key(text, tuple[KeyNumber])
 
 
 @pytest.mark.parametrize("numbers", [(0,), (50,), (1_763_000_000_000_000, 4)])
-def test_numbers_are_read_as_they_were_written(numbers: tuple[int, ...]) -> None:
+def test_numbers_survive_encoding(numbers: tuple[int, ...]) -> None:
     assert decode_numbers(encode_numbers(*numbers), count=len(numbers)) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1.5", "²", "5 ", "1-2"])
-def test_what_is_no_number_is_refused(text: str) -> None:
+def test_invalid_numbers_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not 1 numbers"):
         decode_numbers(text)
 
 
-def test_a_number_beyond_all_keys_is_the_largest() -> None:
+def test_number_above_the_maximum_is_clamped() -> None:
     assert decode_numbers("9" * 30) == (MAX_NUMBER,)

@@ -1,4 +1,4 @@
-"""How often somebody may try to sign in."""
+"""Test the limit of login attempts."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ HERE = "192.0.2.1"
 
 @pytest.fixture(autouse=True)
 def olive(db: None, settings: Settings) -> None:
-    """An operator, whose password is looked at quickly, and no attempts so far."""
+    """A superuser with a fast password hasher, and empty counters."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     User.objects.create_superuser("olive", password=PASSWORD)
     sync_redis().flushdb()
@@ -25,7 +25,7 @@ def olive(db: None, settings: Settings) -> None:
 def log_in(
     client: Client, *, name: str = "olive", password: str = "wrong", address: str = HERE
 ) -> Any:
-    """Try to log in and return the answer."""
+    """Try to log in and return the response."""
     form = {"login": name, "password": password}
     return client.post("/account/login/", form, REMOTE_ADDR=address)
 
@@ -42,7 +42,7 @@ def use_up_name(client: Client) -> None:
         use_up_address(client, address=f"192.0.2.{100 + last}")
 
 
-def test_too_many_wrong_passwords_are_refused_with_the_time_to_wait(client: Client) -> None:
+def test_too_many_wrong_passwords_return_429_with_retry_after(client: Client) -> None:
     use_up_address(client)
     refusal = log_in(client, password=PASSWORD)
     assert refusal.status_code == 429
@@ -50,45 +50,45 @@ def test_too_many_wrong_passwords_are_refused_with_the_time_to_wait(client: Clie
     assert refusal.json()["code"] == "login.limited"
 
 
-def test_an_address_that_tried_too_often_holds_up_no_other(client: Client) -> None:
+def test_limit_of_an_address_does_not_affect_other_addresses(client: Client) -> None:
     use_up_address(client)
     assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302
 
 
-def test_an_address_may_not_go_on_with_other_names(client: Client) -> None:
+def test_limit_of_an_address_covers_other_names(client: Client) -> None:
     use_up_address(client)
     assert log_in(client, name="oscar").status_code == 429
 
 
 @pytest.mark.parametrize("name", ["olive", " olive", "ｏlive", "OLIVE"])
-def test_a_name_is_not_guessed_at_from_many_addresses(client: Client, name: str) -> None:
+def test_limit_of_a_name_covers_all_addresses_and_spellings(client: Client, name: str) -> None:
     use_up_name(client)
     assert log_in(client, name=name, address="192.0.2.9").status_code == 429
     assert log_in(client, name="oscar", address="192.0.2.9").status_code == 200
 
 
-def test_a_name_that_is_too_long_is_not_normalised() -> None:
-    """A megabyte of combining marks in the wrong order takes minutes, and nobody else is served."""
+def test_very_long_name_is_not_normalized() -> None:
+    """Normalizing a megabyte of unordered combining marks takes minutes and blocks the process."""
     marks = "\u0301\u0316" * 200
     assert read_name("q" + marks) == "q" + marks
     assert read_name("q" + marks[:2]) == "q\u0316\u0301"
 
 
-def test_one_address_cannot_lock_a_name(client: Client) -> None:
+def test_attempts_from_one_address_do_not_lock_a_name(client: Client) -> None:
     for _ in range(2 * MAX_PER_NAME):
         log_in(client)
     assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302
 
 
-def test_the_right_password_does_not_count() -> None:
-    """For the address, which many people may share, nor for the name."""
+def test_successful_logins_are_not_counted() -> None:
+    """Neither for the address, which many people may share, nor for the name."""
     for attempt in range(MAX_PER_NAME + 1):
-        # allauth itself lets an address sign in 30 times a minute.
+        # allauth itself limits an address to 30 logins per minute.
         address = HERE if attempt % 2 else "192.0.2.2"
         assert log_in(Client(), password=PASSWORD, address=address).status_code == 302
 
 
-def test_an_account_of_ones_own_takes_no_guess_back(client: Client) -> None:
+def test_login_to_another_account_does_not_reset_the_count(client: Client) -> None:
     User.objects.create_user("mallory", password=PASSWORD)
     for _ in range(MAX_PER_ADDRESS - 1):
         log_in(client)
@@ -97,7 +97,7 @@ def test_an_account_of_ones_own_takes_no_guess_back(client: Client) -> None:
     assert log_in(client).status_code == 429
 
 
-def test_a_browser_gets_a_page(client: Client) -> None:
+def test_browser_receives_an_html_page(client: Client) -> None:
     use_up_address(client)
     form = {"login": "olive", "password": "wrong"}
     html = {"Accept": "text/html"}
@@ -108,5 +108,5 @@ def test_a_browser_gets_a_page(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("redis_away")
-def test_nobody_is_refused_while_redis_is_away(client: Client) -> None:
+def test_login_works_while_redis_is_unavailable(client: Client) -> None:
     assert log_in(client, password=PASSWORD).status_code == 302

@@ -1,4 +1,4 @@
-"""The rate of rollouts follows from samples of the season's totals."""
+"""Test the pace of rollouts, measured from samples of the season's totals."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Pages are kept for a moment, for anonymous visitors only, and never what is personal."""
+"""Test the page cache: shared for anonymous requests, never used for personal ones."""
 
 import asyncio
 import gzip
@@ -15,20 +15,20 @@ Headers = dict[str, str]
 
 
 class Site:
-    """An ASGI application that counts how often it was asked, and waits while it is told to."""
+    """An ASGI application that counts its requests and can be blocked with `unblocked`."""
 
     def __init__(self, *headers: tuple[bytes, bytes], status: int = 200) -> None:
-        self.asked = 0
-        self.goes_on = asyncio.Event()
-        self.goes_on.set()
+        self.requests = 0
+        self.unblocked = asyncio.Event()
+        self.unblocked.set()
         self._status, self._headers = status, headers
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.asked += 1
-        # As Django does, which answers nobody whose request has not come to its end.
+        self.requests += 1
+        # Like Django, which responds only after the complete request was received.
         assert (await receive())["type"] == "http.request"
-        await self.goes_on.wait()
-        body = b"page %d" % self.asked
+        await self.unblocked.wait()
+        body = b"page %d" % self.requests
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"content-length", b"%d" % len(body)),
@@ -40,17 +40,19 @@ class Site:
 
 
 async def get(
-    cache: PageCache, path: str = "/", query: str = "", **asked: str
+    cache: PageCache, path: str = "/", query: str = "", **request_headers: str
 ) -> tuple[int, Headers, bytes]:
-    """Ask for a page; header names are given with underscores."""
-    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in asked.items()]
+    """Request a page; header names are given with underscores."""
+    headers = [
+        (name.replace("_", "-").encode(), value.encode()) for name, value in request_headers.items()
+    ]
     return await get_with(headers, cache, path, query)
 
 
 async def get_with(
     headers: list[tuple[bytes, bytes]], cache: PageCache, path: str = "/", query: str = ""
 ) -> tuple[int, Headers, bytes]:
-    """Ask for a page with headers as they are sent, in this order."""
+    """Request a page with these headers, in this order."""
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -68,68 +70,68 @@ async def get_with(
         "headers": [(b"host", b"swarm.example"), *headers],
     }
     await cache(scope, receive, send)
-    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], told, b"".join(part["body"] for part in sent[1:])
+    received = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], received, b"".join(part["body"] for part in sent[1:])
 
 
-async def test_a_page_is_made_once_for_all() -> None:
+async def test_page_is_rendered_once() -> None:
     cache = PageCache(site := Site(), seconds=60)
     assert [(await get(cache))[2] for _ in range(3)] == [b"page 1"] * 3
-    assert site.asked == 1
+    assert site.requests == 1
 
 
 @pytest.mark.parametrize("kind", [b"image/png", b"image/svg+xml", b"application/json"])
-async def test_pictures_and_figures_are_kept_too(kind: bytes) -> None:
+async def test_images_and_json_are_cached(kind: bytes) -> None:
     cache = PageCache(site := Site((b"content-type", kind)), seconds=60)
     assert [(await get(cache))[2] for _ in range(2)] == [b"page 1"] * 2
-    assert site.asked == 1
+    assert site.requests == 1
 
 
-async def test_no_page_from_before_a_change_of_the_state_is_served() -> None:
+async def test_page_is_rendered_again_after_a_change_of_the_state() -> None:
     cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
     await get(cache)
     state.renew(lambda: "changed")
     assert [(await get(cache))[2] for _ in range(2)] == [b"page 2"] * 2
-    assert site.asked == 2
+    assert site.requests == 2
 
 
-async def test_a_page_that_was_begun_before_a_change_is_not_served_after_it() -> None:
+async def test_page_started_before_a_change_of_the_state_is_not_cached() -> None:
     cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
-    site.goes_on.clear()
+    site.unblocked.clear()
     early = asyncio.create_task(get(cache))
     await asyncio.sleep(0)
     state.renew(lambda: "changed")
-    site.goes_on.set()
+    site.unblocked.set()
     assert (await early)[2] == b"page 1"
     assert (await get(cache))[2] == b"page 2"
 
 
-async def test_those_who_come_while_it_is_made_wait_for_it() -> None:
+async def test_concurrent_requests_wait_for_the_same_page() -> None:
     cache = PageCache(site := Site(), seconds=60)
-    site.goes_on.clear()
+    site.unblocked.clear()
     visitors = [asyncio.create_task(get(cache)) for _ in range(5)]
     await asyncio.sleep(0)
-    site.goes_on.set()
+    site.unblocked.set()
     assert {body for _, _, body in await asyncio.gather(*visitors)} == {b"page 1"}
 
 
-async def test_a_page_that_is_too_old_is_made_anew() -> None:
+async def test_expired_page_is_rendered_again() -> None:
     cache = PageCache(site := Site(), seconds=1e-9)
     await get(cache)
     await get(cache)
-    assert site.asked == 2
+    assert site.requests == 2
 
 
-async def test_nobody_waits_while_an_older_page_is_renewed() -> None:
+async def test_stale_page_is_served_while_it_is_renewed() -> None:
     now = 0.0
     cache = PageCache(site := Site(), seconds=1, clock=lambda: now)
     await get(cache)
     now = 1.5
-    site.goes_on.clear()
+    site.unblocked.clear()
     assert [(await get(cache))[2] for _ in range(3)] == [b"page 1"] * 3
     await asyncio.sleep(0)
-    assert site.asked == 2
-    site.goes_on.set()
+    assert site.requests == 2
+    site.unblocked.set()
     await asyncio.gather(*cache._renewals)
     assert (await get(cache))[2] == b"page 2"
 
@@ -146,12 +148,14 @@ async def test_nobody_waits_while_an_older_page_is_renewed() -> None:
         {"origin": "https://other.example"},
     ],
 )
-async def test_another_address_or_language_is_another_page(other: dict[str, str]) -> None:
+async def test_pages_are_cached_separately_by_url_language_and_headers(
+    other: dict[str, str],
+) -> None:
     cache = PageCache(site := Site(), seconds=60)
     await get(cache)
     await get(cache, **other)
     await get(cache, **other)
-    assert site.asked == 2
+    assert site.requests == 2
 
 
 @pytest.mark.parametrize(
@@ -162,12 +166,12 @@ async def test_another_address_or_language_is_another_page(other: dict[str, str]
         {"authorization": "Bearer abc"},
         {"path": "/api/v1/rounds"},
         {"path": "/healthz"},
-        # Whoever asks so may leave all who wait for the same page waiting for the rest.
+        # A request with a body could block all others that wait for the same page.
         {"content_length": "10"},
         {"transfer_encoding": "chunked"},
     ],
 )
-async def test_what_is_personal_or_measured_is_never_kept(personal: dict[str, str]) -> None:
+async def test_personal_and_uncacheable_requests_are_not_cached(personal: dict[str, str]) -> None:
     cache = PageCache(Site(), seconds=60)
     await get(cache, **personal)
     assert (await get(cache, **personal))[2] == b"page 2"
@@ -182,14 +186,14 @@ async def test_what_is_personal_or_measured_is_never_kept(personal: dict[str, st
         (b"origin", b"https://other.example", b"https://swarm.example"),
     ],
 )
-async def test_who_sends_a_header_twice_decides_nobody_elses_page(
+async def test_request_with_a_repeated_header_does_not_poison_the_cache(
     name: bytes, hidden: bytes, seen: bytes
 ) -> None:
-    """Django joins the two and may go by the first: the key would be made of the last."""
+    """Django joins both values and may use the first one; the key would contain the last one."""
     cache = PageCache(site := Site(), seconds=60)
     await get_with([(name, hidden), (name, seen)], cache)
     assert (await get_with([(name, seen)], cache))[2] == b"page 2"
-    assert site.asked == 2
+    assert site.requests == 2
 
 
 @pytest.mark.parametrize(
@@ -203,26 +207,24 @@ async def test_who_sends_a_header_twice_decides_nobody_elses_page(
         ((b"x-nothing", b""), 404),
     ],
 )
-async def test_an_answer_that_is_not_for_everybody_is_passed_on(
-    header: tuple[bytes, bytes], status: int
-) -> None:
+async def test_uncacheable_response_is_passed_on(header: tuple[bytes, bytes], status: int) -> None:
     cache = PageCache(site := Site(header, status=status), seconds=60)
     assert (await get(cache))[0] == status
     assert (await get(cache))[2] == b"page 2"
-    assert site.asked == 2
+    assert site.requests == 2
 
 
-async def test_all_who_wait_for_what_cannot_be_kept_are_answered() -> None:
+async def test_requests_waiting_for_an_uncacheable_response_are_processed() -> None:
     cache = PageCache(site := Site(status=404), seconds=60)
-    site.goes_on.clear()
+    site.unblocked.clear()
     visitors = [asyncio.create_task(get(cache)) for _ in range(5)]
     await asyncio.sleep(0)
-    site.goes_on.set()
+    site.unblocked.set()
     assert {status for status, _, _ in await asyncio.gather(*visitors)} == {404}
-    assert site.asked == 5
+    assert site.requests == 5
 
 
-async def test_a_page_comes_compressed_to_those_who_can_read_it() -> None:
+async def test_page_is_compressed_if_the_client_accepts_it() -> None:
     cache = PageCache(Site(), seconds=60)
     _, headers, body = await get(cache, accept_encoding="gzip, br")
     assert headers["content-encoding"] == "gzip"
@@ -230,14 +232,14 @@ async def test_a_page_comes_compressed_to_those_who_can_read_it() -> None:
     assert gzip.decompress(body) == b"page 1"
 
 
-async def test_who_has_the_page_gets_only_its_etag() -> None:
+async def test_unchanged_page_returns_304() -> None:
     cache = PageCache(Site(), seconds=60)
     etag = (await get(cache))[1]["etag"]
     status, headers, body = await get(cache, if_none_match=etag)
     assert (status, headers["etag"], body) == (304, etag, b"")
 
 
-async def test_a_failure_reaches_the_visitor_and_is_forgotten() -> None:
+async def test_exception_is_raised_and_not_cached() -> None:
     async def fail(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError
 
@@ -247,20 +249,20 @@ async def test_a_failure_reaches_the_visitor_and_is_forgotten() -> None:
             await get(cache)
 
 
-async def test_without_seconds_nothing_is_kept() -> None:
+async def test_cache_is_disabled_with_zero_seconds() -> None:
     cache = PageCache(site := Site(), seconds=0)
     await get(cache)
     await get(cache)
-    assert site.asked == 2
+    assert site.requests == 2
 
 
-class Workshop:
-    """An ASGI application whose answers end when they may; `begun` tells of each that began."""
+class BlockedSite:
+    """An ASGI application whose responses end when unblocked; `begun` has the started ones."""
 
     def __init__(self, kind: bytes) -> None:
         self._streams = kind == b"text/csv"
         self.begun = asyncio.Queue[str]()
-        self.goes_on = asyncio.Event()
+        self.unblocked = asyncio.Event()
         self._start = {
             "type": "http.response.start",
             "status": 200,
@@ -271,53 +273,53 @@ class Workshop:
         if self._streams:
             await send(self._start)
         self.begun.put_nowait(scope["path"])
-        await self.goes_on.wait()
+        await self.unblocked.wait()
         if not self._streams:
             await send(self._start)
         await send({"type": "http.response.body", "body": b"row"})
 
 
-async def begin(cache: PageCache, workshop: Workshop, *, count: int) -> list[asyncio.Task[Any]]:
-    """Ask for three pages, and return when so many of them have begun."""
+async def begin(cache: PageCache, site: BlockedSite, *, count: int) -> list[asyncio.Task[Any]]:
+    """Request three pages, and return when `count` of them have started."""
     visitors = [asyncio.create_task(get(cache, f"/{i}")) for i in range(3)]
     async with asyncio.timeout(5):
         for _ in range(count):
-            await workshop.begun.get()
+            await site.begun.get()
     return visitors
 
 
-async def end(workshop: Workshop, visitors: list[asyncio.Task[Any]]) -> None:
-    workshop.goes_on.set()
+async def end(site: BlockedSite, visitors: list[asyncio.Task[Any]]) -> None:
+    site.unblocked.set()
     assert [(await visitor)[0] for visitor in visitors] == [200] * 3
 
 
-async def test_pages_are_made_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_most_two_pages_are_rendered_concurrently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_cache, "_PATIENCE_S", 60)
-    cache = PageCache(workshop := Workshop(b"text/html"), seconds=60)
-    visitors = await begin(cache, workshop, count=2)
+    cache = PageCache(site := BlockedSite(b"text/html"), seconds=60)
+    visitors = await begin(cache, site, count=2)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(workshop.begun.get(), timeout=0.05)
-    await end(workshop, visitors)
+        await asyncio.wait_for(site.begun.get(), timeout=0.05)
+    await end(site, visitors)
 
 
-async def test_nobody_waits_long_for_slow_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wait_for_a_turn_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_cache, "_PATIENCE_S", 0.01)
-    cache = PageCache(workshop := Workshop(b"text/html"), seconds=60)
-    await end(workshop, await begin(cache, workshop, count=3))
+    cache = PageCache(site := BlockedSite(b"text/html"), seconds=60)
+    await end(site, await begin(cache, site, count=3))
 
 
-async def test_a_download_gives_its_turn_back_when_it_begins(
+async def test_download_releases_its_turn_when_it_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(page_cache, "_PATIENCE_S", 60)
-    cache = PageCache(workshop := Workshop(b"text/csv"), seconds=60)
-    await end(workshop, await begin(cache, workshop, count=3))
+    cache = PageCache(site := BlockedSite(b"text/csv"), seconds=60)
+    await end(site, await begin(cache, site, count=3))
 
 
-async def test_who_downloads_slowly_holds_up_nobody_who_wants_the_same() -> None:
-    cache = PageCache(workshop := Workshop(b"text/csv"), seconds=60)
+async def test_slow_download_does_not_block_others_of_the_same_file() -> None:
+    cache = PageCache(site := BlockedSite(b"text/csv"), seconds=60)
     visitors = [asyncio.create_task(get(cache, "/rows")) for _ in range(3)]
     async with asyncio.timeout(5):
         for _ in visitors:
-            await workshop.begun.get()
-    await end(workshop, visitors)
+            await site.begun.get()
+    await end(site, visitors)

@@ -1,4 +1,4 @@
-"""Behind a pooler each transaction may have another session of Postgres: nothing relies on one."""
+"""Test that no code relies on session state, which a transaction pooler does not preserve."""
 
 import re
 import runpy
@@ -16,7 +16,7 @@ from swarm_web.joining.services import JoinRequester, request_node
 from tests.judge.toys import Clock, Site
 from tests.processes import PROJECT
 
-# What belongs to a session. Locks that end with their transaction are named pg_advisory_xact_lock.
+# Uses of session state. Locks that end with their transaction are named pg_advisory_xact_lock.
 SESSION_STATE = re.compile(
     r"pg_(try_)?advisory_lock|\bSET SESSION\b|\bDISCARD\b|\b(UN)?LISTEN\b|\bNOTIFY\b"
     r"|\bTEMP(ORARY)? TABLE\b|\bPREPARE\b|\bDECLARE\b|set_config\("
@@ -25,7 +25,7 @@ SESSION_STATE = re.compile(
 
 @pytest.fixture
 def pooled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Discard what the session holds after each transaction, which may be a single statement."""
+    """Discard the session state after each transaction, which may be a single statement."""
     change = DatabaseWrapper._set_autocommit  # type: ignore[attr-defined]  # missing in the stubs
 
     def discard() -> None:
@@ -49,21 +49,21 @@ def pooled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def pooler_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the connection what DATABASE_POOLER sets."""
+    """Apply the settings of DATABASE_POOLER to the connection."""
     for name, value in read_settings(monkeypatch, pooler=True).items():
         monkeypatch.setitem(connection.settings_dict, name, value)
 
 
 def read_settings(monkeypatch: pytest.MonkeyPatch, *, pooler: bool) -> dict[str, Any]:
-    """Return what the settings say of the database with DATABASE_POOLER on or off."""
+    """Return the database settings with DATABASE_POOLER on or off."""
     monkeypatch.setenv("DATABASE_POOLER", str(pooler))
-    # Which web processes set; tests that import `swarm_web.asgi` leave it behind.
+    # Web processes set this; tests that import `swarm_web.asgi` may have set it too.
     monkeypatch.setenv("DATABASE_POOL", "0")
     database = runpy.run_path(str(PROJECT / "swarm_web/settings.py"))["DATABASES"]["default"]
     return {name: database.get(name) for name in ("DISABLE_SERVER_SIDE_CURSORS", "OPTIONS")}
 
 
-def test_no_statement_belongs_to_a_session() -> None:
+def test_no_code_uses_session_state() -> None:
     sources = [
         path
         for app in ("swarm_web", "judge")
@@ -79,7 +79,7 @@ def test_no_statement_belongs_to_a_session() -> None:
     assert found == set()
 
 
-def test_the_setting_keeps_cursors_and_prepared_queries_out_of_the_server(
+def test_database_pooler_disables_cursors_and_prepared_statements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     on = read_settings(monkeypatch, pooler=True)
@@ -89,7 +89,7 @@ def test_the_setting_keeps_cursors_and_prepared_queries_out_of_the_server(
 
 
 @pytest.mark.usefixtures("pooled")
-def test_here_no_statement_finds_what_another_one_left_in_the_session() -> None:
+def test_pooled_fixture_discards_session_state_after_each_statement() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET work_mem = '7MB'")
         cursor.execute("SHOW work_mem")
@@ -97,7 +97,7 @@ def test_here_no_statement_finds_what_another_one_left_in_the_session() -> None:
 
 
 @pytest.mark.usefixtures("pooled", "pooler_settings")
-def test_a_season_is_played_and_its_rounds_are_read_again() -> None:
+def test_season_works_behind_a_pooler() -> None:
     clock = Clock()
     site = Site.start(clock)
     site.join("amber", "bold")
@@ -110,6 +110,6 @@ def test_a_season_is_played_and_its_rounds_are_read_again() -> None:
 
 
 @pytest.mark.usefixtures("pooled", "pooler_settings")
-def test_a_network_is_held_while_it_asks_for_a_node() -> None:
+def test_join_request_works_behind_a_pooler() -> None:
     request, _ = request_node(JoinRequester(network="192.0.2.1"), now=timezone.now())
     assert request.pk

@@ -1,4 +1,4 @@
-"""What the log says of requests that were refused: anybody can send as many as they like."""
+"""Test the log lines of rejected requests, whose number clients determine."""
 
 import logging
 import socket
@@ -27,7 +27,7 @@ REFUSED = {
 
 
 def send(site: str, request: str) -> int:
-    """Send a request as it is and return the status of the answer."""
+    """Send a raw request and return the status of the response."""
     url = urlsplit(site)
     with socket.create_connection((url.hostname, url.port), timeout=30) as connection:
         connection.sendall(f"{request}\r\n".encode())
@@ -36,7 +36,7 @@ def send(site: str, request: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_tells_of_refusals_in_few_lines_and_not_as_errors() -> None:
+def test_rejected_requests_are_logged_in_few_lines_and_not_as_errors() -> None:
     log: list[str] = []
     with serving(log, DEBUG="false", HTTPS="false", ALLOWED_HOSTS="127.0.0.1") as site:
         for _ in range(3):
@@ -64,58 +64,56 @@ def logger(written: Written) -> Iterator[logging.Logger]:
         yield log
 
 
-def tell(logger: logging.Logger, problem: Exception, *, status: int) -> None:
-    """Log what a request was answered as Django does, always from this same line."""
+def log_response(logger: logging.Logger, problem: Exception, *, status: int) -> None:
+    """Log the response to a request as Django does, always from the same line."""
     try:
         raise problem
     except type(problem):
         logger.exception("%s", problem, extra={"status_code": status})
 
 
-def test_a_refusal_is_told_in_one_line(logger: logging.Logger, written: Written) -> None:
-    tell(logger, ValueError("a strange host\nwith two lines"), status=400)
+def test_rejection_is_logged_in_one_line(logger: logging.Logger, written: Written) -> None:
+    log_response(logger, ValueError("a strange host\nwith two lines"), status=400)
     assert written.lines == ["a strange host"]
 
 
-def test_a_refusal_is_told_at_the_level_info(logger: logging.Logger, written: Written) -> None:
+def test_rejection_is_logged_at_level_info(logger: logging.Logger, written: Written) -> None:
     written.setFormatter(logging.Formatter("%(levelname)s"))
-    tell(logger, ValueError("a strange host"), status=400)
+    log_response(logger, ValueError("a strange host"), status=400)
     assert written.lines == ["INFO"]
 
 
-def test_a_long_address_is_cut_off(logger: logging.Logger, written: Written) -> None:
-    tell(logger, ValueError("x" * 60_000), status=404)
+def test_long_message_is_truncated(logger: logging.Logger, written: Written) -> None:
+    log_response(logger, ValueError("x" * 60_000), status=404)
     assert len(written.lines[0]) < 300
 
 
-def test_many_refusals_are_told_now_and_then_with_a_count(
+def test_repeated_rejections_are_logged_at_intervals_with_a_count(
     logger: logging.Logger, written: Written, clock: Clock
 ) -> None:
     for seconds in (0.0, 1.0, 1.0, 3.0):
         clock.now += seconds
-        tell(logger, ValueError("not found"), status=404)
+        log_response(logger, ValueError("not found"), status=404)
     assert written.lines == ["not found", "not found (and 2 times more)"]
 
 
-def test_a_failure_of_the_site_keeps_its_traceback(
-    logger: logging.Logger, written: Written
-) -> None:
+def test_server_error_is_logged_with_a_traceback(logger: logging.Logger, written: Written) -> None:
     written.setFormatter(logging.Formatter("%(levelname)s"))
-    tell(logger, ValueError("a bug"), status=500)
+    log_response(logger, ValueError("a bug"), status=500)
     assert written.lines[0].startswith("ERROR\nTraceback")
 
 
 @pytest.fixture
-def only_warnings() -> Iterator[None]:
+def root_level_warning() -> Iterator[None]:
     level = logging.root.level
     logging.root.setLevel(logging.WARNING)
     yield
     logging.root.setLevel(level)
 
 
-@pytest.mark.usefixtures("only_warnings")
-def test_who_wants_only_warnings_hears_of_no_refusal(
+@pytest.mark.usefixtures("root_level_warning")
+def test_rejections_are_not_logged_at_level_warning(
     logger: logging.Logger, written: Written
 ) -> None:
-    tell(logger, ValueError("not found"), status=404)
+    log_response(logger, ValueError("not found"), status=404)
     assert written.lines == []

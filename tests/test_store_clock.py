@@ -1,4 +1,4 @@
-"""Redis's clock is known in every process, whatever the machine's own says."""
+"""Test that processes use the clock of Redis instead of their machine's clock."""
 
 import time
 from collections.abc import AsyncIterator
@@ -23,18 +23,18 @@ async def tidy_store() -> AsyncIterator[None]:
 
 
 def set_ahead(monkeypatch: pytest.MonkeyPatch, *, by_ns: int) -> None:
-    """Set this machine's clock, without what runs monotonically."""
+    """Move this machine's wall clock, but not its monotonic clock."""
     own = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: own() + by_ns)
 
 
-async def test_until_redis_has_answered_the_machines_clock_counts() -> None:
+async def test_machine_clock_is_used_until_redis_has_answered() -> None:
     clock = StoreClock(async_redis())
     assert abs(clock.now_ns() - time.time_ns()) < SECOND_NS
     assert abs(clock.ahead_s()) < 1
 
 
-async def test_a_machine_whose_clock_is_wrong_dates_connections_by_redis(
+async def test_connections_are_dated_by_redis_if_the_machine_clock_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = time.time_ns()
@@ -46,32 +46,32 @@ async def test_a_machine_whose_clock_is_wrong_dates_connections_by_redis(
 
 
 async def no_io(*_: object) -> None:
-    """Stand for a socket that is not used."""
+    """A replacement for the functions of an unused socket."""
 
 
 class Scripted:
-    """A Redis that tells times after some nanoseconds."""
+    """A Redis that returns a given time after a given number of nanoseconds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = self.took_ns = self.ahead_ns = 0
         monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
 
     def register_script(self, script: str) -> Any:
-        async def tell(keys: object) -> list[bytes]:
+        async def read_time(keys: object) -> list[bytes]:
             self.now_ns += self.took_ns
-            told = self.now_ns - self.took_ns // 2 + self.ahead_ns
-            return [b"%d" % (told // SECOND_NS), b"%d" % (told % SECOND_NS // 1000)]
+            time_ns = self.now_ns - self.took_ns // 2 + self.ahead_ns
+            return [b"%d" % (time_ns // SECOND_NS), b"%d" % (time_ns % SECOND_NS // 1000)]
 
-        return tell
+        return read_time
 
     async def answer(self, clock: StoreClock, *, took_ms: int, ahead_s: float) -> None:
-        """Let a clock ask, and get an answer that is as far off as its way allows."""
+        """Let a clock request the time, with a given duration and offset of the answer."""
         self.took_ns = took_ms * 1_000_000
         self.ahead_ns = round(ahead_s * SECOND_NS)
         await clock.query()
 
 
-async def test_the_quickest_of_the_last_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_with_the_shortest_duration_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Scripted(monkeypatch)
     clock = StoreClock(store)  # type: ignore[arg-type]
     for took_ms, ahead_s in [(200, 7.09), (2, 7.0), (300, 6.87)]:
@@ -79,7 +79,7 @@ async def test_the_quickest_of_the_last_answers_counts(monkeypatch: pytest.Monke
     assert clock.now_ns() - store.now_ns == 7 * SECOND_NS
 
 
-async def test_a_clock_that_was_set_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_clock_follows_a_changed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Scripted(monkeypatch)
     clock = StoreClock(store)  # type: ignore[arg-type]
     await store.answer(clock, took_ms=1, ahead_s=7)

@@ -1,4 +1,4 @@
-"""Whatever the site keeps in Redis, it can keep in a cluster: a real one, of three masters."""
+"""Test that all uses of Redis work with a real cluster of three masters."""
 
 import asyncio
 import re
@@ -34,8 +34,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
 
 MOST_PATIENCE_S = 2.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-# Every module that uses the store, and so is tried here or in tests/relay/test_cluster.py.
-TRIED = {
+# Every module that uses the store, tested here or in tests/relay/test_cluster.py.
+TESTED = {
     "board/pace",
     "celery",
     "core/attempts",
@@ -61,23 +61,23 @@ TRIED = {
 }
 
 
-def test_a_cluster_refuses_keys_of_several_servers() -> None:
+def test_cluster_rejects_a_command_with_keys_of_several_servers() -> None:
     with pytest.raises(redis.exceptions.RedisError, match="slot"):
         sync_redis().mget(["one", "two", "three"])
 
 
-def test_signs_of_life_of_all_parts_are_read_at_once() -> None:
+def test_heartbeats_of_all_parts_are_read() -> None:
     for part in heartbeat.SitePart:
         heartbeat.stamp(part, now=NOW)
     assert heartbeat.read_ages(now=NOW) == dict.fromkeys(heartbeat.SitePart, 0.0)
 
 
-async def test_the_silence_of_web_processes_is_measured() -> None:
+async def test_silence_of_web_processes_is_measured() -> None:
     await heartbeat.stamp_web()
     assert heartbeat.web_silence() is not None
 
 
-def test_attempts_beyond_the_limit_are_refused() -> None:
+def test_attempts_above_the_limit_are_rejected() -> None:
     def attempt() -> None:
         count_attempt("tries", limit=2, period_s=60, code="too.many", message="Too many.")
 
@@ -87,7 +87,7 @@ def test_attempts_beyond_the_limit_are_refused() -> None:
         attempt()
 
 
-def test_right_passwords_do_not_count_as_attempts(
+def test_successful_logins_are_not_counted_as_attempts(
     db: None, client: Client, settings: Settings
 ) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -107,7 +107,7 @@ async def test_counters_add_up() -> None:
     assert counters.read_all() == {"refused": {"rate.limited": 3}}
 
 
-async def test_what_a_node_was_refused_is_noted() -> None:
+async def test_refusals_of_a_node_are_recorded() -> None:
     for node_id in range(8):  # on all three servers
         record_refusal(node_id, code="rate.limited", message="Slower.", now=NOW)
         await pending_refusals().flush()
@@ -117,7 +117,7 @@ async def test_what_a_node_was_refused_is_noted() -> None:
         assert (refusals.counts, refusals.last.at) == ({"rate.limited": 1}, NOW)
 
 
-def test_the_pace_of_rollouts_is_measured(db: None) -> None:
+def test_pace_of_rollouts_is_measured(db: None) -> None:
     sample_totals(1, now=NOW)
     later = NOW + timedelta(seconds=60)
     sample_totals(1, now=later)
@@ -126,7 +126,7 @@ def test_the_pace_of_rollouts_is_measured(db: None) -> None:
     assert pace.seconds == 60
 
 
-def test_the_shared_cache_keeps_one_value_and_many() -> None:
+def test_shared_cache_stores_single_and_multiple_values() -> None:
     assert cache.add("one", 1)
     assert not cache.add("one", 2)
     cache.set_many({"two": 2, "three": 3})
@@ -140,18 +140,18 @@ def test_requests_of_an_address_are_counted() -> None:
     assert [AddressThrottle().count(request) for _ in range(2)] == [1, 2]
 
 
-def test_the_credits_of_pairs_are_counted_in_every_season() -> None:
+def test_credits_of_pairs_are_counted_per_season() -> None:
     pairs = [PartyPair(season, 0, "amber", "bold") for season in range(8)]
     assert admit_credits(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
     over = admit_credits(sync_redis(), dict.fromkeys(pairs, MAX_PER_MINUTE))
     assert over == dict.fromkeys(pairs, MAX_PER_MINUTE - 1)
 
 
-def test_the_watch_over_nodes_goes_on() -> None:
+def test_watch_over_silent_nodes_continues() -> None:
     assert update_watch(now=NOW).since == update_watch(now=NOW).since
 
 
-async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
+async def test_message_on_any_server_reaches_a_subscriber() -> None:
     rung: asyncio.Queue[str] = asyncio.Queue()
     board = switchboard()
     await board.listen(VIEWERS, rung.put_nowait)
@@ -161,29 +161,29 @@ async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
     await board.close()
 
 
-async def test_the_clock_of_one_server_counts() -> None:
+async def test_store_clock_uses_one_server() -> None:
     await store_clock().query()
     assert abs(store_clock().ahead_s()) < 1
 
 
-async def test_a_cluster_is_new_enough() -> None:
+async def test_cluster_passes_the_version_check() -> None:
     await check_store(async_redis())
 
 
-def test_the_queue_is_on_a_server_of_its_own() -> None:
+def test_queue_is_on_a_separate_server() -> None:
     assert not broker_redis().info("cluster")["cluster_enabled"]
 
 
-def test_every_module_that_uses_the_store_is_tried_here() -> None:
+def test_every_module_that_uses_the_store_is_listed() -> None:
     found = {
         str(path.relative_to(PROJECT / "swarm_web").with_suffix(""))
         for path in (PROJECT / "swarm_web").rglob("*.py")
         if re.search(r"^from swarm_web\.core\.store import", path.read_text(), re.MULTILINE)
     }
-    assert found == TRIED
+    assert found == TESTED
 
 
-async def test_a_cluster_that_is_away_is_an_error_of_redis(settings: Settings) -> None:
+async def test_unreachable_cluster_raises_redis_errors(settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     sync_redis.cache_clear()
     with pytest.raises(redis.exceptions.RedisError):
@@ -198,8 +198,8 @@ async def test_a_cluster_that_is_away_is_an_error_of_redis(settings: Settings) -
         await async_redis().pubsub().psubscribe("bus.*")
 
 
-# The last one, because it leaves the cluster broken.
-async def test_nobody_is_refused_or_held_up_while_a_server_is_gone(
+# This test must be the last one, because it leaves the cluster broken.
+async def test_attempts_are_neither_rejected_nor_delayed_while_a_server_is_down(
     valkey: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     for master in valkey.masters:

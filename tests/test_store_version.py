@@ -1,4 +1,4 @@
-"""A process does not start with a Redis that lacks commands which it needs."""
+"""Test that a process does not start with a Redis that lacks required commands."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.processes import running
 
 @pytest.fixture(scope="module")
 def old_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a server that knows no streams, as one before 5.0."""
+    """The address of a server without streams, like Redis before 5.0."""
     folder = tmp_path_factory.mktemp("old")
     server = prepare_valkey(folder)
     with (folder / "valkey.conf").open("a") as configuration:
@@ -34,30 +34,30 @@ async def tidy_store() -> Any:
     await async_redis().aclose()
 
 
-async def test_a_web_process_refuses_an_old_server_and_says_what_to_do(
+async def test_web_process_does_not_start_with_an_old_server(
     old_redis: str, settings: Settings, tidy_store: None
 ) -> None:
     settings.REDIS_URL = old_redis
-    told: asyncio.Queue[Any] = asyncio.Queue()
+    sent: asyncio.Queue[Any] = asyncio.Queue()
 
     async def start() -> dict[str, str]:
         return {"type": "lifespan.startup"}
 
-    await application({"type": "lifespan", "asgi": {}}, start, told.put)
-    answer = told.get_nowait()
+    await application({"type": "lifespan", "asgi": {}}, start, sent.put)
+    answer = sent.get_nowait()
     assert answer["type"] == "lifespan.startup.failed"
     assert answer["message"].startswith("store.too_old: ")
     assert "Redis 6.2" in answer["message"]
 
 
-def test_a_worker_refuses_it_too(old_redis: str, settings: Settings) -> None:
+def test_worker_does_not_start_with_an_old_server(old_redis: str, settings: Settings) -> None:
     settings.REDIS_URL = old_redis
     with pytest.raises(SystemExit, match=r"store\.too_old"):
         refuse_old_store()
 
 
 class Answering:
-    """A server that refuses all commands in its words."""
+    """A server that rejects all commands with a given error."""
 
     def __init__(self, problem: redis.exceptions.RedisError) -> None:
         self._problem = problem
@@ -74,7 +74,7 @@ class Answering:
         (redis.exceptions.ConnectionError("gone"), False),
     ],
 )
-async def test_only_what_a_server_does_not_know_makes_it_too_old(
+async def test_only_a_syntax_error_means_that_the_server_is_too_old(
     problem: redis.exceptions.RedisError, too_old: bool
 ) -> None:
     client: Any = Answering(problem)
@@ -85,5 +85,5 @@ async def test_only_what_a_server_does_not_know_makes_it_too_old(
         await check_store(client)
 
 
-async def test_the_server_of_the_tests_is_new_enough(tidy_store: None) -> None:
+async def test_server_of_the_tests_passes_the_version_check(tidy_store: None) -> None:
     await check_store(async_redis())

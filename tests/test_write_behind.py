@@ -1,4 +1,4 @@
-"""What is collected is written soon, once for all, again after a failure, and at the end."""
+"""Test that queued data is written soon, together, again after a failure, and on closing."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ AWAY = redis.exceptions.ConnectionError("away")
 
 
 class Notes:
-    """Collects notes and writes them, unless the store is away for the next `failures` times."""
+    """Collects notes and writes them, unless the store fails the next `failures` times."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Notes:
         self.wrote.clear()
 
 
-async def test_what_comes_together_is_written_together() -> None:
+async def test_items_added_together_are_written_together() -> None:
     notes = Notes()
     notes.add("a")
     notes.add("b")
@@ -56,7 +56,7 @@ async def test_what_comes_together_is_written_together() -> None:
     assert notes.written == [["a", "b"]]
 
 
-async def test_what_comes_after_a_write_is_written_too() -> None:
+async def test_items_added_after_a_write_are_written() -> None:
     notes = Notes()
     notes.add("a")
     await notes.wait()
@@ -74,7 +74,7 @@ async def test_what_comes_after_a_write_is_written_too() -> None:
         db.InternalError("cannot execute INSERT in a read-only transaction"),
     ],
 )
-async def test_while_the_store_is_away_it_is_tried_again(
+async def test_write_is_retried_while_the_store_is_unavailable(
     failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write_behind, "_RETRY_S", 0.001)
@@ -84,7 +84,7 @@ async def test_while_the_store_is_away_it_is_tried_again(
     assert notes.written == [["a"]]
 
 
-async def test_closing_writes_what_is_left_at_once() -> None:
+async def test_closing_writes_immediately() -> None:
     notes = Notes(pause_s=3600)
     notes.add("a")
     await notes.writer.close()
@@ -92,7 +92,7 @@ async def test_closing_writes_what_is_left_at_once() -> None:
 
 
 @pytest.mark.parametrize("failure", [db.OperationalError("away"), db.DataError("a bug of ours")])
-async def test_closing_after_any_failure_ends_and_says_what_was_lost(
+async def test_closing_after_a_failure_ends_and_logs_the_loss(
     failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     notes = Notes(pause_s=3600, failures=1, failure=failure)

@@ -1,4 +1,4 @@
-"""A real Valkey cluster of three masters, from the same program as the tests' single server."""
+"""A real Valkey cluster of three masters, run with the same program as the single server."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ MASTERS = 3
 
 @dataclass(frozen=True)
 class Cluster:
-    """The address of the first master, and all of them."""
+    """The address of the first master, and all masters."""
 
     url: str
     masters: list[Running]
@@ -28,7 +28,7 @@ class Cluster:
 
 @contextmanager
 def valkey_cluster(folder: Path) -> Iterator[Cluster]:
-    """Run a cluster in `folder`, from when each of its servers serves."""
+    """Run a cluster in `folder` until the block ends; enter the block when it is complete."""
     with ExitStack() as stack:
         servers = [_prepare_node(folder, number) for number in range(MASTERS)]
         nodes = [
@@ -44,13 +44,13 @@ def valkey_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def _prepare_node(folder: Path, number: int) -> LocalServer:
-    """Prepare a server for a cluster; all have one password."""
+    """Prepare a server for a cluster; all have the same password."""
     own = folder / str(number)
     own.mkdir(mode=0o700, parents=True)
     (own / "password").write_text(keep_secret(folder / "password"))
     server = prepare_valkey(own)
     with (own / "valkey.conf").open("a") as configuration:
-        # By default its port for the other nodes is 10,000 higher, which may be none at all.
+        # By default the port for the other nodes is 10,000 higher, which may be invalid.
         configuration.write(
             f"cluster-enabled yes\ncluster-port {free_port()}\ncluster-node-timeout 2000\nsave ''\n"
         )
@@ -63,19 +63,19 @@ def _form_cluster(clients: Sequence[redis.Redis]) -> None:
     port = clients[0].connection_pool.connection_kwargs["port"]
     bus = clients[0].config_get("cluster-port")["cluster-port"]
     for number, client in enumerate(clients):
-        # Each begins with an epoch of its own, or they would settle that first.
-        _ask(client, "SET-CONFIG-EPOCH", number + 1)
-        _ask(client, "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
+        # Different epochs, because nodes would first have to resolve a conflict of equal ones.
+        _run(client, "SET-CONFIG-EPOCH", number + 1)
+        _run(client, "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
     for client in clients[1:]:
-        _ask(client, "MEET", HOST, port, bus)
+        _run(client, "MEET", HOST, port, bus)
     for client in clients:
-        eventually(partial(_knows_all, client), within_s=10, what="a node knows the cluster")
+        eventually(partial(_is_complete, client), within_s=10, what="a node knows the cluster")
 
 
-def _knows_all(client: redis.Redis) -> bool:
-    info = _ask(client, "INFO")
+def _is_complete(client: redis.Redis) -> bool:
+    info = _run(client, "INFO")
     return bool(info["cluster_state"] == "ok" and info["cluster_known_nodes"] == str(MASTERS))
 
 
-def _ask(client: redis.Redis, command: str, *arguments: object) -> Any:
+def _run(client: redis.Redis, command: str, *arguments: object) -> Any:
     return client.execute_command(f"CLUSTER {command}", *arguments)  # type: ignore[no-untyped-call]

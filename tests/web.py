@@ -1,4 +1,4 @@
-"""A web process on the test database, as visitors' programs find it."""
+"""A web process on the test database, for tests with external clients."""
 
 import os
 import socket
@@ -15,15 +15,15 @@ SERVER = [*here(serve_web(host="127.0.0.1", port=0)), "--lifespan", "off"]
 
 @contextmanager
 def serving(log: list[str] | None = None, /, **settings: str) -> Iterator[str]:
-    """Run uvicorn on the test database and give the site's address; it must log no traceback.
+    """Run uvicorn on the test database and yield the site's address; it must log no traceback.
 
-    In the end the lines that it wrote are added to `log`.
+    The lines that it wrote are appended to `log` at the end.
     """
     database = connection.settings_dict
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        # Connections inherit this. uvicorn sets it only on sockets that it opened; without it the
-        # body of each response comes 40 ms late.
+        # Inherited by connections. uvicorn sets it only on sockets that it opened; without it the
+        # body of each response is sent 40 ms late.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = Popen(
             [*SERVER, "--fd", str(listener.fileno())],
@@ -32,7 +32,7 @@ def serving(log: list[str] | None = None, /, **settings: str) -> Iterator[str]:
             stdout=PIPE,
             stderr=STDOUT,
         )
-        # The listener queues connections, so visitors may come before the server is up.
+        # The listener queues connections, so clients may connect before the server is up.
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

@@ -1,4 +1,4 @@
-"""Wheels made on the spot, and an index of them in the place of the public one."""
+"""Wheels created by tests, and an index that replaces the public one."""
 
 import hashlib
 import zipfile
@@ -43,10 +43,9 @@ def make_wheel(
 
 @dataclass
 class PublicIndex:
-    """An index as the public one is: relative links with hashes, and PEP 658 metadata.
+    """An index like the public one, with relative links with hashes, and PEP 658 metadata.
 
-    `asked` are the paths that were asked for. `lying` are files whose bytes are not those of their
-    hash.
+    `asked` are the requested paths. `lying` are files whose content does not match their hash.
     """
 
     wheels: Mapping[str, Sequence[Path]]
@@ -55,7 +54,7 @@ class PublicIndex:
     lying: set[str] = field(default_factory=set)
 
     def answer(self, path: str) -> bytes | None:
-        """Return what lies at a path: a project's page, a wheel or a wheel's metadata."""
+        """Return the content of a path: a project's page, a wheel or a wheel's metadata."""
         path = unquote(path)
         self.asked.append(path)
         files = {wheel.name: wheel for wheels in self.wheels.values() for wheel in wheels}

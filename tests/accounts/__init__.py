@@ -1,1 +1,1 @@
-"""Accounts: signing in, their nodes, leaving."""
+"""Tests of accounts: signing in, own nodes, export and deletion."""

@@ -1,4 +1,4 @@
-"""People with accounts, and browsers in which they are signed in."""
+"""Accounts, and clients that are signed in."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,8 +11,8 @@ PASSWORD = "seven wise herons"
 
 
 @pytest.fixture(autouse=True)
-def quick_and_uncounted(settings: Settings) -> None:
-    """Look at passwords quickly, and let nothing have been counted so far."""
+def fast_passwords_and_empty_counters(settings: Settings) -> None:
+    """Use a fast password hasher, keep mail in memory, and clear the rate limits."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     sync_redis().flushdb()
@@ -20,12 +20,12 @@ def quick_and_uncounted(settings: Settings) -> None:
 
 @pytest.fixture
 def olive(db: None) -> User:
-    """Somebody with an account."""
+    """A user with a password."""
     return User.objects.create_user("olive", "olive@example.org", PASSWORD)
 
 
 @pytest.fixture
 def signed_in(client: Client, olive: User) -> Client:
-    """Olive's browser."""
+    """A client that is signed in as olive."""
     client.force_login(olive)
     return client

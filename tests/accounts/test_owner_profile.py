@@ -1,4 +1,4 @@
-"""The public profile of an owner."""
+"""Test the public profile of an owner."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def season() -> Season:
 
 @pytest.fixture
 def amber(olive: User, season: Season) -> Node:
-    """Olive's node, judged in one round."""
+    """A node of olive, judged in one round."""
     node, _ = make_node("amber")
     Node.objects.filter(pk=node.pk).update(owner=olive, title="Kitchen laptop")
     make_score(make_round(season, phase=season.rounds.model.Phase.CLOSED), node, correct=12)
@@ -31,7 +31,7 @@ def amber(olive: User, season: Season) -> Node:
     return Node.objects.get(pk=node.pk)
 
 
-def turn_on(browser: Client) -> None:
+def publish_profile(browser: Client) -> None:
     browser.post("/account/data/", {"is_public": "on"})
 
 
@@ -39,43 +39,43 @@ def read(client: Client, path: str) -> Any:
     return client.get(path).content.decode()
 
 
-def test_no_page_tells_an_owner_by_default(client: Client, amber: Node) -> None:
+def test_owner_is_hidden_by_default(client: Client, amber: Node) -> None:
     assert client.get("/owners/olive/").status_code == 404
     assert "olive" not in read(client, "/nodes/amber/")
 
 
-def test_a_profile_that_is_on_tells_nodes_seasons_and_gifts(
+def test_public_profile_shows_nodes_seasons_and_contributions(
     client: Client, signed_in: Client, amber: Node
 ) -> None:
-    turn_on(signed_in)
+    publish_profile(signed_in)
     page = read(Client(), "/owners/olive/")
-    for told in ("Kitchen laptop", "amber", "Autumn", "777", "56"):
-        assert told in page
+    for shown in ("Kitchen laptop", "amber", "Autumn", "777", "56"):
+        assert shown in page
     assert "example.org" not in page
 
 
-def test_nodes_lead_to_a_profile_that_is_on(signed_in: Client, amber: Node) -> None:
-    turn_on(signed_in)
+def test_node_page_links_to_a_public_profile(signed_in: Client, amber: Node) -> None:
+    publish_profile(signed_in)
     assert 'href="/owners/olive/"' in read(Client(), "/nodes/amber/")
 
 
-def test_a_profile_is_turned_off_again(signed_in: Client, amber: Node) -> None:
-    turn_on(signed_in)
+def test_profile_can_be_hidden_again(signed_in: Client, amber: Node) -> None:
+    publish_profile(signed_in)
     signed_in.post("/account/data/", {})
     assert Client().get("/owners/olive/").status_code == 404
 
 
-def test_an_inactive_account_has_no_profile(client: Client, olive: User, amber: Node) -> None:
+def test_inactive_account_has_no_profile(client: Client, olive: User, amber: Node) -> None:
     show_profile(olive, is_public=True)
     User.objects.update(is_active=False)
     assert client.get("/owners/olive/").status_code == 404
 
 
-def test_an_owner_without_nodes_has_a_profile(client: Client, olive: User) -> None:
+def test_owner_without_nodes_has_a_profile(client: Client, olive: User) -> None:
     show_profile(olive, is_public=True)
     assert client.get("/owners/olive/").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["nobody", "%00", "..%2f"])
-def test_a_name_of_nobody_is_not_found(client: Client, name: str) -> None:
+def test_unknown_owner_is_not_found(client: Client, name: str) -> None:
     assert client.get(f"/owners/{name}/").status_code == 404

@@ -1,4 +1,4 @@
-"""Making an account, signing in and out, and what keeps strangers out."""
+"""Test sign-up, login, logout, second factors and their limits."""
 
 import re
 from datetime import timedelta
@@ -28,13 +28,13 @@ SECRET = "JBSWY3DPEHPK3PXP"
 
 
 def sign_up(client: Client, name: str = "heron", **fields: str) -> Any:
-    """Fill in the form for a new account and return the answer."""
+    """Submit the sign-up form and return the response."""
     form = {"username": name, "password1": PASSWORD, "password2": PASSWORD}
     return client.post("/account/signup/", form | fields)
 
 
 def sign_in(client: Client, name: str = "olive", *, path: str = "/account/login/") -> Any:
-    """Sign in with a password and return the answer."""
+    """Log in with a password and return the response."""
     return client.post(path, {"login": name, "password": PASSWORD})
 
 
@@ -42,19 +42,19 @@ def is_signed_in(client: Client) -> bool:
     return client.get("/account/").status_code == 200
 
 
-def demand_codes(user: User) -> None:
-    """Let an account have an authenticator app as its second factor."""
+def activate_second_factor(user: User) -> None:
+    """Activate an authenticator app as the second factor of an account."""
     TOTP.activate(user, SECRET)
     RecoveryCodes.activate(user)
 
 
 def current_code() -> str:
-    """Return what the authenticator app shows."""
+    """Return the current code of the authenticator app."""
     counter = next(iter(yield_hotp_counters_from_time()))
     return str(format_hotp_value(hotp_value(SECRET, counter)))
 
 
-def test_a_new_account_is_signed_in_and_led_to_its_page(client: Client) -> None:
+def test_sign_up_logs_in_and_redirects_to_the_account_page(client: Client) -> None:
     answer = sign_up(client)
     assert (answer.status_code, answer["Location"]) == (302, "/account/")
     assert is_signed_in(client)
@@ -64,51 +64,49 @@ def test_a_new_account_is_signed_in_and_led_to_its_page(client: Client) -> None:
     "name",
     ["he\u202eron", "her\u0000on", "he ron", "h\u0435ron", "a" * 41, "Olive", "admin", "a/b"],
 )
-def test_a_name_that_would_mislead_is_refused(client: Client, olive: User, name: str) -> None:
+def test_misleading_username_is_rejected(client: Client, olive: User, name: str) -> None:
     answer = sign_up(client, name)
     assert answer.status_code == 200
     assert "errorlist" in answer.content.decode()
     assert User.objects.count() == 1
 
 
-def test_nobody_makes_an_account_where_the_operator_does(
-    client: Client, settings: Settings
-) -> None:
+def test_sign_up_creates_no_account_if_it_is_disabled(client: Client, settings: Settings) -> None:
     settings.SIGN_UP = False
     sign_up(client)
     assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["olive", "Olive", "olive@example.org"])
-def test_one_signs_in_by_name_or_address(client: Client, olive: User, name: str) -> None:
+def test_login_accepts_username_and_email_address(client: Client, olive: User, name: str) -> None:
     assert sign_in(client, name)["Location"] == "/account/"
     assert is_signed_in(client)
 
 
-def test_signing_in_leads_on_to_this_site_only(client: Client, olive: User) -> None:
+def test_login_redirects_only_to_this_site(client: Client, olive: User) -> None:
     assert sign_in(client, path="/account/login/?next=/rounds/")["Location"] == "/rounds/"
     client.logout()
     foreign = sign_in(client, path="/account/login/?next=https://evil.example/")
     assert foreign["Location"] == "/account/"
 
 
-def test_signing_out_takes_a_click(signed_in: Client) -> None:
+def test_logout_requires_a_post_request(signed_in: Client) -> None:
     signed_in.get("/account/logout/")
     assert is_signed_in(signed_in)
     signed_in.post("/account/logout/")
     assert not is_signed_in(signed_in)
 
 
-def test_a_second_factor_is_asked_for(client: Client, olive: User) -> None:
-    demand_codes(olive)
+def test_login_requires_the_second_factor(client: Client, olive: User) -> None:
+    activate_second_factor(olive)
     assert sign_in(client)["Location"] == "/account/2fa/authenticate/"
     assert not is_signed_in(client)
     client.post("/account/2fa/authenticate/", {"code": current_code()})
     assert is_signed_in(client)
 
 
-def test_codes_are_not_guessed_at(client: Client, olive: User) -> None:
-    demand_codes(olive)
+def test_second_factor_is_blocked_after_five_wrong_codes(client: Client, olive: User) -> None:
+    activate_second_factor(olive)
     sign_in(client)
     for _ in range(5):
         client.post("/account/2fa/authenticate/", {"code": "000000"})
@@ -116,9 +114,9 @@ def test_codes_are_not_guessed_at(client: Client, olive: User) -> None:
     assert not is_signed_in(client)
 
 
-def test_the_admin_is_no_way_around_a_second_factor(client: Client) -> None:
+def test_admin_login_does_not_bypass_the_second_factor(client: Client) -> None:
     operator = User.objects.create_superuser("otto", password=PASSWORD)
-    demand_codes(operator)
+    activate_second_factor(operator)
     form = {"username": "otto", "password": PASSWORD, "login": "otto"}
     client.post("/admin/login/?next=/admin/", form)
     assert client.get("/admin/").status_code == 302
@@ -126,11 +124,11 @@ def test_the_admin_is_no_way_around_a_second_factor(client: Client) -> None:
     assert asked.redirect_chain[-1][0] == "/account/login/?next=%2Fadmin%2F"
 
 
-def test_an_account_that_is_no_operators_opens_no_admin(signed_in: Client) -> None:
+def test_admin_is_forbidden_to_ordinary_accounts(signed_in: Client) -> None:
     assert signed_in.get("/admin/", follow=True).status_code == 403
 
 
-def test_a_forgotten_password_is_replaced_by_mail(client: Client, olive: User) -> None:
+def test_password_can_be_reset_by_email(client: Client, olive: User) -> None:
     client.post("/account/password/reset/", {"email": "olive@example.org"})
     (message,) = mail.outbox
     link = re.search(r"http://testserver(/account/password/reset/key/\S+)", str(message.body))
@@ -141,14 +139,14 @@ def test_a_forgotten_password_is_replaced_by_mail(client: Client, olive: User) -
 
 
 @pytest.mark.usefixtures("redis_away")
-def test_one_signs_up_and_in_while_redis_is_away(client: Client) -> None:
+def test_sign_up_and_login_work_while_redis_is_unavailable(client: Client) -> None:
     sign_up(client, "olive")
     client.logout()
     sign_in(client)
     assert is_signed_in(client)
 
 
-def test_new_accounts_are_counted_by_address(client: Client) -> None:
+def test_sign_up_requests_are_limited_per_network_address(client: Client) -> None:
     answers = [
         Client().post("/account/signup/", REMOTE_ADDR="192.0.2.1").status_code for _ in range(21)
     ]
@@ -157,28 +155,28 @@ def test_new_accounts_are_counted_by_address(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["login/", "signup/", "password/reset/"])
-def test_no_page_offers_what_is_not_set_up(client: Client, path: str) -> None:
+def test_github_is_not_offered_if_it_is_not_configured(client: Client, path: str) -> None:
     assert "github" not in client.get(f"/account/{path}").content.decode().casefold()
 
 
 @pytest.mark.parametrize("page", ["", "email/", "2fa/", "2fa/totp/activate/", "password/change/"])
-def test_account_pages_are_kept_by_nobody(signed_in: Client, page: str) -> None:
+def test_account_pages_are_not_cached(signed_in: Client, page: str) -> None:
     assert "no-store" in signed_in.get(f"/account/{page}")["Cache-Control"]
 
 
-def test_the_header_leads_to_the_account(signed_in: Client) -> None:
+def test_header_links_to_the_account_page_or_to_login(signed_in: Client) -> None:
     assert 'href="/account/"' in signed_in.get("/join/").content.decode()
     assert 'href="/account/login/"' in Client().get("/join/").content.decode()
 
 
-def test_sessions_that_have_expired_are_deleted(signed_in: Client) -> None:
+def test_expired_sessions_are_deleted(signed_in: Client) -> None:
     Session.objects.create(session_key="old", expire_date=timezone.now() - timedelta(seconds=1))
     prune_sessions()
     assert "old" not in Session.objects.values_list("pk", flat=True)
     assert is_signed_in(signed_in)
 
 
-def test_challenges_for_passkeys_fill_no_table(client: Client) -> None:
+def test_number_of_sessions_for_passkey_challenges_is_limited(client: Client) -> None:
     by_script = {"X-Requested-With": "XMLHttpRequest"}
     for _ in range(MAX_CHALLENGES + 1):
         answer = Client().get("/account/2fa/webauthn/login/", headers=by_script)

@@ -1,4 +1,4 @@
-"""The command of `make bench-gpu`, on a machine without a GPU."""
+"""Test the command of `make bench-gpu` on a machine without a GPU."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from bench.report import PROJECT, RESULTS
 
 
 def bench_gpu(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command where no GPU is to be seen."""
+    """Run the command with all GPUs hidden."""
     return subprocess.run(
         [sys.executable, "-m", "bench.gpu", *arguments],
         cwd=PROJECT,
@@ -22,8 +22,8 @@ def bench_gpu(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def written() -> dict[str, int]:
-    """When each of the results was written."""
+def modification_times() -> dict[str, int]:
+    """Return the modification time of each result file."""
     return {path.name: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
 
 
@@ -35,24 +35,26 @@ def written() -> dict[str, int]:
         (Options(is_dry=False, seconds=1, only=("our step",)), False),
     ],
 )
-def test_only_all_figures_of_a_gpu_are_written(options: Options, is_written: bool) -> None:
+def test_results_are_written_only_if_all_figures_were_measured_on_a_gpu(
+    options: Options, is_written: bool
+) -> None:
     assert options.is_written is is_written
 
 
 @pytest.mark.slow
-def test_a_dry_run_goes_through_all_sections_of_our_own_and_writes_nothing() -> None:
-    before = written()
+def test_dry_run_executes_selected_sections_and_writes_no_results() -> None:
+    before = modification_times()
     ran = bench_gpu(
         *("--dry-run", "--minutes", "30", "--only", "equality", "--only", "our step"),
         *("--only", "bfloat16", "--only", "the same step twice"),
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Promised figures (dry run)" in ran.stdout
-    assert written() == before
+    assert modification_times() == before
 
 
 @pytest.mark.slow
-def test_without_a_gpu_it_ends_with_what_helps() -> None:
+def test_command_without_a_gpu_exits_with_a_hint() -> None:
     ran = bench_gpu()
     assert ran.returncode == NO_GPU, ran.stderr
     assert "No GPU was found" in ran.stdout

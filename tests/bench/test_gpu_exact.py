@@ -1,4 +1,4 @@
-"""What tells a GPU from the CPU, on two policies that differ a little."""
+"""Test the comparison of a GPU with the CPU, on two policies that differ slightly."""
 
 from dataclasses import replace
 
@@ -33,30 +33,30 @@ def work(reference: Policy) -> Work:
     return make_work(SIZE, reference)
 
 
-def test_a_policy_does_not_differ_from_itself(work: Work, reference: Policy) -> None:
+def test_policy_does_not_differ_from_itself(work: Work, reference: Policy) -> None:
     found = differences(run_pass(work, reference), run_pass(work, reference))
     assert set(found.values()) == {0.0}
 
 
-def test_changed_weights_show_in_every_difference(
+def test_changed_weights_affect_every_difference(
     work: Work, reference: Policy, other: Policy
 ) -> None:
     found = differences(run_pass(work, reference), run_pass(work, other))
     assert min(found.values()) > 1e-4
 
 
-def test_the_clip_acts_on_some_rows(work: Work, reference: Policy) -> None:
+def test_ratios_of_some_rows_are_outside_the_clip_range(work: Work, reference: Policy) -> None:
     logprobs = run_pass(work, reference).logprobs
     ratios = (logprobs - work.old_logprobs).exp()
     assert ratios.min() < 0.8 < 1.28 < ratios.max()
 
 
-def test_greedy_answers_of_the_same_policy_are_the_same(work: Work, reference: Policy) -> None:
+def test_greedy_answers_of_the_same_policy_are_equal(work: Work, reference: Policy) -> None:
     found = compare_greedy(SIZE, work, reference, reference)
     assert found == {"greedy_equal_tokens": 1.0, "greedy_preference": 0.0}
 
 
-def test_where_greedy_answers_part_the_reference_says_how_sure_it_was(
+def test_preference_of_the_reference_is_reported_if_greedy_answers_diverge(
     work: Work, reference: Policy, other: Policy
 ) -> None:
     found = compare_greedy(SIZE, work, reference, other)

@@ -9,7 +9,7 @@ PATIENCE_S = 120.0
 
 
 @pytest.mark.slow
-def test_a_section_that_fails_costs_no_others_results() -> None:
+def test_failing_section_does_not_lose_results_of_other_sections() -> None:
     outcome = run_sections(
         [
             Section("broken", "json:loads", {"s": "nonsense"}),
@@ -25,13 +25,13 @@ def test_a_section_that_fails_costs_no_others_results() -> None:
 
 
 @pytest.mark.slow
-def test_a_section_that_hangs_is_ended() -> None:
+def test_section_is_terminated_after_its_time_limit() -> None:
     hanging = Section("hanging", "subprocess:run", {"args": ["sleep", "600"]})
     outcome = run_sections([hanging], until=time.monotonic() + PATIENCE_S, longest_s=2)
     assert "no answer within 2 s" in outcome.failed["hanging"]
 
 
-def test_sections_for_which_no_time_is_left_are_told() -> None:
+def test_sections_without_time_left_are_reported_as_failed() -> None:
     late = Section("late", "bench.gpu_device:inspect_device", {"device": "cpu"})
     outcome = run_sections([late], until=time.monotonic() - 1, longest_s=PATIENCE_S)
     assert list(outcome.failed) == ["late"]

@@ -1,1 +1,1 @@
-"""What a visitor sees in Chromium, against a real server process."""
+"""Browser tests: pages in Chromium, served by a real server process."""

@@ -1,4 +1,4 @@
-"""A server process on the test database, and Chromium in front of it."""
+"""A server process on the test database, and Chromium."""
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -15,10 +15,10 @@ from pytest_django import DjangoDbBlocker
 from tests.dashboard.lab_reports import publish_sharing
 from tests.web import serving
 
-# The first one found is taken; playwright's own would be a download. Debian's headless shell takes
-# half of Chromium's processor time.
+# The first installed one is used, because playwright's own would be a download. Debian's headless
+# shell takes half of Chromium's processor time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# Root may not use Chromium's sandbox, and a test browser has no business calling home.
+# Root cannot use Chromium's sandbox, and a browser under test needs no background requests.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -42,14 +42,14 @@ def find_browser() -> str:
 
 @dataclass
 class Visitor:
-    """A page, the site's address and every complaint that the browser made."""
+    """A page, the site's address, and the errors and warnings of the browser."""
 
     page: Page
     site: str
     complaints: list[str] = field(default_factory=list)
 
     def listen(self) -> None:
-        """Collect errors, warnings (violations of the security policy among them) and failures."""
+        """Record console errors and warnings, including violations of the security policy."""
 
         def note(message: ConsoleMessage) -> None:
             if message.type in ("error", "warning"):
@@ -70,7 +70,7 @@ def site(
     django_db_blocker: DjangoDbBlocker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
-    """Run uvicorn on the test database for all tests, and return the site's address."""
+    """Run uvicorn on the test database for all tests; yield the site's address."""
     lab = tmp_path_factory.mktemp("lab")
     publish_sharing(lab)
     with django_db_blocker.unblock(), serving(LAB_REPORTS=str(lab)) as address:
@@ -79,7 +79,7 @@ def site(
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Run one Chromium for all tests; each opens a context of its own, which shares nothing."""
+    """Run one Chromium for all tests; each test opens its own isolated context."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         yield browser
@@ -88,7 +88,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def visiting(browser: Browser, site: str, *, scripts: bool = True) -> AsyncIterator[Visitor]:
-    """Open a page with cookies and storage of its own; it is gone when the block ends."""
+    """Open a page in a new context, with its own cookies and storage, until the block ends."""
     async with await browser.new_context(
         viewport={"width": 1280, "height": 740}, java_script_enabled=scripts
     ) as context:
@@ -100,6 +100,6 @@ async def visiting(browser: Browser, site: str, *, scripts: bool = True) -> Asyn
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visitor(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Visitor]:
-    """Return a visitor with a wide screen."""
+    """A visitor with a wide screen."""
     async with visiting(browser, site) as visitor:
         yield visitor

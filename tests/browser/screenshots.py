@@ -1,7 +1,7 @@
-"""Shoot every page in four ways, to be looked at: `make screenshots`.
+"""Take screenshots of every page in four variants, for review: `make screenshots`.
 
-Fills a database of its own with demo data, serves it, and writes `var/screenshots/`. With
-`--pictures` the README's three go to docs/images/, too.
+Fills its own database with demo data, serves it, and writes `var/screenshots/`. With `--pictures`
+it also writes the README's three pictures to docs/images/.
 """
 
 import sys
@@ -26,7 +26,7 @@ SIZES: dict[str, ViewportSize] = {
     "wide": {"width": 1280, "height": 900},
     "phone": {"width": 360, "height": 740},
 }
-# The README's pictures: a page, and the way it is shown.
+# The pages of the README's pictures, with their variants.
 SHOWN = {"home": "light", "leaderboard": "dark", "round": "light"}
 PAGES = {
     "home": "/",
@@ -42,20 +42,20 @@ PAGES = {
     "status": "/status/",
     "api": "/api/docs",
 }
-# Pages of one object: where a link leads to it, and which link; there may be none.
+# Pages of one object: the page with a link to it, and the selector of the link; there may be none.
 OBJECTS = {
     "node": ("/leaderboard/", "tbody .who a"),
     "round": ("/rounds/", "main tr:has(.phase.closed) a"),
     "rollout": ("/rollouts/", "main article a[href^='/rollouts/']"),
     "lab-report": ("/lab/", "#reports tbody a"),
 }
-# Drawn charts settle, and the socket has said that the page is live.
+# The time until charts are drawn and the socket is connected.
 SETTLE_MS = 900
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a page is looked at."""
+class Variant:
+    """A colour scheme, screen size and language."""
 
     name: str
     scheme: Literal["light", "dark"] = "light"
@@ -63,22 +63,22 @@ class Way:
     language: str = "en"
 
     def open(self, browser: Browser, site: str) -> Page:
-        """Return an empty page of a visitor who looks so."""
+        """Return an empty page of a visitor with this variant."""
         context = browser.new_context(color_scheme=self.scheme, viewport=SIZES[self.size])
         context.add_cookies([{"name": "language", "value": self.language, "url": site}])
         return context.new_page()
 
 
 WAYS = (
-    Way("light"),
-    Way("dark", scheme="dark"),
-    Way("phone", size="phone"),
-    Way("persian", language="fa"),
+    Variant("light"),
+    Variant("dark", scheme="dark"),
+    Variant("phone", size="phone"),
+    Variant("persian", language="fa"),
 )
 
 
 def find_objects(page: Page, site: str) -> dict[str, str]:
-    """Return the addresses of one object of each kind, as far as there are any."""
+    """Return the addresses of one object of each kind, if there are any."""
     found = {}
     for name, (path, link) in OBJECTS.items():
         page.goto(site + path)
@@ -88,7 +88,7 @@ def find_objects(page: Page, site: str) -> dict[str, str]:
 
 
 def shoot(browser: Browser, site: str, *, pictures: bool) -> None:
-    """Write each page in each way; the README's ones also as they fit into a screen."""
+    """Write each page in each variant; the README's pages also cropped to a screen."""
     pages = PAGES | find_objects(browser.new_page(), site)
     for way in WAYS:
         page = way.open(browser, site)
@@ -103,9 +103,9 @@ def shoot(browser: Browser, site: str, *, pictures: bool) -> None:
 
 
 def main(*, pictures: bool) -> None:
-    """Fill the database, serve it and shoot."""
+    """Fill the database, serve it and take the screenshots."""
     django.setup()
-    # They read Django's settings.
+    # These modules read Django's settings.
     from tests.browser.conftest import FLAGS, find_browser
     from tests.web import serving
 

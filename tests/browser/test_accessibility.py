@@ -1,4 +1,4 @@
-"""Pages are used by keyboard, in the visitor's language, and without scripts."""
+"""Test that pages can be used by keyboard, in other languages, and without scripts."""
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -8,7 +8,7 @@ from tests.browser.conftest import Visitor
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_the_keyboard_goes_through_the_header_in_order(visitor: Visitor) -> None:
+async def test_tab_key_visits_the_header_in_order(visitor: Visitor) -> None:
     await visitor.open("/leaderboard/")
     page = visitor.page
     reached = []
@@ -21,14 +21,14 @@ async def test_the_keyboard_goes_through_the_header_in_order(visitor: Visitor) -
     assert await page.evaluate(outline) == "solid"
 
 
-async def test_the_skip_link_leads_past_the_header(visitor: Visitor) -> None:
+async def test_skip_link_moves_the_focus_to_the_main_content(visitor: Visitor) -> None:
     await visitor.open("/leaderboard/")
     await visitor.page.keyboard.press("Tab")
     await visitor.page.keyboard.press("Enter")
     await expect(visitor.page.locator("main")).to_be_focused()
 
 
-async def test_the_language_menu_opens_and_closes_by_keyboard(visitor: Visitor) -> None:
+async def test_language_menu_opens_and_closes_by_keyboard(visitor: Visitor) -> None:
     await visitor.open("/leaderboard/?window=7d")
     summary = visitor.page.locator("details.menu summary")
     await summary.focus()
@@ -40,7 +40,7 @@ async def test_the_language_menu_opens_and_closes_by_keyboard(visitor: Visitor) 
     await expect(summary).to_be_focused()
 
 
-async def test_choosing_persian_turns_the_page_and_keeps_its_query(visitor: Visitor) -> None:
+async def test_choosing_persian_sets_rtl_and_preserves_the_query(visitor: Visitor) -> None:
     await visitor.open("/leaderboard/?window=7d")
     page = visitor.page
     await page.locator("details.menu summary").click()
@@ -58,9 +58,7 @@ async def test_choosing_persian_turns_the_page_and_keeps_its_query(visitor: Visi
     await expect(page.locator("html")).to_have_attribute("lang", "fa")
 
 
-async def test_the_language_can_be_chosen_without_scripts(
-    visitor: Visitor, browser: Browser
-) -> None:
+async def test_language_can_be_chosen_without_scripts(visitor: Visitor, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(f"{visitor.site}/join/")

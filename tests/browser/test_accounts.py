@@ -1,4 +1,4 @@
-"""An account from its beginning to its end, in a browser."""
+"""Test an account in the browser, from sign-up to revoked tokens and passkeys."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ from tests.sockets import NodeSocket, node_socket
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PASSWORD = "seven wise herons"
 ENDS_WITHIN_S = 2
-# What who is not signed in sees, and what one's own pages are.
+# The pages for anonymous users, and the pages of one's own account.
 ENTRANCE = ["login/", "signup/", "password/reset/"]
 OWN = [
     *("", "nodes/heron/", "data/", "delete/", "email/", "password/change/", "logout/"),
@@ -33,14 +33,14 @@ OWN = [
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def person(visitor: Visitor) -> AsyncIterator[Visitor]:
-    """A visitor on localhost: a passkey belongs to a host name, never to an address."""
+    """A visitor on localhost, because passkeys need a host name instead of an IP address."""
     await sync_to_async(sync_redis().flushdb)()
     visitor.site = visitor.site.replace("127.0.0.1", "localhost")
     yield visitor
 
 
 async def sign_up(person: Visitor) -> None:
-    """Make the account `heron`, by way of the header's link."""
+    """Create the account `heron`, starting at the header's link."""
     page = person.page
     await person.open("/")
     await page.get_by_role("link", name="Sign in").click()
@@ -53,7 +53,7 @@ async def sign_up(person: Visitor) -> None:
 
 
 async def confirm_password(page: Page) -> None:
-    """Give the password once more, where the page asks for it."""
+    """Enter the password again on a page that requires it."""
     await page.locator("[name=password]").fill(PASSWORD)
     await page.get_by_role("button", name="Confirm").click()
 
@@ -67,7 +67,7 @@ async def wait_for_end(socket: NodeSocket) -> None:
         assert await socket.close_code() == 4401
 
 
-async def test_from_signing_up_to_revoking_a_token(person: Visitor) -> None:
+async def test_token_can_be_created_rotated_and_revoked_after_sign_up(person: Visitor) -> None:
     page, gateway = person.page, person.site.replace("http", "ws")
     await sign_up(person)
     await page.get_by_role("button", name="Create a node").click()
@@ -89,7 +89,7 @@ async def test_from_signing_up_to_revoking_a_token(person: Visitor) -> None:
     assert person.complaints == []
 
 
-async def test_the_account_page_tells_of_a_node_that_connects(person: Visitor) -> None:
+async def test_account_page_shows_a_connecting_node_without_reload(person: Visitor) -> None:
     page, gateway = person.page, person.site.replace("http", "ws")
     await sign_up(person)
     await page.get_by_role("button", name="Create a node").click()
@@ -100,7 +100,7 @@ async def test_the_account_page_tells_of_a_node_that_connects(person: Visitor) -
         await expect(page.locator("#own-nodes")).to_contain_text("connected", timeout=15_000)
 
 
-async def test_one_signs_in_with_a_passkey(person: Visitor) -> None:
+async def test_account_can_sign_in_with_a_passkey(person: Visitor) -> None:
     page = person.page
     devices = await page.context.new_cdp_session(page)
     await devices.send("WebAuthn.enable")
@@ -127,7 +127,7 @@ async def test_one_signs_in_with_a_passkey(person: Visitor) -> None:
     assert person.complaints == []
 
 
-async def test_one_is_told_that_a_passkey_was_not_used(person: Visitor) -> None:
+async def test_alert_is_shown_if_the_passkey_was_not_used(person: Visitor) -> None:
     page = person.page
     await page.add_init_script("navigator.credentials.get = () => Promise.reject(new Error())")
     await person.open("/account/login/")
@@ -136,26 +136,26 @@ async def test_one_is_told_that_a_passkey_was_not_used(person: Visitor) -> None:
     assert person.complaints == []
 
 
-async def test_a_page_with_a_new_secret_is_not_asked_for_again(person: Visitor) -> None:
-    """The code that somebody just scanned would be worth nothing."""
-    page, asked = person.page, []
+async def test_page_with_a_new_secret_is_not_refreshed(person: Visitor) -> None:
+    """A refresh would replace the secret, so the code just scanned would be invalid."""
+    page, requested = person.page, []
     await sign_up(person)
     await page.clock.install()
     await page.goto(f"{person.site}/account/2fa/totp/activate/")
     await confirm_password(page)
     await page.wait_for_selector("#link.live")
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requested.append(request.url))
     await sync_to_async(make_season)("Autumn")
     await sync_to_async(bus.ring)(bus.VIEWERS)
     await expect(page.locator("#pill")).to_contain_text("The next round")
-    # In this time all other pages ask for themselves again.
+    # In this time all other pages are refreshed.
     await page.clock.run_for(5000)
-    assert asked == []
+    assert requested == []
 
 
 @sync_to_async
 def make_heron() -> None:
-    """Make the account `heron`, which shows itself, with a judged node of that name."""
+    """Create the account `heron` with a public profile and a judged node of that name."""
     heron = User.objects.create_user("heron", "heron@example.org", PASSWORD)
     nodes = judge_nodes(make_season("Autumn"), count=1)
     Node.objects.filter(pk=nodes[0].pk).update(owner=heron, name="heron", title="Mine")
@@ -163,7 +163,7 @@ def make_heron() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "fa"])
-async def test_account_pages_have_no_grave_fault(
+async def test_account_pages_have_no_serious_accessibility_faults(
     transactional_db: None, site: str, browser: Browser, language: str
 ) -> None:
     await make_heron()

@@ -1,4 +1,4 @@
-"""Filters, pages and find me: without a full reload, shareable, and without JavaScript."""
+"""Test filters, pages and search of the leaderboard: no reload, shareable, without JavaScript."""
 
 import re
 from collections.abc import AsyncIterator
@@ -20,19 +20,19 @@ ROWS = "tbody[data-rows] tr"
 
 
 def prepare(count: int = 55) -> tuple[Season, list[Node]]:
-    """Make a season with more nodes than fit a page; the last ones are the worst."""
+    """Create a season with more nodes than fit on a page; the last ones are the worst."""
     season = make_season("Autumn")
     return season, judge_nodes(season, count=count, rounds=1)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def plain(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Page]:
-    """Return a page of a browser that runs no scripts."""
+    """A page of a browser without JavaScript."""
     async with visiting(browser, site, scripts=False) as visitor:
         yield visitor.page
 
 
-async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor: Visitor) -> None:
+async def test_filters_and_pages_replace_the_board_and_survive_a_reload(visitor: Visitor) -> None:
     _, nodes = await sync_to_async(prepare)()
     page = visitor.page
     await visitor.open("/leaderboard/")
@@ -44,7 +44,7 @@ async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor
     await expect(page.locator(ROWS)).to_have_count(1)
     assert await page.evaluate("window.sameDocument")
     assert page.url == f"{visitor.site}/leaderboard/?window=season&search={nodes[0].name}"
-    # The language menu, which was not exchanged, leads to the same filters.
+    # The language menu, which was not replaced, links to the same filters.
     persian = page.locator(".menu a[hreflang=fa]")
     wanted = f"?window=season&search={nodes[0].name}&lang=fa"
     await expect(persian).to_have_attribute("href", re.compile(re.escape(wanted) + "$"))
@@ -56,7 +56,7 @@ async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor
     assert visitor.complaints == []
 
 
-async def test_the_socket_follows_to_the_page_that_is_shown(visitor: Visitor) -> None:
+async def test_socket_follows_the_filters_of_the_board(visitor: Visitor) -> None:
     season, nodes = await sync_to_async(prepare)()
     await sync_to_async(open_round_for)(season, nodes[0])
     await visitor.open("/leaderboard/")
@@ -75,7 +75,7 @@ async def test_the_socket_follows_to_the_page_that_is_shown(visitor: Visitor) ->
     assert visitor.complaints == []
 
 
-async def test_find_me_shows_the_row_in_the_middle_of_the_screen(visitor: Visitor) -> None:
+async def test_search_scrolls_the_found_row_into_view(visitor: Visitor) -> None:
     _, nodes = await sync_to_async(prepare)()
     await visitor.open("/leaderboard/")
     page = visitor.page
@@ -90,7 +90,7 @@ async def test_find_me_shows_the_row_in_the_middle_of_the_screen(visitor: Visito
     assert visitor.complaints == []
 
 
-async def test_everything_works_without_javascript(site: str, plain: Page) -> None:
+async def test_board_works_without_javascript(site: str, plain: Page) -> None:
     _, nodes = await sync_to_async(prepare)()
     await plain.goto(f"{site}/leaderboard/")
     await plain.get_by_role("link", name="Next 50").click()
@@ -107,7 +107,7 @@ async def test_everything_works_without_javascript(site: str, plain: Page) -> No
     await expect(plain.locator(ROWS)).to_have_count(5)
 
 
-async def test_the_keyboard_stays_on_the_filter_that_was_changed(visitor: Visitor) -> None:
+async def test_focus_remains_on_a_changed_filter(visitor: Visitor) -> None:
     await sync_to_async(prepare)()
     page = visitor.page
     await visitor.open("/leaderboard/")

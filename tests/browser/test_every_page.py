@@ -1,4 +1,4 @@
-"""What holds for every page, in a language of each direction of writing."""
+"""Test requirements on every page, in a left-to-right and a right-to-left language."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ REFUSED = "/leaderboard/?window=year"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pages(committed_rows: None) -> list[str]:
-    """Return the addresses of all pages, on a site where each has something to show."""
+    """The addresses of all pages, on a site where each has content."""
     return await sync_to_async(make_pages)()
 
 
@@ -28,12 +28,12 @@ async def pages(committed_rows: None) -> list[str]:
 async def toured(
     request: pytest.FixtureRequest, pages: list[str], site: str, browser: Browser
 ) -> AsyncIterator[Tour]:
-    """Visit every page once in a language; opening a page takes most of the time."""
+    """The records of one visit to every page in a language, because opening a page is slow."""
     async with visiting(browser, site) as visitor:
         yield await tour(visitor, pages, request.param)
 
 
-async def test_no_page_has_a_grave_fault(toured: Tour) -> None:
+async def test_no_page_has_serious_accessibility_faults(toured: Tour) -> None:
     assert "\n".join(toured.faults) == ""
 
 
@@ -41,15 +41,15 @@ async def test_no_page_scrolls_sideways_on_a_phone(toured: Tour) -> None:
     assert toured.too_wide == []
 
 
-async def test_no_page_asks_anybody_else_for_anything(toured: Tour) -> None:
+async def test_no_page_sends_requests_to_other_hosts(toured: Tour) -> None:
     assert toured.asked_elsewhere == []
 
 
-async def test_the_browser_complains_of_no_page(toured: Tour) -> None:
+async def test_no_page_causes_console_errors_or_warnings(toured: Tour) -> None:
     assert toured.complaints == []
 
 
-async def test_the_page_that_refuses_has_no_grave_fault(
+async def test_error_page_has_no_serious_accessibility_faults(
     pages: list[str], site: str, browser: Browser
 ) -> None:
     async with visiting(browser, site) as visitor:

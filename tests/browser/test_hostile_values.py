@@ -1,4 +1,4 @@
-"""Values that a node chooses, at their worst, leave the pages of others as they are."""
+"""Test that extreme values of a node do not break the layout of pages."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LONGEST = "W" * 200
 SECOND = "M" * 200
-# As much as one completion may hold.
+# The longest allowed completion.
 FLOOD = "\u202e" + "\n" * 16_383
 SCREENS = (ViewportSize(width=360, height=740), ViewportSize(width=1280, height=800))
 
 
 def make_pages() -> list[str]:
-    """Judge nodes that say the longest things they may, and return the pages that show them."""
+    """Judge nodes with the longest possible values, and return the pages that show them."""
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=3)
     for node, letter, model in zip(nodes, "wm0", (LONGEST, LONGEST, SECOND), strict=True):
@@ -48,7 +48,9 @@ def make_pages() -> list[str]:
     ]
 
 
-async def test_no_page_scrolls_sideways_or_without_end(visitor: Visitor) -> None:
+async def test_no_page_with_extreme_values_scrolls_sideways_or_is_very_long(
+    visitor: Visitor,
+) -> None:
     broken = []
     for path in await sync_to_async(make_pages)():
         for screen in SCREENS:

@@ -1,4 +1,4 @@
-"""The Join page shows one line at a time: the one for the machine and the tool that were chosen."""
+"""Test that the Join page shows only the line for the chosen machine and tool."""
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -12,7 +12,7 @@ MACHINES: dict[Build, str] = {"cpu": "no NVIDIA GPU, or is a Mac", "cuda": "an N
 LABELS: dict[Tool, str] = {"uv": "uv", "pipx": "pipx", "venv": "venv + pip"}
 
 
-async def test_a_choice_shows_its_line_and_no_other_also_without_scripts(
+async def test_choice_shows_only_its_line_without_scripts(
     visitor: Visitor, browser: Browser
 ) -> None:
     context = await browser.new_context(java_script_enabled=False)

@@ -1,4 +1,4 @@
-"""A stranger joins: a program on one machine, a browser on another, nobody asked."""
+"""Test joining with a device code: the client on one machine, the browser on another."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ from tests.web import serving
 pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
 
 PASSWORD = "seven wise herons"
-# How soon a socket ends whose token does.
+# The time within which a socket is closed after its token was revoked.
 CUT_OFF_S = 2.0
 
 
@@ -34,20 +34,22 @@ class Machine:
         self._site, self._folder, self._processes = site, folder, processes
 
     def run(self, command: str, *options: str) -> BaseProcess:
-        """Start a command; its log is named like it."""
+        """Start a command whose log has its name."""
         arguments = [command, self._site, "--state-dir", str(self._folder / "state"), *options]
         return self._processes.enter_context(
             running_forked("node_client", *arguments, log=self._folder / f"{command}.log")
         )
 
-    def said(self, command: str) -> str:
+    def log_of(self, command: str) -> str:
         log = self._folder / f"{command}.log"
         return log.read_text() if log.exists() else ""
 
     def shown_code(self, command: str) -> str:
-        """Return the code that a command shows, as soon as it does."""
+        """Return the code that a command shows, as soon as it is in the log."""
         code = r"\b[B-Z]{4}-[B-Z]{4}\b"
-        found = eventually(lambda: re.search(code, self.said(command)), within_s=60, what="a code")
+        found = eventually(
+            lambda: re.search(code, self.log_of(command)), within_s=60, what="a code"
+        )
         assert found is not None
         return found[0]
 
@@ -66,8 +68,8 @@ def machine(public_site: str, tmp_path: Path) -> Iterator[Machine]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stranger(public_site: str, browser: Browser) -> AsyncIterator[Visitor]:
-    """Return a visitor who has just made an account."""
+async def newcomer(public_site: str, browser: Browser) -> AsyncIterator[Visitor]:
+    """A visitor who has just created an account."""
     async with visiting(browser, public_site) as visitor:
         page = visitor.page
         await page.goto(f"{public_site}/account/signup/")
@@ -84,44 +86,44 @@ def is_live(name: str) -> bool:
 
 
 async def until(condition: object, *, within_s: float, what: str) -> None:
-    """Wait for what other processes bring about, beside the browser's event loop."""
+    """Wait for an effect of other processes without blocking the browser's event loop."""
     await sync_to_async(eventually)(condition, within_s=within_s, what=what)  # type: ignore[arg-type]
 
 
 async def enter(visitor: Visitor, code: str) -> None:
-    """Type a code as a person does who reads it from another screen."""
+    """Type a code in lower case, as a person may do."""
     await visitor.page.goto(f"{visitor.site}/device/")
     await visitor.page.fill("[name=code]", code.lower())
     await visitor.page.click("form.sheet button[type=submit]")
 
 
-async def test_a_stranger_joins_with_a_code(stranger: Visitor, machine: Machine) -> None:
+async def test_newcomer_joins_with_a_code(newcomer: Visitor, machine: Machine) -> None:
     machine.run("join", "--model", "tiny", "--plain")
-    await enter(stranger, await sync_to_async(machine.shown_code)("join"))
-    await stranger.page.fill("[name=name]", "heron")
-    await stranger.page.click("[value=approve]")
-    await expect(stranger.page.locator("#machine")).to_contain_text(
+    await enter(newcomer, await sync_to_async(machine.shown_code)("join"))
+    await newcomer.page.fill("[name=name]", "heron")
+    await newcomer.page.click("[value=approve]")
+    await expect(newcomer.page.locator("#machine")).to_contain_text(
         "heron has joined", timeout=60_000
     )
-    assert "This node is heron" in machine.said("join")
-    assert stranger.complaints == []
+    assert "This node is heron" in machine.log_of("join")
+    assert newcomer.complaints == []
 
 
-async def test_an_owner_renames_a_node_and_ends_its_tokens(
-    stranger: Visitor, machine: Machine, tmp_path: Path
+async def test_owner_renames_a_node_and_revokes_its_tokens(
+    newcomer: Visitor, machine: Machine, tmp_path: Path
 ) -> None:
     client = machine.run("join", "--model", "tiny", "--plain")
-    await enter(stranger, await sync_to_async(machine.shown_code)("join"))
-    await stranger.page.fill("[name=name]", "heron")
-    await stranger.page.click("[value=approve]")
+    await enter(newcomer, await sync_to_async(machine.shown_code)("join"))
+    await newcomer.page.fill("[name=name]", "heron")
+    await newcomer.page.click("[value=approve]")
     await until(lambda: is_live("heron"), within_s=60, what="a live node")
-    page = stranger.page
-    manage = f"{stranger.site}/account/nodes/heron/"
+    page = newcomer.page
+    manage = f"{newcomer.site}/account/nodes/heron/"
 
     await page.goto(manage)
     await page.fill("[name=title]", "Grey Heron")
     await page.click("#rename button")
-    await page.goto(f"{stranger.site}/nodes/heron/")
+    await page.goto(f"{newcomer.site}/nodes/heron/")
     await expect(page.locator("h1")).to_contain_text("Grey Heron")
 
     await page.goto(manage)
@@ -130,7 +132,7 @@ async def test_an_owner_renames_a_node_and_ends_its_tokens(
     await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the old socket's end")
     await until(lambda: client.exitcode is not None, within_s=30, what="the client's end")
     assert client.exitcode == REFUSED
-    assert "swarm-node login" in machine.said("join")
+    assert "swarm-node login" in machine.log_of("join")
 
     (tmp_path / "token").write_text(token)
     client = machine.run("join", "--token-file", str(tmp_path / "token"), "--plain")
@@ -142,18 +144,18 @@ async def test_an_owner_renames_a_node_and_ends_its_tokens(
     assert client.exitcode == REFUSED
 
 
-async def test_an_anonymous_node_is_claimed_while_it_runs(
-    stranger: Visitor, machine: Machine
-) -> None:
+async def test_anonymous_node_is_claimed_while_it_runs(newcomer: Visitor, machine: Machine) -> None:
     machine.run("join", "--anonymous", "--model", "tiny", "--plain")
-    await until(lambda: "connected as" in machine.said("join"), within_s=60, what="a node")
+    await until(lambda: "connected as" in machine.log_of("join"), within_s=60, what="a node")
     node = await Node.objects.aget()
     assert node.owner_id is None
     machine.run("claim")
-    await enter(stranger, await sync_to_async(machine.shown_code)("claim"))
-    await stranger.page.click("[value=approve]")
-    await expect(stranger.page.locator("#machine")).to_contain_text("has joined")
-    await until(lambda: "belongs to your account" in machine.said("claim"), within_s=20, what="it")
+    await enter(newcomer, await sync_to_async(machine.shown_code)("claim"))
+    await newcomer.page.click("[value=approve]")
+    await expect(newcomer.page.locator("#machine")).to_contain_text("has joined")
+    await until(
+        lambda: "belongs to your account" in machine.log_of("claim"), within_s=20, what="it"
+    )
     await node.arefresh_from_db()
     assert node.owner_id is not None
     assert await sync_to_async(is_live)(node.name)

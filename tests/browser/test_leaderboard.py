@@ -1,4 +1,4 @@
-"""A visitor watches a round close: the row changes by itself, and the download agrees."""
+"""Test that the leaderboard changes without reload when a round closes, like the download."""
 
 import asyncio
 import csv
@@ -22,14 +22,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def prepare() -> tuple[Season, list[Node]]:
-    """Make a season with two judged nodes and a round that only waits to be closed."""
+    """Create a season with two judged nodes and a round that is ready to be closed."""
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=2)
     open_round_for(season, nodes[0])
     return season, nodes
 
 
-async def test_a_score_changes_without_reload_and_the_csv_has_it(visitor: Visitor) -> None:
+async def test_score_changes_without_reload_and_equals_the_csv(visitor: Visitor) -> None:
     _, nodes = await sync_to_async(prepare)()
     page = visitor.page
     await visitor.open("/leaderboard/")
@@ -56,7 +56,7 @@ async def test_a_score_changes_without_reload_and_the_csv_has_it(visitor: Visito
     assert visitor.complaints == []
 
 
-async def test_the_first_score_replaces_the_empty_board(visitor: Visitor) -> None:
+async def test_first_score_replaces_the_empty_board(visitor: Visitor) -> None:
     season = await sync_to_async(make_season)("Autumn")
     (node,) = await sync_to_async(judge_nodes)(season, count=1, rounds=0)
     await sync_to_async(open_round_for)(season, node)
@@ -70,7 +70,7 @@ async def test_the_first_score_replaces_the_empty_board(visitor: Visitor) -> Non
     assert visitor.complaints == []
 
 
-async def test_a_quarantined_node_leaves_the_board_without_reload(visitor: Visitor) -> None:
+async def test_quarantined_node_is_removed_from_the_board_without_reload(visitor: Visitor) -> None:
     _, (amber, bold) = await sync_to_async(prepare)()
     await visitor.open("/leaderboard/")
     quarantine = sync_to_async(quarantine_node)

@@ -1,4 +1,4 @@
-"""What a page shows keeps up with the swarm, and leaves alone what the visitor has in hand."""
+"""Test that open pages follow changes of the swarm without disturbing their visitor."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -24,26 +24,26 @@ from tests.factories import make_node, make_season
 from tests.web import serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-# Closed with this, a page polls at once.
+# The close code after which a page polls immediately.
 TOO_MANY_VIEWS = 4429
 
 
 def prepare() -> tuple[list[Node], Round]:
-    """Make a season with two judged nodes and a round that only waits to be closed."""
+    """Create a season with two judged nodes and a round that is ready to be closed."""
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=2, rounds=2)
     open_round_for(season, nodes[0])
     return nodes, season.rounds.latest("number")
 
 
-def begin_another_season() -> None:
-    """End the season that runs, and start another one."""
+def start_another_season() -> None:
+    """End the running season, and start another one."""
     end_season(Season.objects.get(name="Autumn"), now=timezone.now())
     make_season("Winter")
 
 
 def announce(text: str) -> None:
-    """Announce something for an hour, as pages see it at their next reading."""
+    """Create an announcement for an hour, and ring for viewers."""
     now = timezone.now()
     Announcement.objects.create(text=text, starts_at=now, ends_at=now + timedelta(hours=1))
     bus.ring(bus.VIEWERS)
@@ -55,7 +55,7 @@ def end_announcements() -> None:
 
 
 def rule(judge_round: Round) -> None:
-    """Put a ruling on record that is shown above the round's sheet."""
+    """Create a ruling that is shown above the round's sheet."""
     Ruling.objects.create(
         action=Ruling.Action.RECOMPUTE,
         reason="looks odd",
@@ -66,8 +66,8 @@ def rule(judge_round: Round) -> None:
 
 
 @pytest.fixture(scope="module")
-def keeping_port(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """Run a site that keeps pages for a minute, and return its port."""
+def cached_port(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """Run a site that caches pages for a minute; yield its port."""
     with (
         django_db_blocker.unblock(),
         serving(PAGE_CACHE_SECONDS="60", ALLOWED_HOSTS=".localhost") as address,
@@ -76,54 +76,56 @@ def keeping_port(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def late_visitor(
-    transactional_db: None, browser: Browser, keeping_port: str
+async def cached_visitor(
+    transactional_db: None, browser: Browser, cached_port: str
 ) -> AsyncIterator[Visitor]:
-    """Return a visitor of a site that keeps pages, under a host name that nobody has used."""
-    async with visiting(browser, f"http://{uuid4()}.localhost:{keeping_port}") as visitor:
+    """A visitor of a site with a page cache, under a host name without cached pages."""
+    async with visiting(browser, f"http://{uuid4()}.localhost:{cached_port}") as visitor:
         yield visitor
 
 
-async def test_a_change_is_shown_though_the_page_is_kept(late_visitor: Visitor) -> None:
+async def test_open_page_shows_a_change_despite_the_page_cache(cached_visitor: Visitor) -> None:
     _, judge_round = await sync_to_async(prepare)()
-    await late_visitor.open(judge_round.get_absolute_url())
-    heading = late_visitor.page.locator("#round h1")
+    await cached_visitor.open(judge_round.get_absolute_url())
+    heading = cached_visitor.page.locator("#round h1")
     await expect(heading).to_contain_text("is open")
 
     await sync_to_async(close_round)()
 
     await expect(heading).to_contain_text("closed with")
-    assert late_visitor.complaints == []
+    assert cached_visitor.complaints == []
 
 
-async def test_who_comes_between_gets_past_a_kept_page(late_visitor: Visitor) -> None:
+async def test_new_visit_shows_a_change_despite_the_page_cache(cached_visitor: Visitor) -> None:
     _, judge_round = await sync_to_async(prepare)()
-    await late_visitor.open(judge_round.get_absolute_url())
-    await late_visitor.page.goto("about:blank")
+    await cached_visitor.open(judge_round.get_absolute_url())
+    await cached_visitor.page.goto("about:blank")
     await sync_to_async(close_round)()
 
-    await late_visitor.open(judge_round.get_absolute_url())
+    await cached_visitor.open(judge_round.get_absolute_url())
 
-    await expect(late_visitor.page.locator("#round h1")).to_contain_text("closed with")
-    assert late_visitor.complaints == []
+    await expect(cached_visitor.page.locator("#round h1")).to_contain_text("closed with")
+    assert cached_visitor.complaints == []
 
 
-async def open_quietly(visitor: Visitor, path: str) -> None:
+async def open_with_manual_clock(visitor: Visitor, path: str) -> None:
     """Open a page whose clock the test controls."""
     await visitor.page.clock.install()
     await visitor.open(path)
 
 
 @pytest.mark.parametrize("path", ["/compare/", "/nodes/{}/"])
-async def test_what_no_message_tells_of_is_asked_for(path: str, visitor: Visitor) -> None:
+async def test_content_without_live_messages_is_refreshed_periodically(
+    path: str, visitor: Visitor
+) -> None:
     nodes, _ = await sync_to_async(prepare)()
-    await open_quietly(visitor, path.format(nodes[0].name))
+    await open_with_manual_clock(visitor, path.format(nodes[0].name))
     async with visitor.page.expect_request(visitor.page.url):
         await visitor.page.clock.fast_forward(20_000)
 
 
-async def test_a_part_that_works_no_more_is_told_without_reload(visitor: Visitor) -> None:
-    await open_quietly(visitor, "/status/")
+async def test_status_page_is_refreshed_without_reload(visitor: Visitor) -> None:
+    await open_with_manual_clock(visitor, "/status/")
     known = visitor.page.locator("tr", has_text="Registered nodes").locator("td")
     await expect(known).to_have_text("0")
     await sync_to_async(make_node)("amber")
@@ -131,7 +133,7 @@ async def test_a_part_that_works_no_more_is_told_without_reload(visitor: Visitor
     await expect(known).to_have_text("1")
 
 
-async def test_the_focus_stays_on_the_link_of_a_row_that_moves(visitor: Visitor) -> None:
+async def test_focus_remains_on_the_link_of_a_moved_row(visitor: Visitor) -> None:
     nodes, _ = await sync_to_async(prepare)()
     await visitor.open("/leaderboard/")
     row = visitor.page.locator(f"tr[data-node={nodes[0].name}]")
@@ -144,7 +146,7 @@ async def test_the_focus_stays_on_the_link_of_a_row_that_moves(visitor: Visitor)
     await expect(link).to_be_focused()
 
 
-async def test_what_is_selected_waits_until_it_is_let_go(visitor: Visitor) -> None:
+async def test_selected_text_is_updated_after_the_selection_is_removed(visitor: Visitor) -> None:
     nodes, _ = await sync_to_async(prepare)()
     await visitor.open("/leaderboard/")
     page = visitor.page
@@ -160,7 +162,7 @@ async def test_what_is_selected_waits_until_it_is_let_go(visitor: Visitor) -> No
     await expect(lead).to_contain_text("is the only ranked node")
 
 
-async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) -> None:
+async def test_unchanged_sheet_of_a_closed_round_is_not_replaced(visitor: Visitor) -> None:
     _, judge_round = await sync_to_async(prepare)()
     await sync_to_async(close_round)()
     await visitor.open(judge_round.get_absolute_url())
@@ -176,22 +178,22 @@ async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) 
     assert visitor.complaints == []
 
 
-async def open_a_sheet_and_change_it(visitor: Visitor, *, hold: str) -> None:
-    """Open a closed round, have a script take something in hand, then exchange its sheet."""
+async def open_sheet_and_change_it(visitor: Visitor, *, script: str) -> None:
+    """Open a closed round, change the page's state with a script, then change its sheet."""
     nodes, judge_round = await sync_to_async(prepare)()
     await sync_to_async(close_round)()
     await visitor.page.set_viewport_size({"width": 360, "height": 800})
     await visitor.open(judge_round.get_absolute_url())
-    await visitor.page.evaluate(hold)
+    await visitor.page.evaluate(script)
 
     await sync_to_async(quarantine_node)(nodes[0], reason="copies", actor=None, now=timezone.now())
 
     await expect(visitor.page.locator("#sheet")).to_contain_text("Quarantined: not ranked.")
 
 
-async def test_an_opened_question_stays_open(visitor: Visitor) -> None:
-    await open_a_sheet_and_change_it(
-        visitor, hold="document.getElementById('question-1').open = true"
+async def test_opened_question_stays_open(visitor: Visitor) -> None:
+    await open_sheet_and_change_it(
+        visitor, script="document.getElementById('question-1').open = true"
     )
     opened = await visitor.page.evaluate(
         "[...document.querySelectorAll('details.question[open]')].map(({ id }) => id)"
@@ -199,9 +201,9 @@ async def test_an_opened_question_stays_open(visitor: Visitor) -> None:
     assert opened == ["question-1"]
 
 
-async def test_a_scrolled_table_stays_where_it_is(visitor: Visitor) -> None:
-    await open_a_sheet_and_change_it(
-        visitor, hold="document.querySelector('#sheet .scroll').scrollLeft = 40"
+async def test_scroll_position_of_a_table_is_preserved(visitor: Visitor) -> None:
+    await open_sheet_and_change_it(
+        visitor, script="document.querySelector('#sheet .scroll').scrollLeft = 40"
     )
     assert await visitor.page.evaluate("document.querySelector('#sheet .scroll').scrollLeft") == 40
 
@@ -209,35 +211,33 @@ async def test_a_scrolled_table_stays_where_it_is(visitor: Visitor) -> None:
 @pytest.mark.parametrize(
     ("path", "part"), [("/", "#ahead"), ("/leaderboard/", "#meaning"), ("/rounds/", "#seasons")]
 )
-async def test_a_new_season_is_named_where_its_rows_stand(
-    path: str, part: str, visitor: Visitor
-) -> None:
+async def test_pages_show_the_name_of_a_new_season(path: str, part: str, visitor: Visitor) -> None:
     await sync_to_async(prepare)()
     await visitor.open(path)
     await expect(visitor.page.locator(part)).to_contain_text("Autumn")
 
-    await sync_to_async(begin_another_season)()
+    await sync_to_async(start_another_season)()
 
     await expect(visitor.page.locator(part)).to_contain_text("Winter")
     assert visitor.complaints == []
 
 
-async def test_an_announcement_comes_and_goes_by_itself(late_visitor: Visitor) -> None:
-    await late_visitor.open("/")
-    banner = late_visitor.page.locator("#announcement")
+async def test_announcement_appears_and_disappears_without_reload(cached_visitor: Visitor) -> None:
+    await cached_visitor.open("/")
+    banner = cached_visitor.page.locator("#announcement")
 
     await sync_to_async(announce)("Maintenance at noon")
     await expect(banner).to_contain_text("Maintenance at noon")
 
     await sync_to_async(end_announcements)()
     await expect(banner).to_be_empty()
-    assert late_visitor.complaints == []
+    assert cached_visitor.complaints == []
 
 
-async def test_who_hid_an_announcement_hears_of_the_next_one(late_visitor: Visitor) -> None:
-    page = late_visitor.page
+async def test_next_announcement_is_shown_after_dismissing_one(cached_visitor: Visitor) -> None:
+    page = cached_visitor.page
     await sync_to_async(announce)("Maintenance at noon")
-    await late_visitor.open("/")
+    await cached_visitor.open("/")
     banner = page.get_by_label("Announcement")
     await page.get_by_role("button", name="Dismiss").click()
     await expect(banner).to_be_hidden()
@@ -248,22 +248,24 @@ async def test_who_hid_an_announcement_hears_of_the_next_one(late_visitor: Visit
     await sync_to_async(announce)("Back at one")
 
     await expect(banner).to_contain_text("Back at one")
-    assert late_visitor.complaints == []
+    assert cached_visitor.complaints == []
 
 
-async def test_who_hid_an_announcement_gets_the_pages_that_are_kept_for_all(
-    late_visitor: Visitor,
+async def test_visitor_who_dismissed_an_announcement_receives_cached_pages(
+    cached_visitor: Visitor,
 ) -> None:
     await sync_to_async(announce)("Maintenance at noon")
-    await late_visitor.open("/")
-    await late_visitor.page.get_by_role("button", name="Dismiss").click()
-    await expect(late_visitor.page.get_by_label("Announcement")).to_be_hidden()
-    answer = await late_visitor.page.goto(f"{late_visitor.site}/")
+    await cached_visitor.open("/")
+    await cached_visitor.page.get_by_role("button", name="Dismiss").click()
+    await expect(cached_visitor.page.get_by_label("Announcement")).to_be_hidden()
+    answer = await cached_visitor.page.goto(f"{cached_visitor.site}/")
     assert answer is not None
     assert "etag" in answer.headers
 
 
-async def test_the_round_is_a_link_and_its_phase_is_said_once(visitor: Visitor) -> None:
+async def test_round_is_a_link_and_its_phase_is_announced_once_to_screen_readers(
+    visitor: Visitor,
+) -> None:
     _, judge_round = await sync_to_async(prepare)()
     await visitor.open("/join/")
     page, said = visitor.page, visitor.page.locator("#said")
@@ -281,8 +283,8 @@ async def test_the_round_is_a_link_and_its_phase_is_said_once(visitor: Visitor) 
     assert await page.evaluate("document.getElementById('said').kept")
 
 
-async def open_between(visitor: Visitor, path: str) -> WebSocketRoute:
-    """Open a page with its clock in our hands, and return its socket to be cut."""
+async def open_with_socket_route(visitor: Visitor, path: str) -> WebSocketRoute:
+    """Open a page with a manual clock, and return its socket, which the test can close."""
     sockets: list[WebSocketRoute] = []
 
     def pass_on(route: WebSocketRoute) -> None:
@@ -295,8 +297,10 @@ async def open_between(visitor: Visitor, path: str) -> WebSocketRoute:
     return sockets[-1]
 
 
-async def test_a_lost_link_is_said_and_its_return_too(visitor: Visitor) -> None:
-    socket = await open_between(visitor, "/join/")
+async def test_lost_and_restored_connection_are_announced_to_screen_readers(
+    visitor: Visitor,
+) -> None:
+    socket = await open_with_socket_route(visitor, "/join/")
     said = visitor.page.locator("#said")
     await socket.close(code=TOO_MANY_VIEWS)
     await expect(said).to_contain_text("no live updates")
@@ -304,16 +308,16 @@ async def test_a_lost_link_is_said_and_its_return_too(visitor: Visitor) -> None:
     await expect(said).to_have_text("live")
 
 
-async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) -> None:
-    """While the database is down, pages have neither a pill nor the server's time."""
+async def test_page_without_a_pill_is_polled(visitor: Visitor) -> None:
+    """While the database is unavailable, pages have neither a pill nor the server's time."""
 
-    async def tell_without_pill(route: Route) -> None:
+    async def respond_without_pill(route: Route) -> None:
         down = '<div id="status" data-region>Some systems are down</div>'
         await route.fulfill(content_type="text/html", body=f"<body>{down}</body>")
 
     page = visitor.page
-    socket = await open_between(visitor, "/status/")
-    await page.route("**/status/", tell_without_pill)
+    socket = await open_with_socket_route(visitor, "/status/")
+    await page.route("**/status/", respond_without_pill)
     await socket.close(code=TOO_MANY_VIEWS)
 
     await expect(page.locator("#status")).to_have_text("Some systems are down")
@@ -324,7 +328,7 @@ async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) ->
     assert visitor.complaints == []
 
 
-async def test_a_hidden_tab_is_silent_until_it_is_shown(visitor: Visitor) -> None:
+async def test_hidden_tab_closes_its_socket_until_it_is_shown(visitor: Visitor) -> None:
     await sync_to_async(prepare)()
     await visitor.page.add_init_script(
         "window.hide = (hidden) => {"

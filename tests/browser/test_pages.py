@@ -1,4 +1,4 @@
-"""Charts, the theme, the API's description and the link to the server work in a browser."""
+"""Test charts, theme, API documentation and reconnection in the browser."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def prepare_round() -> tuple[Season, Node]:
-    """Make a season with judged nodes and a round that only waits to be closed."""
+    """Create a season with judged nodes and a round that is ready to be closed."""
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=2)
     open_round_for(season, nodes[0])
@@ -33,7 +33,7 @@ async def test_charts_are_drawn(visitor: Visitor) -> None:
     assert visitor.complaints == []
 
 
-async def test_the_api_describes_itself_under_the_policy(visitor: Visitor) -> None:
+async def test_api_documentation_works_under_the_security_policy(visitor: Visitor) -> None:
     await visitor.open("/api/docs")
     operation = visitor.page.locator(".operation", has_text="GET /api/v1/leaderboard")
     await operation.locator("summary").first.click()
@@ -41,7 +41,7 @@ async def test_the_api_describes_itself_under_the_policy(visitor: Visitor) -> No
     assert visitor.complaints == []
 
 
-async def test_the_chosen_theme_stays_until_the_system_decides_again(visitor: Visitor) -> None:
+async def test_chosen_theme_persists_until_it_is_set_to_system_again(visitor: Visitor) -> None:
     await visitor.open("/")
     root = visitor.page.locator("html")
     switch = visitor.page.locator("[data-theme-switch]")
@@ -56,13 +56,13 @@ async def test_the_chosen_theme_stays_until_the_system_decides_again(visitor: Vi
     assert visitor.complaints == []
 
 
-async def test_a_cut_socket_is_told_and_mended_with_nothing_missed(visitor: Visitor) -> None:
+async def test_closed_socket_is_shown_and_resumed_without_missing_updates(visitor: Visitor) -> None:
     _, node = await sync_to_async(prepare_round)()
     await visitor.page.add_init_script(
         "const Real = WebSocket; window.reachable = true;"
         "WebSocket = class extends Real {"
         " constructor(url) { super(window.reachable ? url : url.origin + '/nowhere');"
-        " window.cut = this; window.asked = String(url); } };"
+        " window.cut = this; window.requested = String(url); } };"
     )
     await visitor.open("/leaderboard/")
     score = visitor.page.locator(f"tr[data-node={node.name}] data")
@@ -76,4 +76,4 @@ async def test_a_cut_socket_is_told_and_mended_with_nothing_missed(visitor: Visi
 
     await visitor.page.wait_for_selector("#link.live")
     await expect(score).not_to_have_attribute("value", "1.0")
-    assert "resume=" in await visitor.page.evaluate("window.asked")
+    assert "resume=" in await visitor.page.evaluate("window.requested")

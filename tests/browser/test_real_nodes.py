@@ -1,4 +1,4 @@
-"""The whole swarm: real web, worker and beat, three real nodes that train, and a visitor."""
+"""Test a complete swarm: web, worker and beat, three real nodes that train, and a visitor."""
 
 import csv
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ from tests.swarm.sites import join, running_site
 
 pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
 
-# By name, with their arms.
+# Names and arms.
 NODES = {"amber": "swarm", "bold": "swarm", "calm": "isolated"}
 SWARM = {"amber", "bold"}
 QUESTIONS = 8
@@ -41,7 +41,7 @@ QUESTIONS = 8
 
 @dataclass
 class Swarm:
-    """Running nodes of a site, and what starts one of them again."""
+    """The running nodes of a site, and a method that restarts one of them."""
 
     site: str
     folder: Path
@@ -49,7 +49,7 @@ class Swarm:
     running: dict[str, BaseProcess] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
-        """Start a node, which goes on where it stopped."""
+        """Start a node, which continues from its saved state."""
         node = join(name, NODES[name], site=self.site, folder=self.folder)
         self.running[name] = self.processes.enter_context(node)
 
@@ -71,8 +71,8 @@ def season(transactional_db: None) -> Season:
 
 @pytest.fixture
 def site(season: Season, tmp_path: Path) -> Iterator[str]:
-    # With the default limits the nodes train for a minute before a rollout that one of them learned
-    # from is also in the archive.
+    # With the default limits it takes a minute until another node has used an archived
+    # rollout.
     archive = {"RELAY_ARCHIVE_PER_MINUTE": "300", "RELAY_ARCHIVE_PER_NODE": "100"}
     with running_site(tmp_path, **archive) as url:
         yield url
@@ -89,11 +89,11 @@ def swarm(site: str, tmp_path: Path) -> Iterator[Swarm]:
         yield swarm
 
 
-async def test_scores_land_and_nothing_is_counted_twice_though_a_node_is_killed_mid_round(
+async def test_round_completes_and_nothing_is_counted_twice_if_a_node_is_killed(
     swarm: Swarm, visitor: Visitor, season: Season
 ) -> None:
     await visitor.open("/leaderboard/")
-    quiz = await sync_to_async(hold_round)(swarm, season)
+    quiz = await sync_to_async(play_round)(swarm, season)
     for name in NODES:
         score = visitor.page.locator(f"tr[data-node={name}] data")
         await expect(score).to_be_visible(timeout=60_000)
@@ -104,8 +104,8 @@ async def test_scores_land_and_nothing_is_counted_twice_though_a_node_is_killed_
     await sync_to_async(check_credits)()
 
 
-def hold_round(swarm: Swarm, season: Season) -> Round:
-    """Hold a round in which a node is killed after it took its seat, and comes back."""
+def play_round(swarm: Swarm, season: Season) -> Round:
+    """Play a round in which a node is killed after it took its seat, and restarted."""
     now = timezone.now()
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
@@ -121,7 +121,7 @@ def hold_round(swarm: Swarm, season: Season) -> Round:
 
 
 def check_answers() -> None:
-    """Every question was answered once by each node, and each node has one score."""
+    """Check that each node answered every question once and has one score."""
     twice = Answer.objects.values("question", "node").annotate(k=Count("id")).filter(k__gt=1)
     assert not twice.exists()
     assert Answer.objects.count() == len(NODES) * QUESTIONS
@@ -130,7 +130,7 @@ def check_answers() -> None:
 
 
 def await_learning() -> None:
-    """Wait until the swarm has trained on rollouts of others, and the third node on its own."""
+    """Wait until two nodes have used external rollouts and the third has trained alone."""
     used = Contribution.objects.filter(external_used__gt=0)
     learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
 
@@ -145,7 +145,7 @@ def await_learning() -> None:
 
 
 async def check_pages(visitor: Visitor, quiz: Round) -> None:
-    """Every page opens without complaint, and the round's page shows the scores of its CSV."""
+    """Check that all pages open without errors, and that the round's page equals its CSV."""
     page = visitor.page
     for path in (
         *(f"/nodes/{name}/" for name in NODES),
@@ -154,9 +154,9 @@ async def check_pages(visitor: Visitor, quiz: Round) -> None:
     ):
         await visitor.open(path)
     assert visitor.complaints == []
-    told = await page.request.get(f"{visitor.site}/rounds/{quiz.number}/rewards.csv")
+    answer = await page.request.get(f"{visitor.site}/rounds/{quiz.number}/rewards.csv")
     rewards = {
-        row["node"]: row["score"] for row in csv.DictReader((await told.text()).splitlines())
+        row["node"]: row["score"] for row in csv.DictReader((await answer.text()).splitlines())
     }
     assert set(rewards) == set(NODES)
     for name, score in rewards.items():
@@ -166,12 +166,12 @@ async def check_pages(visitor: Visitor, quiz: Round) -> None:
 
 
 def check_credits() -> None:
-    """Credit is given for rollouts of others alone, and for no more than others used."""
+    """Check that credit is given only for used external rollouts, and not for more."""
     learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
     assert not learned.filter(node=F("rollout__author")).exists()
     assert not Contribution.objects.get(node__name="calm").external_used
     assert not Exchange.objects.filter(taker__name="calm").exists()
-    # A pair of nodes is credited with so many a minute, and refuted rollouts with none.
+    # The credit of a pair of nodes is limited per minute, and refuted rollouts give none.
     credited = Contribution.objects.aggregate(total=Sum("used_by_others"))["total"]
     assert 0 < credited <= Exchange.objects.aggregate(total=Sum("used"))["total"]
     assert TrainingPoint.objects.filter(node__name="calm", reflection__has_key="recheck").exists()

@@ -1,4 +1,4 @@
-"""The replay slider shows a closed round as it was at a second of it, also by keyboard."""
+"""Test the replay slider, which shows the answers of a closed round up to a time, also by key."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.factories import make_season
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-def hold_round() -> Round:
+def judge_two_nodes() -> Round:
     """Judge two nodes: the first answers after 5 s and 10 s, the second after 30 s."""
     season = make_season("Autumn")
     first, second = judge_nodes(season, count=2, rounds=1)
@@ -25,8 +25,8 @@ def hold_round() -> Round:
     return judge_round
 
 
-async def test_answers_that_had_not_come_are_hidden(visitor: Visitor) -> None:
-    judge_round = await sync_to_async(hold_round)()
+async def test_answers_after_the_replay_time_are_hidden(visitor: Visitor) -> None:
+    judge_round = await sync_to_async(judge_two_nodes)()
     await visitor.open(judge_round.get_absolute_url())
     slider = visitor.page.get_by_label("Replay")
     shown = visitor.page.locator(
@@ -47,8 +47,8 @@ async def test_answers_that_had_not_come_are_hidden(visitor: Visitor) -> None:
     assert visitor.complaints == []
 
 
-async def test_it_plays_from_the_beginning(visitor: Visitor) -> None:
-    judge_round = await sync_to_async(hold_round)()
+async def test_replay_plays_from_the_beginning(visitor: Visitor) -> None:
+    judge_round = await sync_to_async(judge_two_nodes)()
     await visitor.open(judge_round.get_absolute_url())
     await visitor.page.get_by_role("button", name="Play").click()
     await expect(visitor.page.locator(".heat tbody td.later")).to_have_count(4)
@@ -57,8 +57,8 @@ async def test_it_plays_from_the_beginning(visitor: Visitor) -> None:
     assert visitor.complaints == []
 
 
-async def test_nothing_plays_where_motion_is_unwelcome(visitor: Visitor) -> None:
-    judge_round = await sync_to_async(hold_round)()
+async def test_replay_cannot_play_if_the_visitor_prefers_reduced_motion(visitor: Visitor) -> None:
+    judge_round = await sync_to_async(judge_two_nodes)()
     await visitor.page.emulate_media(reduced_motion="reduce")
     await visitor.open(judge_round.get_absolute_url())
     await expect(visitor.page.get_by_label("Replay")).to_be_visible()

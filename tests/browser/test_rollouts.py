@@ -1,4 +1,4 @@
-"""Rollouts are searched with keys alone, and an address holds the search."""
+"""Test the search for rollouts by keyboard, and that the address contains the search."""
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,7 +16,7 @@ def archive_two() -> None:
         make_archived_rollout(season, author, question=f"How many {fruit}?")
 
 
-async def test_a_search_by_keyboard_survives_a_reload(visitor: Visitor) -> None:
+async def test_search_by_keyboard_survives_a_reload(visitor: Visitor) -> None:
     await sync_to_async(archive_two)()
     await visitor.open("/rollouts/")
     cards = visitor.page.locator(".cards article")

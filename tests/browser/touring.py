@@ -1,4 +1,4 @@
-"""One visit to every page, and what it showed."""
+"""Visit all pages once and record the faults."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_archived_rollout, make_exchange, make_season
 
-# axe-core 4.14.1 by Deque Systems, MPL 2.0, from npm; the licence lies beside it.
+# axe-core 4.14.1 by Deque Systems, MPL 2.0, from npm; its licence is in the same directory.
 AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
-# What assistive technology cannot get past; WCAG 2.2 AA and axe's own good practice.
-GRAVE = ("serious", "critical")
+# Faults that block assistive technology, by WCAG 2.2 AA and axe's best practices.
+SERIOUS = ("serious", "critical")
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 ALL_RULES: dict[str, Any] = {}
 COLOURS = {"runOnly": {"type": "rule", "values": COLOUR_RULES}}
 NO_COLOURS = {"rules": {rule: {"enabled": False} for rule in COLOUR_RULES}}
 Check = tuple[Literal["light", "dark"], dict[str, Any]]
-# Schemes differ in colours alone, and languages in everything but colours.
+# Schemes differ only in colours, and languages in everything but colours.
 CHECKS: dict[str, Sequence[Check]] = {
     "en": [("light", ALL_RULES), ("dark", COLOURS)],
     "fa": [("light", NO_COLOURS)],
@@ -65,21 +65,21 @@ def make_pages() -> list[str]:
 
 
 async def find_faults(page: Page, language: str) -> list[str]:
-    """Return axe-core's grave findings, each with the elements concerned.
+    """Return axe-core's serious and critical findings, each with the elements concerned.
 
-    The page needs axe-core as an init script, which the page's security policy does not bind.
+    The page needs axe-core as an init script, to which the page's security policy does not apply.
     """
     found: list[str] = []
     for scheme, options in CHECKS[language]:
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        faults = await page.evaluate(FIND_FAULTS, [GRAVE, options])
+        faults = await page.evaluate(FIND_FAULTS, [SERIOUS, options])
         found += [f"{scheme}: {fault}" for fault in faults]
     return found
 
 
 @dataclass
 class Tour:
-    """Which pages showed a fault, by kind of fault."""
+    """The pages with faults, by kind of fault."""
 
     too_wide: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Tour:
 
 
 async def tour(visitor: Visitor, paths: Sequence[str], language: str) -> Tour:
-    """Open each page on a phone 360 pixels wide, then look at it on a wide screen with axe-core."""
+    """Open each page 360 pixels wide, then check it on a wide screen with axe-core."""
     page, seen = visitor.page, Tour(complaints=visitor.complaints)
 
     def note(request: Request) -> None:

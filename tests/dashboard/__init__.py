@@ -1,1 +1,1 @@
-"""Pages, read API, downloads, health checks and the live socket."""
+"""Tests of pages, read API, downloads, health checks and the live socket."""

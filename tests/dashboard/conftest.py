@@ -1,4 +1,4 @@
-"""Seasons as visitors find them: running without a result, and with several judged nodes."""
+"""Seasons and judged nodes for tests of pages."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ from tests.factories import (
 def judge_nodes(
     season: Season, *, count: int, rounds: int = 2, also: Sequence[Node] = ()
 ) -> list[Node]:
-    """Make connected nodes, judge them and publish it; of 16 questions later nodes solve fewer.
+    """Create connected nodes, judge them and publish the results; later nodes solve fewer of 16.
 
     Nodes in `also` are judged with them and solve all.
     """
@@ -56,7 +56,7 @@ def judge_nodes(
 
 @pytest.fixture
 def lab(settings: Settings, tmp_path: Path) -> Path:
-    """An empty folder of lab reports, in the place of those that the site is shipped with."""
+    """An empty directory of lab reports that replaces the shipped ones."""
     settings.LAB_REPORTS = [tmp_path]
     return tmp_path
 
@@ -73,13 +73,13 @@ def judged(season: Season) -> list[Node]:
 
 @pytest.fixture(scope="module")
 def judged_once(module_rows: None) -> list[Node]:
-    """The nodes of `judged`, for modules all of whose tests find them."""
+    """The nodes of `judged`, created once for modules in which all tests use them."""
     return judge_nodes(make_season("Autumn"), count=3)
 
 
 @pytest_asyncio.fixture
 async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
-    """Leave no connection of this loop or of asgiref's thread open."""
+    """Close the connections of this loop and of asgiref's thread after the test."""
     yield
     await bus.switchboard().close()
     await async_redis().aclose()

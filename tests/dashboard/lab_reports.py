@@ -1,7 +1,7 @@
 """Lab reports as `swarm-node lab` writes them, with numbers that a test chooses.
 
-Made by hand, because the site knows neither torch nor the client; that it reads what the client
-writes is tested with the client (`tests/node_client/lab/test_site.py`).
+They are constructed here because the site does not import torch or the client. That it can read
+the client's own reports is tested with the client (`tests/node_client/lab/test_site.py`).
 """
 
 import gzip
@@ -18,12 +18,12 @@ QUESTIONS = [
 ROUNDS = 40
 SEEDS = [1, 2, 3, 4, 5, 6]
 SETTINGS = 'name = "sharing"\nquestion = "Does sharing help?"\n'
-# Own reward of a round at the end, by arm.
+# Own reward of the last round, by arm.
 OWN = {"8/0": 0.1, "4/4": 0.2, "4/4 sender": 0.3}
 
 
 def write_report(folder: Path, **changes: Any) -> Path:
-    """Write a report with its experiment and two compressed runs, and return the folder."""
+    """Write a report with its experiment and two compressed runs, and return the directory."""
     (folder / "runs").mkdir(parents=True)
     (folder / "report.json").write_text(json.dumps(make_report(**changes)))
     (folder / "experiment.toml").write_text(SETTINGS)
@@ -34,7 +34,7 @@ def write_report(folder: Path, **changes: Any) -> Path:
 
 
 def publish_sharing(folder: Path) -> None:
-    """Write a report and a summary in which sharing helps, and a recipe does more."""
+    """Write a report and a summary in which sharing helps, and a recipe is better still."""
     write_report(folder / "sharing")
     better = make_finding(arm="4/4 sender", against="4/4", gain=1.5, gain_low=1.3, gain_high=1.8)
     write_summary(
@@ -45,10 +45,10 @@ def publish_sharing(folder: Path) -> None:
 
 
 def write_summary(folder: Path, **answers: Json) -> None:
-    """Write the summary beside the reports' folders."""
+    """Write the summary beside the directories of the reports."""
     unanswered = {"sentence": "Not measured yet.", "figures": []}
-    told = {key: answers.get(key, unanswered) for key in QUESTIONS}
-    (folder / "summary.json").write_text(json.dumps(told))
+    content = {key: answers.get(key, unanswered) for key in QUESTIONS}
+    (folder / "summary.json").write_text(json.dumps(content))
 
 
 def make_answer(*findings: Json, **more: Any) -> Json:
@@ -75,7 +75,7 @@ def make_finding(
 
 
 def make_comparison(**changes: Any) -> Json:
-    told = {
+    content = {
         "arm": "4/4",
         "against": "8/0",
         "outcome": "own",
@@ -92,14 +92,14 @@ def make_comparison(**changes: Any) -> Json:
         "p_adjusted": 0.03125,
         "least_p": 0.03125,
     }
-    return told | changes
+    return content | changes
 
 
 def make_report(*, own: Mapping[str, float] = OWN, **changes: Any) -> Json:
-    """Return a report in which own reward rises evenly to these levels."""
+    """Return a report in which own reward rises linearly to these levels."""
     arms = {name: make_arm(name, level) for name, level in own.items()}
     baseline, *others = own
-    told = {
+    content = {
         "format": 1,
         "name": "sharing",
         "question": "Does sharing help?",
@@ -146,7 +146,7 @@ def make_report(*, own: Mapping[str, float] = OWN, **changes: Any) -> Json:
             for name in own
         ],
     }
-    return told | changes
+    return content | changes
 
 
 def make_arm(name: str, level: float) -> Json:

@@ -1,4 +1,4 @@
-"""Cells, bars and links that pages have hundreds of."""
+"""Test table cells, bars and links of which pages have hundreds."""
 
 from html.parser import HTMLParser
 
@@ -26,7 +26,7 @@ from tests.dashboard.reports.test_board import make_row
 
 
 class Reader(HTMLParser):
-    """What a browser makes of a fragment: tags with their attributes, and all text."""
+    """Parses a fragment of HTML: tags with their attributes, and all text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -45,56 +45,56 @@ def attributes(html: str, tag: str) -> list[dict[str, str | None]]:
     return [attrs for name, attrs in Reader(html).tags if name == tag]
 
 
-def test_a_nodes_address_is_that_of_its_page() -> None:
+def test_path_of_a_node_is_the_url_of_its_page() -> None:
     assert node_path("amber-9_B") == reverse("node", args=["amber-9_B"])
 
 
-def test_arms_are_named_in_the_readers_language() -> None:
+def test_arms_are_translated() -> None:
     assert arm_label("base") == '<span class="arm base">untrained</span>'
     with translation.override("fa"):
         assert "untrained" not in arm_label("base")
 
 
-def test_an_interval_is_drawn_on_a_line_of_a_hundred_units() -> None:
+def test_interval_bar_is_a_hundred_units_wide() -> None:
     _track, reach, at = attributes(interval_bar(0.5, (0.4, 0.7)), "rect")
     assert (reach["x"], reach["width"], at["x"]) == ("40.0", "30.0", "50.0")
 
 
-def test_an_interval_of_low_scores_fills_a_line_with_a_lower_end() -> None:
+def test_interval_bar_is_scaled_to_the_given_maximum() -> None:
     _track, reach, at = attributes(interval_bar(0.05, (0.04, 0.07), 0.1), "rect")
     assert (reach["x"], reach["width"], at["x"]) == ("40.0", "30.0", "50.0")
 
 
-def test_a_difference_is_drawn_to_both_sides_of_zero() -> None:
+def test_difference_bar_extends_to_both_sides_of_zero() -> None:
     _track, zero, reach, at = attributes(difference_bar(-0.1, (-0.2, 0.1), 0.2), "rect")
     assert zero["class"] == "zero"
     assert (reach["x"], reach["width"], at["x"]) == ("0.0", "75.0", "25.0")
 
 
-def test_nothing_is_drawn_of_no_scores() -> None:
+def test_sparkline_without_scores_is_empty() -> None:
     assert sparkline([]) == ""
     assert attributes(sparkline([0.5, 0.6]), "polyline")
 
 
-def test_recent_scores_are_drawn_on_the_scale_that_they_are_given() -> None:
+def test_sparkline_is_scaled_to_the_given_maximum() -> None:
     assert sparkline([0.05, 0.06], 0.1) == sparkline([0.5, 0.6])
 
 
-def test_a_charts_table_writes_shares_intervals_and_whole_numbers() -> None:
+def test_value_rows_format_shares_intervals_and_integers() -> None:
     html = value_rows([(7, 0.25, (0.1, 0.4), None)])
     assert Reader(html).texts == ["7", ".250", ".100–.400", "–"]
 
 
-def test_text_in_a_charts_table_is_escaped() -> None:
+def test_value_rows_escape_text() -> None:
     assert "<b>" not in value_rows([("<b>",)])
 
 
-def test_an_interval_in_a_table_is_kept_in_one_piece_where_text_runs_from_right_to_left() -> None:
+def test_interval_in_a_right_to_left_table_is_directionally_isolated() -> None:
     with translation.override("fa"):
         assert Reader(value_rows([((0.1, 0.4),)])).texts == ["\u2066.100–.400\u2069"]
 
 
-def test_marks_say_what_came_and_after_how_long() -> None:
+def test_heat_rows_show_verdict_and_latency() -> None:
     score = Score(node=Node(name="amber"))
     marks = [
         AnswerMark(True, "right", 1500, 1.5),
@@ -112,34 +112,34 @@ def test_marks_say_what_came_and_after_how_long() -> None:
     assert attributes(html, "a") == [{"href": "/nodes/amber/"}]
 
 
-def test_a_result_is_written_as_score_interval_and_count() -> None:
+def test_score_cells_show_score_interval_and_count() -> None:
     score = Score(score=0.5, interval_low=0.25, interval_high=0.75, correct=4, n=8)
     html = score_cells(score)
     assert Reader(html).texts == [".500", ".250–.750", "4 of 8"]
     assert attributes(html, "data") == [{"value": "0.5"}]
 
 
-def test_an_absent_node_has_dashes_for_a_result() -> None:
+def test_score_cells_of_an_absent_node_are_dashes() -> None:
     assert Reader(score_cells(Score(score=None))).texts == ["–"] * 3
 
 
-def test_a_row_of_results_tells_node_result_time_arm_model_and_remark() -> None:
+def test_result_rows_show_node_result_time_arm_model_and_remark() -> None:
     node = Node(name="amber", quarantined=True)
     score = Score(node=node, score=None, arm="base", model="<tiny>", reason=Score.Reason.CAME_LATE)
     html = result_rows([SheetRow(score, [AnswerMark(True, "right", 1500, 1.5)])])
     late = f"{Score.Reason.CAME_LATE.label[0].upper()}{Score.Reason.CAME_LATE.label[1:]}."
-    told = " ".join(Reader(html).texts).split()
-    wanted = ["amber", "–", "–", "–", "1.5", "s", "untrained", "<tiny>"]
-    wanted += [*"Quarantined: not ranked.".split(), *late.split(), *advise("came_late").split()]
-    assert told == wanted
+    shown = " ".join(Reader(html).texts).split()
+    expected = ["amber", "–", "–", "–", "1.5", "s", "untrained", "<tiny>"]
+    expected += [*"Quarantined: not ranked.".split(), *late.split(), *advise("came_late").split()]
+    assert shown == expected
     assert attributes(html, "tr") == [{"class": "untrained"}]
 
 
-def test_a_complete_result_has_no_remark() -> None:
+def test_complete_result_has_no_remark() -> None:
     assert reason_words(Score(reason="")) == ""
 
 
-def test_a_lift_names_what_it_was_compared_with() -> None:
+def test_lift_names_the_base_that_it_is_compared_with() -> None:
     lift = Lift(0.125, (0.05, 0.2), make_row("base-nano", score=0.25, n=40))
     (cell,) = attributes(lift_cell(lift), "abbr")
     assert (
@@ -148,5 +148,5 @@ def test_a_lift_names_what_it_was_compared_with() -> None:
     )
 
 
-def test_without_a_base_there_is_no_lift() -> None:
+def test_lift_without_a_base_is_a_dash() -> None:
     assert Reader(lift_cell(None)).texts == ["–"]

@@ -1,4 +1,4 @@
-"""Codes are named in the page's language; unknown ones stay readable."""
+"""Test that codes are translated, and that unknown codes are readable."""
 
 from typing import get_args
 
@@ -10,10 +10,10 @@ from swarm_web.dashboard.templatetags.figures import name_code
 
 
 @pytest.mark.parametrize("code", [*get_args(DropReason), "answers_changed", "scores_changed"])
-def test_what_is_counted_has_a_name_in_persian(code: str) -> None:
+def test_known_code_is_translated_to_persian(code: str) -> None:
     with translation.override("fa"):
         assert name_code(code) != code.replace("_", " ")
 
 
-def test_a_code_of_a_node_s_own_making_loses_its_underscores() -> None:
+def test_unknown_code_is_shown_without_underscores() -> None:
     assert name_code("too_odd") == "too odd"

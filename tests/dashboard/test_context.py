@@ -1,4 +1,4 @@
-"""What every template may show."""
+"""Test the context processor of all templates."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ from tests.factories import make_node
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     caches["brief"].clear()
     yield
     caches["brief"].clear()
@@ -28,7 +28,7 @@ def read_pill() -> Pill:
     return pill
 
 
-def test_a_pill_of_a_moment_ago_has_the_clock_of_now(season: Season, settings: Settings) -> None:
+def test_cached_pill_has_the_current_time(season: Season, settings: Settings) -> None:
     settings.PAGE_CACHE_SECONDS = 60.0
     assert read_pill().connected == 0
     make_node("amber", last_seen=timezone.now())

@@ -1,4 +1,4 @@
-"""How figures look on pages."""
+"""Test the formatting of figures on pages."""
 
 from datetime import UTC, datetime
 
@@ -21,16 +21,18 @@ from swarm_web.dashboard.templatetags.figures import (
 @pytest.mark.parametrize(
     ("value", "text"), [(0.3471, ".347"), (1.0, "1.000"), (0.0, ".000"), (None, "–"), ("", "–")]
 )
-def test_shares(value: float | str | None, text: str) -> None:
+def test_share_has_three_decimals_without_leading_zero(
+    value: float | str | None, text: str
+) -> None:
     assert share(value) == text
 
 
-def test_intervals() -> None:
+def test_interval_has_two_shares_or_a_dash() -> None:
     assert interval((0.311, 0.3844)) == ".311–.384"
     assert interval((None, None)) == "–"
 
 
-def test_rank_ranges() -> None:
+def test_rank_range_is_shortened_if_both_ranks_are_equal() -> None:
     assert (ranks((3, 5)), ranks((1, 1)), ranks(None)) == ("3–5", "1", "–")
 
 
@@ -46,11 +48,11 @@ def test_differences_are_signed_points() -> None:
     assert points_interval(None) == "–"
 
 
-def test_p_values() -> None:
+def test_p_value_has_three_decimals_or_a_lower_bound() -> None:
     assert [p_value(p) for p in (0.0121, 0.0004, 1.0, None)] == [".012", "< .001", "1.000", "–"]
 
 
-def test_times_taken() -> None:
+def test_seconds_have_one_decimal_below_a_hundred() -> None:
     assert [seconds(ms) for ms in (840, 59_940, 125_300, None)] == [
         "0.8\u202fs",
         "59.9\u202fs",
@@ -59,7 +61,7 @@ def test_times_taken() -> None:
     ]
 
 
-def test_numbers_of_parameters() -> None:
+def test_size_is_abbreviated_with_k_and_m() -> None:
     assert [size(n) for n in (0, 950, 302_144, 494_032_768)] == [
         "–",
         "950",
@@ -68,11 +70,11 @@ def test_numbers_of_parameters() -> None:
     ]
 
 
-def test_percents() -> None:
+def test_percent_is_a_whole_number_or_a_dash() -> None:
     assert (percent(0.55), percent(None)) == ("55\u202f%", "–")
 
 
-def test_moments_are_told_in_utc_until_a_script_knows_better() -> None:
+def test_moment_is_formatted_in_utc() -> None:
     html = str(moment(datetime(2026, 11, 21, 9, 5, 1, tzinfo=UTC)))
     assert 'datetime="2026-11-21T09:05:01+00:00"' in html
     assert 'title="2026-11-21 09:05:01 UTC"' in html

@@ -1,4 +1,4 @@
-"""Pages contain a token that changes with what live messages do not carry."""
+"""Test the state token of pages, which changes with content that deltas do not contain."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def announce(_season: Season) -> None:
 
 
 @pytest.mark.parametrize("change", [open_round, close_round, rule, announce])
-def test_it_changes_with_rounds_rulings_and_announcements(
+def test_state_changes_with_rounds_rulings_and_announcements(
     change: Callable[[Season], None], season: Season
 ) -> None:
     before = read_state()
@@ -42,20 +42,20 @@ def test_it_changes_with_rounds_rulings_and_announcements(
     assert read_state() != before
 
 
-def test_it_changes_when_an_announcement_is_edited(season: Season) -> None:
+def test_state_changes_when_an_announcement_is_edited(season: Season) -> None:
     announce(season)
     before = read_state()
     Announcement.objects.update(text="news, corrected")
     assert read_state() != before
 
 
-def test_it_does_not_change_with_presence(season: Season) -> None:
+def test_state_does_not_change_with_presence(season: Season) -> None:
     before = read_state()
     make_node("amber", last_seen=timezone.now())
     assert read_state() == before
 
 
-def test_pages_contain_it_and_answers_for_programs_do_not_read_it(
+def test_pages_contain_the_state_and_other_responses_do_not_read_it(
     season: Season, client: Client
 ) -> None:
     (token,) = re.findall(r'data-state="(\w+)"', client.get("/tasks/").text)

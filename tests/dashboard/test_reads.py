@@ -1,4 +1,4 @@
-"""Pages, the API and the live socket read the database through reports, never themselves."""
+"""Test that pages, API and live socket read the database only through reports."""
 
 import ast
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from tests.processes import PROJECT
 
 DASHBOARD = PROJECT / "swarm_web" / "dashboard"
 FOLDERS = ("pages", "api", "live")
-# The doors of the ORM: managers, and what makes or runs a query on their rows.
+# Names of the ORM: managers, and methods that build or run queries.
 QUERIES = {"objects", "filter", "exclude", "annotate", "aggregate", "order_by", "values_list"}
 QUERIES |= {"select_related", "prefetch_related", "bulk_create", "raw", "cursor"}
 SHORTCUTS = {"get_object_or_404", "get_list_or_404", "connection"}
 
 
 def find_reads(source: str) -> Iterator[str]:
-    """Yield what in a module reads the database or asks a selector."""
+    """Yield the parts of a module that read the database or import a selector."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in QUERIES:
             yield f"line {node.lineno}: .{node.attr}"
@@ -35,7 +35,7 @@ def find_reads(source: str) -> Iterator[str]:
         for path in sorted((DASHBOARD / folder).rglob("*.py"))
     ],
 )
-def test_a_page_reads_nothing_itself(path: Path) -> None:
+def test_module_does_not_read_the_database(path: Path) -> None:
     assert list(find_reads(path.read_text())) == []
 
 
@@ -49,5 +49,5 @@ def test_a_page_reads_nothing_itself(path: Path) -> None:
         "from swarm_web.relay.selectors import find_rollout",
     ],
 )
-def test_a_read_would_be_found(source: str) -> None:
+def test_each_kind_of_read_is_detected(source: str) -> None:
     assert len(list(find_reads(source))) == 1

@@ -1,4 +1,4 @@
-"""What holds for every template: none asks a dictionary for a method that a key may hide."""
+"""Test that no template uses a method of a dictionary that a key may hide."""
 
 import re
 

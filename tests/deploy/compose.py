@@ -1,4 +1,4 @@
-"""The compose file as data, and the parts of it that the checks talk about."""
+"""The compose files as data, and helpers for tests of them."""
 
 import re
 from pathlib import Path
@@ -13,25 +13,25 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 NODES = [name for name, service in SERVICES.items() if service["image"].startswith("swarm-n")]
 DEMO_NODES = [name for name in NODES if SERVICES[name]["profiles"] == ["demo"]]
 PARTICIPANT: dict[str, Any] = yaml.safe_load((ROOT / "node_client" / "compose.yml").read_text())
-# The default is what stands behind `:-`; behind `:?` stands what to say without a value.
+# `:-` is followed by the default, `:?` by the error message for a missing value.
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(:-(?P<default>[^}]*)|:\?[^}]*)\}")
 
 
 def is_one_shot(service: dict[str, Any]) -> bool:
-    """Say whether the service runs once, to its end."""
+    """Return whether the service runs once and exits."""
     return service.get("restart") == "no"
 
 
 def variables(text: str) -> set[str]:
-    """Return the names of the variables that compose puts into a text."""
+    """Return the names of the variables that compose substitutes in a text."""
     return set(re.findall(r"(?<!\$)\$\{(\w+)", text))
 
 
 def resolve(service: dict[str, Any], env: dict[str, str]) -> dict[str, str]:
-    """Return the environment that a service's container has where .env sets these variables.
+    """Return the environment of a service's container if .env sets these variables.
 
     As in the Compose specification: `${NAME:-default}` and `${NAME:?error}` in a value; a name
-    without a value is passed on, or left out where it is not set.
+    without a value is passed on, or omitted if it is not set.
     """
 
     def fill(found: re.Match[str]) -> str:
@@ -45,7 +45,7 @@ def resolve(service: dict[str, Any], env: dict[str, str]) -> dict[str, str]:
 
 
 def documented_settings() -> set[str]:
-    """Return the names that .env.example explains, set or commented out."""
+    """Return the names in .env.example, set or commented out."""
     return set(re.findall(r"^#?([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
 
 

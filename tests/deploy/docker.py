@@ -1,7 +1,7 @@
-"""Stands in for `docker` where there is none: `docker compose …` on a database server of the tests.
+"""A substitute for `docker`: run `docker compose` commands against a database server of the tests.
 
-`exec postgres` runs Postgres's own programs against that server, `run migrate` what the compose
-file says; anything else is only noted. PROGRAMS names the folder of the programs, NOTES the file.
+`exec postgres` runs Postgres's own programs against that server, `run migrate` the command of the
+compose file; other commands are only logged. PROGRAMS is the programs' folder, NOTES the log file.
 """
 
 import os

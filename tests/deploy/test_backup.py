@@ -1,4 +1,4 @@
-"""What docs/operations.md says about backups, done word by word with Postgres's own programs."""
+"""Run the commands of the section on backups in docs/operations.md with Postgres's own programs."""
 
 import os
 import re
@@ -28,13 +28,13 @@ PYTHON = shlex.quote(sys.executable)
 
 @dataclass(frozen=True)
 class Host:
-    """A machine with a site in containers: its database server, and a folder to work in."""
+    """A machine that hosts a site in containers: its database server and a working directory."""
 
     url: str
     folder: Path
 
     def run(self, commands: str) -> subprocess.CompletedProcess[str]:
-        """Paste commands into a shell, which goes on after one that failed."""
+        """Run commands in a shell, which continues after a failed one."""
         server = urlsplit(self.url)
         environment = os.environ | {
             "PATH": f"{self.folder}:{os.environ['PATH']}",
@@ -56,16 +56,16 @@ class Host:
         )
 
     def do(self, commands: str) -> None:
-        """Paste commands that must succeed."""
+        """Run commands that must succeed."""
         done = self.run(commands)
         assert done.returncode == 0, done.stderr
 
     @property
     def notes(self) -> Path:
-        """What `docker` was asked, a line each."""
+        """The log of calls of `docker`, one per line."""
         return self.folder / "notes"
 
-    def ask(self, question: str, *, database: str = "murmuration") -> list[str]:
+    def query(self, question: str, *, database: str = "murmuration") -> list[str]:
         """Return the first column of a query's answer."""
         url = urlsplit(self.url)._replace(path=f"/{database}").geturl()
         with psycopg.connect(url, autocommit=True) as connection:
@@ -75,7 +75,7 @@ class Host:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Host]:
-    """A server with a site's database, `pristine`, and a backup from before its last row."""
+    """A server with a site's database, `pristine`, and a backup made before its last row."""
     with tempfile.TemporaryDirectory(prefix="murmuration-backup-") as temporary:
         folder = Path(temporary)
         folder.chmod(0o711)  # Postgres may run as another user.
@@ -86,49 +86,49 @@ def server() -> Iterator[Host]:
         host = Host(postgres.url, folder)
         with running(postgres.process, log=folder / "log"):
             host.do(MIGRATE)
-            host.ask("INSERT INTO auth_group (name) VALUES ('before')")
+            host.query("INSERT INTO auth_group (name) VALUES ('before')")
             host.do(BACK_UP)
-            host.ask("INSERT INTO auth_group (name) VALUES ('after')")
-            host.ask("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
+            host.query("INSERT INTO auth_group (name) VALUES ('after')")
+            host.query("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
             yield host
 
 
 @pytest.fixture
 def host(server: Host) -> Host:
-    """The site in the state after the backup, before anything was restored."""
-    return lay_out(server)
+    """The site after the backup, before a restore."""
+    return reset(server)
 
 
 @pytest.fixture(scope="module")
 def restored(server: Host) -> Host:
-    """A site whose nodes had lost their primary key, restored from the backup."""
-    host = lay_out(server)
-    host.ask("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
+    """A site whose nodes lacked their primary key, restored from the backup."""
+    host = reset(server)
+    host.query("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
     host.do(RESTORE)
     return host
 
 
-def lay_out(host: Host) -> Host:
+def reset(host: Host) -> Host:
     host.notes.unlink(missing_ok=True)
     for database in ("murmuration", "restored", "replaced"):
-        host.ask(f"DROP DATABASE IF EXISTS {database}", database="postgres")
-    host.ask("CREATE DATABASE murmuration TEMPLATE pristine", database="postgres")
+        host.query(f"DROP DATABASE IF EXISTS {database}", database="postgres")
+    host.query("CREATE DATABASE murmuration TEMPLATE pristine", database="postgres")
     return host
 
 
 def names(host: Host, *, database: str = "murmuration") -> list[str]:
-    return host.ask("SELECT name FROM auth_group ORDER BY id", database=database)
+    return host.query("SELECT name FROM auth_group ORDER BY id", database=database)
 
 
-def test_a_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
+def test_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
     assert names(restored) == ["before"]
 
 
-def test_a_restored_site_has_the_constraints_of_the_backup(restored: Host) -> None:
-    assert restored.ask("SELECT conname FROM pg_constraint WHERE conname = 'nodes_node_pkey'")
+def test_restored_site_has_the_constraints_of_the_backup(restored: Host) -> None:
+    assert restored.query("SELECT conname FROM pg_constraint WHERE conname = 'nodes_node_pkey'")
 
 
-def test_the_parts_that_write_stop_first_and_start_last_behind_the_migrations(
+def test_restore_stops_writing_services_first_and_starts_them_after_migrations(
     restored: Host,
 ) -> None:
     first, *_, migrated, noted, last = restored.notes.read_text().splitlines()
@@ -138,20 +138,20 @@ def test_the_parts_that_write_stop_first_and_start_last_behind_the_migrations(
     assert last == "compose up -d"
 
 
-def test_what_was_there_is_kept_until_it_is_dropped(restored: Host) -> None:
+def test_replaced_database_exists_until_it_is_dropped(restored: Host) -> None:
     assert names(restored, database="replaced") == ["before", "after"]
     restored.do(FORGET)
-    assert "replaced" not in restored.ask("SELECT datname FROM pg_database", database="postgres")
+    assert "replaced" not in restored.query("SELECT datname FROM pg_database", database="postgres")
 
 
-def test_nothing_is_replaced_while_the_site_still_writes(host: Host) -> None:
+def test_restore_fails_while_the_site_is_connected_to_the_database(host: Host) -> None:
     with psycopg.connect(host.url):
         assert host.run(RESTORE).returncode != 0
     assert names(host) == ["before", "after"]
     assert "compose up -d" not in host.notes.read_text()
 
 
-def test_a_damaged_backup_replaces_nothing(host: Host) -> None:
+def test_restore_from_damaged_backup_changes_nothing(host: Host) -> None:
     backup = host.folder / "backup"
     whole = backup.read_bytes()
     backup.write_bytes(whole[: len(whole) // 2])
@@ -160,7 +160,7 @@ def test_a_damaged_backup_replaces_nothing(host: Host) -> None:
     assert names(host) == ["before", "after"]
 
 
-def test_a_restore_that_failed_may_be_repeated(host: Host) -> None:
-    host.ask("CREATE DATABASE restored", database="postgres")
+def test_restore_can_be_repeated_after_a_failure(host: Host) -> None:
+    host.query("CREATE DATABASE restored", database="postgres")
     host.do(RESTORE)
     assert names(host) == ["before"]

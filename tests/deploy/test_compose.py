@@ -1,4 +1,4 @@
-"""The compose file describes the site that the launcher runs, safely."""
+"""Test that the compose file describes the site that the launcher runs, and is secure."""
 
 import re
 
@@ -21,28 +21,28 @@ from tests.deploy.compose import (
 BEAT_SCHEDULE = "/tmp/celerybeat-schedule"
 TCP_PORT = 8000
 SERVERS = ["migrate", "web", "worker", "beat", "register"]
-# What .env does not decide: where the other containers are, where the image keeps its files, and
-# that a site which others can reach shows no tracebacks.
-DECIDED = {
+# Not decided by .env: the addresses of the other containers, the paths in the image, and that a
+# public site shows no tracebacks.
+FIXED = {
     *("DATABASE_URL", "DATABASE_POOLER", "REDIS_URL", "REDIS_CLUSTER", "CELERY_BROKER_URL"),
     *("STATIC_ROOT", "STATIC_COMPRESSED", "DIST_DIR", "DEBUG"),
 }
-# A worker forks, which pools of connections do not survive.
+# A worker forks, and connection pools do not survive a fork.
 WEB_ONLY = {"DATABASE_POOL"}
 
 
-def test_the_site_has_all_its_parts() -> None:
+def test_all_parts_of_the_site_are_services() -> None:
     assert {"postgres", "redis", "migrate", "web", "worker", "beat"} <= set(SERVICES)
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_each_service_is_health_checked_or_runs_once(name: str) -> None:
+def test_service_has_a_health_check_or_runs_once(name: str) -> None:
     service = SERVICES[name]
     assert is_one_shot(service) != bool(service.get("healthcheck", {}).get("test"))
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_what_a_service_waits_for_exists_and_is_awaited_as_it_ends(name: str) -> None:
+def test_service_depends_on_health_or_completion_of_existing_services(name: str) -> None:
     for awaited, how in SERVICES[name].get("depends_on", {}).items():
         expected = (
             "service_completed_successfully"
@@ -53,21 +53,21 @@ def test_what_a_service_waits_for_exists_and_is_awaited_as_it_ends(name: str) ->
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_images_are_pinned_to_a_full_version(name: str) -> None:
+def test_image_is_pinned_to_a_full_version(name: str) -> None:
     assert re.search(r":\d+\.\d+", SERVICES[name]["image"])
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_secrets_come_from_outside_and_are_required(name: str) -> None:
+def test_secrets_are_required_variables(name: str) -> None:
     for variable, value in SERVICES[name].get("environment", {}).items():
-        # Without a value it is passed on, so it comes from outside.
+        # A name without a value is passed on, so it comes from outside.
         if value is not None and re.search("(SECRET|PASSWORD|TOKEN)(?!_FILE)", variable):
             assert re.fullmatch(r"\$\{\w+:\?.+\}", value)
         if variable == "DATABASE_URL":
             assert re.search(r":\$\{POSTGRES_PASSWORD:\?[^}]+\}@", value)
 
 
-def test_only_the_web_process_can_be_reached_and_only_from_this_machine() -> None:
+def test_only_the_web_process_is_published_and_only_on_loopback() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"web": ["${LISTEN:-127.0.0.1:8000}:8000"]}
 
@@ -81,11 +81,11 @@ def test_only_the_web_process_can_be_reached_and_only_from_this_machine() -> Non
         ("beat", commands.run_beat(BEAT_SCHEDULE)),
     ],
 )
-def test_the_servers_run_what_the_launcher_runs(name: str, command: tuple[str, ...]) -> None:
+def test_servers_run_the_commands_of_the_launcher(name: str, command: tuple[str, ...]) -> None:
     assert SERVICES[name]["command"] == list(command)
 
 
-def test_the_demo_has_the_launchers_nodes() -> None:
+def test_demo_profile_has_the_nodes_of_the_launcher() -> None:
     planned = plan_nodes(4)
     assert [node.name for node in planned] == DEMO_NODES
     for node in planned:
@@ -100,7 +100,7 @@ def test_the_demo_has_the_launchers_nodes() -> None:
         assert SERVICES[node.name]["profiles"] == ["demo"]
 
 
-def test_the_demo_registers_the_launchers_nodes() -> None:
+def test_register_service_creates_the_nodes_of_the_launcher() -> None:
     expected = [commands.CREATE_DEMO_SEASON] + [
         commands.create_node(name=node.name, arm=node.arm, token_file=f"/tokens/{node.name}")
         for node in plan_nodes(4)
@@ -110,7 +110,7 @@ def test_the_demo_registers_the_launchers_nodes() -> None:
     assert script.splitlines() == [" ".join(command) for command in expected]
 
 
-def test_a_node_gets_no_secret_of_the_server() -> None:
+def test_demo_node_has_no_secret_of_the_server() -> None:
     for name in DEMO_NODES:
         assert set(SERVICES[name]["environment"]) == {"OMP_NUM_THREADS", "SWARM_WAIT_WHEN_REFUSED"}
 
@@ -124,21 +124,21 @@ def test_every_mounted_volume_is_declared() -> None:
     assert mounted == set(COMPOSE["volumes"])
 
 
-def test_every_variable_is_explained_to_the_operator() -> None:
+def test_every_variable_is_documented_in_env_example() -> None:
     assert variables(TEXT) <= documented_settings()
 
 
-def test_every_setting_is_explained_to_the_operator() -> None:
+def test_every_setting_is_documented_in_env_example() -> None:
     assert settings_read() <= documented_settings()
 
 
-def test_nothing_is_explained_that_does_not_exist() -> None:
+def test_env_example_documents_only_existing_settings_and_variables() -> None:
     assert documented_settings() <= settings_read() | variables(TEXT)
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_every_setting_of_the_env_file_reaches_the_servers(name: str) -> None:
-    others = DECIDED if name == "web" else DECIDED | WEB_ONLY
+def test_servers_receive_every_setting_of_the_env_file(name: str) -> None:
+    others = FIXED if name == "web" else FIXED | WEB_ONLY
     chosen = (documented_settings() & settings_read()) - others
     environment = resolve(SERVICES[name], {setting: f"my {setting}" for setting in chosen})
     lost = {setting for setting in chosen if f"my {setting}" not in environment.get(setting, "")}
@@ -146,7 +146,7 @@ def test_every_setting_of_the_env_file_reaches_the_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_setting_that_is_left_out_has_the_servers_own_default(name: str) -> None:
+def test_omitted_setting_has_the_default_of_the_server(name: str) -> None:
     environment = resolve(SERVICES[name], {"SECRET_KEY": "s", "POSTGRES_PASSWORD": "p"})
     assert set(environment) == {
         *("SECRET_KEY", "DATABASE_URL", "REDIS_URL"),
@@ -155,11 +155,11 @@ def test_a_setting_that_is_left_out_has_the_servers_own_default(name: str) -> No
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_what_the_compose_file_decides_is_left_to_it(name: str) -> None:
-    environment = resolve(SERVICES[name], dict.fromkeys(DECIDED, "mine"))
+def test_env_file_does_not_override_fixed_settings(name: str) -> None:
+    environment = resolve(SERVICES[name], dict.fromkeys(FIXED, "mine"))
     assert "mine" not in environment.values()
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_servers_environment_has_only_settings_that_are_read(name: str) -> None:
+def test_environment_of_servers_has_only_settings_that_are_read(name: str) -> None:
     assert set(SERVICES[name]["environment"]) <= settings_read()

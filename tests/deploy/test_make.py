@@ -1,4 +1,4 @@
-"""make records an installation as done only when all of it succeeded."""
+"""Test that make records an installation as done only if all of it succeeded."""
 
 import shutil
 import subprocess
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-# A fake Python for the virtual environment: it installs nothing, and fails on the given arguments.
+# A fake Python of the virtual environment: installs nothing and fails on the given arguments.
 PYTHON = """#!/bin/sh
 case "$*" in *{broken}*) exit 1 ;; esac
 """
 
 
 @pytest.mark.parametrize("broken", ["'.[embedded]'", "--no-deps"])
-def test_a_failed_installation_is_not_recorded_as_done(tmp_path: Path, broken: str) -> None:
+def test_failed_installation_is_not_recorded_as_done(tmp_path: Path, broken: str) -> None:
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(settings.BASE_DIR / name, tmp_path)
     (tmp_path / "node_client").mkdir()

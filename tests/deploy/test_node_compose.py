@@ -1,4 +1,4 @@
-"""The containers of nodes: they use a GPU, keep the token to themselves, and end in no loop."""
+"""Test the node containers: GPU, token and restart policy."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"\$\{(\w+):([-+])([^}]*)\}")
 
 
 def environment_of(service: dict[str, Any], env: dict[str, str]) -> dict[str, str]:
-    """Return the environment of a container where .env sets these variables."""
+    """Return the environment of a container if .env sets these variables."""
 
     def fill(found: re.Match[str]) -> str:
         name, sign, word = found.groups()
@@ -31,7 +31,7 @@ def environment_of(service: dict[str, Any], env: dict[str, str]) -> dict[str, st
     return {name: _VARIABLE.sub(fill, value) for name, value in service["environment"].items()}
 
 
-def test_a_participant_chooses_a_gpu_or_none_by_profile() -> None:
+def test_profile_selects_the_cpu_or_gpu_service() -> None:
     assert {name: service["profiles"] for name, service in OURS.items()} == {
         "cpu": ["cpu"],
         "gpu": ["gpu"],
@@ -39,7 +39,7 @@ def test_a_participant_chooses_a_gpu_or_none_by_profile() -> None:
 
 
 @pytest.mark.parametrize("service", GPU_NODES)
-def test_a_gpu_is_reserved_and_used(service: dict[str, Any]) -> None:
+def test_gpu_is_reserved_and_used(service: dict[str, Any]) -> None:
     assert service["deploy"]["resources"]["reservations"]["devices"] == [
         {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     ]
@@ -47,7 +47,7 @@ def test_a_gpu_is_reserved_and_used(service: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("service", ALL_NODES)
-def test_a_node_that_is_always_started_again_waits_when_it_is_refused(
+def test_node_with_restart_policy_waits_when_it_is_refused(
     service: dict[str, Any],
 ) -> None:
     assert service["restart"] == "unless-stopped"
@@ -55,9 +55,7 @@ def test_a_node_that_is_always_started_again_waits_when_it_is_refused(
 
 
 @pytest.mark.parametrize("service", ALL_NODES)
-def test_a_node_whose_training_stands_still_is_unhealthy(
-    service: dict[str, Any], tmp_path: Path
-) -> None:
+def test_node_that_makes_no_progress_is_unhealthy(service: dict[str, Any], tmp_path: Path) -> None:
     kind, command, *arguments = service["healthcheck"]["test"]
     assert (kind, command) == ("CMD", "swarm-node")
     assert "--healthy" in arguments
@@ -66,14 +64,14 @@ def test_a_node_whose_training_stands_still_is_unhealthy(
     assert (result.exit_code, "no run has started" in result.output) == (1, True)
 
 
-def test_the_image_has_the_same_health_check() -> None:
+def test_image_has_the_health_check_of_the_compose_file() -> None:
     dockerfile = (ROOT / "node_client" / "Dockerfile").read_text()
     words = ", ".join(f'"{word}"' for word in OURS["gpu"]["healthcheck"]["test"][1:])
     assert f"CMD [{words}]" in dockerfile
 
 
 @pytest.mark.parametrize("service", [*OURS.values(), SERVICES["gpu-node"]])
-def test_the_token_is_a_secret_or_in_the_volume(service: dict[str, Any]) -> None:
+def test_token_is_read_from_a_secret_or_from_the_volume(service: dict[str, Any]) -> None:
     assert service["secrets"] == ["token"]
     given = environment_of(service, {"TOKEN_FILE": "./token"})
     assert given["SWARM_TOKEN_FILE"] == TOKEN_FILE
@@ -82,7 +80,7 @@ def test_the_token_is_a_secret_or_in_the_volume(service: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("compose", [COMPOSE, PARTICIPANT])
-def test_without_a_token_file_the_secret_is_empty(compose: dict[str, Any]) -> None:
+def test_secret_is_empty_without_a_token_file(compose: dict[str, Any]) -> None:
     assert compose["secrets"] == {"token": {"file": "${TOKEN_FILE:-/dev/null}"}}
 
 
@@ -94,7 +92,7 @@ def test_every_variable_of_the_container_is_a_setting(service: dict[str, Any]) -
     assert "model" in read_environment(environment_of(service, written))
 
 
-def test_the_mounted_volumes_of_a_participant_are_declared() -> None:
+def test_mounted_volumes_of_a_participant_are_declared() -> None:
     mounted = {
         volume.partition(":")[0] for service in OURS.values() for volume in service["volumes"]
     }

@@ -1,4 +1,4 @@
-"""Where a person decides about a client."""
+"""Test the pages on which a person approves or declines a client."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from swarm_web.nodes.services import create_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASKER = JoinRequester(network="127.0.0.1", client_version="0.3.0", model="<b>tiny</b>")
+REQUESTER = JoinRequester(network="127.0.0.1", client_version="0.3.0", model="<b>tiny</b>")
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def olive() -> User:
 
 @pytest.fixture
 def browser(olive: User) -> Client:
-    """Olive's browser."""
+    """A client that is signed in as olive."""
     client = Client()
     client.force_login(olive)
     return client
 
 
-def ask() -> tuple[JoinRequest, str]:
-    return request_node(ASKER, now=timezone.now())
+def request_code() -> tuple[JoinRequest, str]:
+    return request_node(REQUESTER, now=timezone.now())
 
 
 def decide(browser: Client, request: JoinRequest, **form: str) -> tuple[int, str]:
@@ -42,14 +42,14 @@ def decide(browser: Client, request: JoinRequest, **form: str) -> tuple[int, str
     return answer.status_code, answer.content.decode()
 
 
-def test_a_stranger_signs_in_first_and_keeps_the_code() -> None:
+def test_login_redirect_preserves_the_code() -> None:
     answer = Client().get("/device/?code=BCDF-GHJK")
     assert answer.status_code == 302
     assert "code%3DBCDF-GHJK" in answer["Location"]
 
 
-def test_looking_at_a_code_decides_nothing(browser: Client) -> None:
-    request, _ = ask()
+def test_viewing_a_code_does_not_decide_it(browser: Client) -> None:
+    request, _ = request_code()
     page = browser.get(f"/device/?code={request}").content.decode()
     assert str(request) in page
     assert "From your network address" in page
@@ -57,19 +57,19 @@ def test_looking_at_a_code_decides_nothing(browser: Client) -> None:
     assert request.is_open(now=timezone.now())
 
 
-def test_what_the_client_declares_is_no_markup(browser: Client) -> None:
-    request, _ = ask()
+def test_text_declared_by_the_client_is_escaped(browser: Client) -> None:
+    request, _ = request_code()
     assert "&lt;b&gt;tiny" in browser.get(f"/device/?code={request}").content.decode()
 
 
-def test_another_network_is_pointed_out(browser: Client) -> None:
+def test_page_warns_if_the_request_came_from_another_network(browser: Client) -> None:
     request, _ = request_node(JoinRequester(network="192.0.2.9"), now=timezone.now())
     page = browser.get(f"/device/?code={request}").content.decode()
     assert "From a different network address" in page
 
 
-def test_approving_makes_a_node_with_the_chosen_name(browser: Client, olive: User) -> None:
-    request, secret = ask()
+def test_approving_creates_a_node_with_the_chosen_name(browser: Client, olive: User) -> None:
+    request, secret = request_code()
     status, page = decide(browser, request, name="heron")
     assert status == 200
     assert "heron" in page
@@ -77,16 +77,18 @@ def test_approving_makes_a_node_with_the_chosen_name(browser: Client, olive: Use
     assert collect(secret, now=timezone.now()).node == "heron"
 
 
-def test_without_a_name_the_site_draws_one(browser: Client) -> None:
-    request, _ = ask()
+def test_name_is_drawn_if_none_is_given(browser: Client) -> None:
+    request, _ = request_code()
     decide(browser, request)
     assert Node.objects.get().name.count("-") == 2
 
 
 @pytest.mark.parametrize("name", ["two words", "heron", "Heron", "attic", "ü", "x" * 65])
-def test_a_name_that_cannot_be_had_is_asked_for_again(browser: Client, name: str) -> None:
+def test_invalid_or_taken_name_is_rejected_and_the_code_stays_open(
+    browser: Client, name: str
+) -> None:
     create_node(name="heron", title="Attic")
-    request, _ = ask()
+    request, _ = request_code()
     _, page = decide(browser, request, name=name)
     assert "errorlist" in page
     assert Node.objects.count() == 1
@@ -94,58 +96,58 @@ def test_a_name_that_cannot_be_had_is_asked_for_again(browser: Client, name: str
     assert request.is_open(now=timezone.now())
 
 
-def test_one_of_ones_own_nodes_continues(browser: Client, olive: User) -> None:
+def test_own_node_can_be_chosen_to_continue(browser: Client, olive: User) -> None:
     node, _ = create_node(name="heron", owner=olive)
-    request, secret = ask()
+    request, secret = request_code()
     decide(browser, request, node="heron")
     assert collect(secret, now=timezone.now()).node == node.name
 
 
-def test_a_node_of_another_person_cannot_be_chosen(browser: Client, olive: User) -> None:
+def test_node_of_another_account_cannot_be_chosen(browser: Client, olive: User) -> None:
     create_node(name="own", owner=olive)
     create_node(name="heron", owner=User.objects.create_user("other"))
-    request, _ = ask()
+    request, _ = request_code()
     decide(browser, request, node="heron")
     request.refresh_from_db()
     assert request.is_open(now=timezone.now())
 
 
-def test_a_blocked_node_cannot_get_around_its_block(browser: Client, olive: User) -> None:
+def test_blocked_node_cannot_be_chosen(browser: Client, olive: User) -> None:
     node, _ = create_node(name="heron", owner=olive)
     Node.objects.filter(pk=node.pk).update(blocked=True)
-    request, _ = ask()
+    request, _ = request_code()
     decide(browser, request, node="heron")
     assert Node.objects.get(name="heron").token_hash == node.token_hash
 
 
-def test_declining_ends_the_request(browser: Client) -> None:
-    request, _ = ask()
+def test_declining_denies_the_request(browser: Client) -> None:
+    request, _ = request_code()
     decide(browser, request, decision="deny")
     request.refresh_from_db()
     assert request.decision == JoinRequest.Decision.DENIED
 
 
-def test_claiming_makes_the_person_the_owner(browser: Client, olive: User) -> None:
+def test_claiming_makes_the_account_the_owner(browser: Client, olive: User) -> None:
     _, token = create_node(name="heron")
-    request, _ = request_owner(ASKER, token, now=timezone.now())
+    request, _ = request_owner(REQUESTER, token, now=timezone.now())
     decide(browser, request)
     assert Node.objects.get(name="heron").owner == olive
 
 
-def test_a_code_that_was_used_says_so(browser: Client) -> None:
-    request, _ = ask()
+def test_used_code_returns_404_with_an_explanation(browser: Client) -> None:
+    request, _ = request_code()
     decide(browser, request)
     status, page = decide(browser, request)
     assert status == 404
     assert "This code is unknown, used or expired" in page
 
 
-def test_an_expired_code_says_so(browser: Client) -> None:
-    request, _ = request_node(ASKER, now=timezone.now() - timedelta(minutes=16))
+def test_expired_code_returns_404(browser: Client) -> None:
+    request, _ = request_node(REQUESTER, now=timezone.now() - timedelta(minutes=16))
     assert browser.get(f"/device/?code={request}").status_code == 404
 
 
-def test_codes_cannot_be_guessed_without_end(
+def test_too_many_wrong_codes_are_rejected_with_429(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "MAX_WRONG_CODES", 2)
@@ -153,19 +155,19 @@ def test_codes_cannot_be_guessed_without_end(
     assert answers == [404, 404, 429]
 
 
-def test_another_site_cannot_approve_in_ones_name(olive: User) -> None:
+def test_approval_without_csrf_token_is_rejected(olive: User) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(olive)
-    request, _ = ask()
+    request, _ = request_code()
     assert decide(browser, request)[0] == 403
 
 
-def test_the_page_after_it_is_for_the_owner_only(browser: Client) -> None:
+def test_approved_page_is_accessible_only_to_the_owner(browser: Client) -> None:
     create_node(name="heron", owner=User.objects.create_user("other"))
     assert browser.get("/device/approved/heron/").status_code == 404
 
 
-def test_the_page_after_it_tells_when_the_node_is_there(browser: Client, olive: User) -> None:
+def test_approved_page_shows_whether_the_node_has_joined(browser: Client, olive: User) -> None:
     node, _ = create_node(name="heron", owner=olive)
     assert "waiting" in browser.get("/device/approved/heron/").content.decode()
     Node.objects.filter(pk=node.pk).update(last_seen=timezone.now())

@@ -1,4 +1,4 @@
-"""Two who decide at the same moment: what ends a token wins, and limits hold."""
+"""Test concurrent decisions: a revoked token stays revoked, and limits are not exceeded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ from tests.races import committed_while_waited_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW = timezone.now()
-ASKER = JoinRequester(network="192.0.2.1")
+REQUESTER = JoinRequester(network="192.0.2.1")
 
 
 def make_owner() -> User:
@@ -32,10 +32,10 @@ def make_owner() -> User:
 
 
 @pytest.mark.parametrize("end", [revoke_token, lambda node: delete_account(node.owner)])
-def test_a_token_that_ends_while_a_client_collects_it_stays_ended(
+def test_token_revoked_while_a_client_collects_it_stays_revoked(
     end: Callable[[Node], object],
 ) -> None:
-    request, secret = request_node(ASKER, now=NOW)
+    request, secret = request_node(REQUESTER, now=NOW)
     node = services.approve_new(request, make_owner(), name=None, now=NOW)
     assert node is not None
     with committed_while_waited_for(collect, secret, now=NOW) as collected:
@@ -45,8 +45,8 @@ def test_a_token_that_ends_while_a_client_collects_it_stays_ended(
     assert Node.objects.get().is_revoked
 
 
-def test_a_node_that_is_approved_while_its_owner_leaves_gets_no_token() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_node_approved_while_its_account_is_deleted_gets_no_token() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     owner = make_owner()
     with committed_while_waited_for(delete_account, owner) as deleted:
         services.approve_new(request, owner, name=None, now=NOW)
@@ -55,8 +55,8 @@ def test_a_node_that_is_approved_while_its_owner_leaves_gets_no_token() -> None:
         collect(secret, now=NOW)
 
 
-def test_an_account_that_is_deleted_meanwhile_approves_nothing() -> None:
-    request, _ = request_node(ASKER, now=NOW)
+def test_account_deleted_during_approval_approves_nothing() -> None:
+    request, _ = request_node(REQUESTER, now=NOW)
     owner = User.objects.get(pk=make_owner().pk)
     with committed_while_waited_for(
         services.approve_new, request, owner, name=None, now=NOW
@@ -67,9 +67,9 @@ def test_an_account_that_is_deleted_meanwhile_approves_nothing() -> None:
     assert services.find_open(request.user_code, now=NOW) is not None
 
 
-def test_a_node_that_is_claimed_while_its_owner_leaves_has_no_token() -> None:
+def test_node_claimed_while_its_account_is_deleted_has_no_token() -> None:
     node, token = create_node()
-    claim, _ = request_owner(ASKER, token, now=NOW)
+    claim, _ = request_owner(REQUESTER, token, now=NOW)
     owner = make_owner()
     with committed_while_waited_for(delete_account, owner) as deleted:
         services.approve_claim(claim, owner, now=NOW)
@@ -78,9 +78,9 @@ def test_a_node_that_is_claimed_while_its_owner_leaves_has_no_token() -> None:
     assert node.is_revoked
 
 
-def test_two_claims_at_once_do_not_pass_the_limit_of_an_account(settings: Any) -> None:
+def test_concurrent_claims_do_not_exceed_the_account_limit(settings: Any) -> None:
     settings.NODES_PER_ACCOUNT = 1
-    first, second = (request_owner(ASKER, create_node()[1], now=NOW)[0] for _ in range(2))
+    first, second = (request_owner(REQUESTER, create_node()[1], now=NOW)[0] for _ in range(2))
     owner = make_owner()
     with committed_while_waited_for(services.approve_claim, second, owner, now=NOW) as approved:
         services.approve_claim(first, owner, now=NOW)
@@ -88,9 +88,9 @@ def test_two_claims_at_once_do_not_pass_the_limit_of_an_account(settings: Any) -
         approved[0].result()
 
 
-def test_two_requests_at_once_do_not_pass_the_limit_of_a_network(settings: Any) -> None:
+def test_concurrent_requests_do_not_exceed_the_network_limit(settings: Any) -> None:
     settings.ANONYMOUS_JOIN, settings.ANONYMOUS_NODES_PER_DAY = True, 1
-    with committed_while_waited_for(request_node, ASKER, now=NOW, anonymous=True) as asked:
-        request_node(ASKER, now=NOW, anonymous=True)
+    with committed_while_waited_for(request_node, REQUESTER, now=NOW, anonymous=True) as asked:
+        request_node(REQUESTER, now=NOW, anonymous=True)
     with pytest.raises(DeviceFlowError, match="which is the limit"):
         asked[0].result()

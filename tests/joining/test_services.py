@@ -1,4 +1,4 @@
-"""A client asks for a token, a person decides, the client collects it."""
+"""Test the services of joining: request, decision, collection of the token."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from swarm_web.nodes.services import authenticate, create_node, revoke_token, ro
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW = timezone.now()
-ASKER = JoinRequester(network="192.0.2.1", client_version="0.3.0", model="tiny")
+REQUESTER = JoinRequester(network="192.0.2.1", client_version="0.3.0", model="tiny")
 
 
 def make_owner() -> User:
@@ -43,13 +43,13 @@ def error_of(device_code: str, *, now: datetime = NOW) -> str:
     return refused.value.error
 
 
-def test_a_client_waits_until_somebody_decides() -> None:
-    _, secret = request_node(ASKER, now=NOW)
+def test_undecided_request_is_pending() -> None:
+    _, secret = request_node(REQUESTER, now=NOW)
     assert error_of(secret) == "authorization_pending"
 
 
-def test_an_approved_client_gets_the_token_of_a_new_node_of_the_person() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_approved_client_receives_the_token_of_a_new_node_of_the_account() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     owner = make_owner()
     services.approve_new(request, owner, name="heron", now=NOW)
     given = collect(secret, now=NOW)
@@ -58,14 +58,14 @@ def test_an_approved_client_gets_the_token_of_a_new_node_of_the_person() -> None
     assert (node.name, node.owner, given.node) == ("heron", owner, "heron")
 
 
-def test_a_reply_that_is_lost_can_be_asked_for_again() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_token_can_be_collected_again_after_a_lost_response() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_new(request, make_owner(), name=None, now=NOW)
     assert collect(secret, now=NOW) == collect(secret, now=later(seconds=60))
 
 
-def test_a_code_gives_no_old_token_back_to_a_node_with_a_newer_one() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_code_does_not_restore_the_old_token_after_a_rotation() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     node = services.approve_new(request, make_owner(), name=None, now=NOW)
     assert node is not None
     collect(secret, now=NOW)
@@ -74,8 +74,8 @@ def test_a_code_gives_no_old_token_back_to_a_node_with_a_newer_one() -> None:
     assert authenticate(newer) == node
 
 
-def test_neither_the_clients_secret_nor_its_token_is_in_the_database() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_database_contains_neither_the_device_code_nor_the_token() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_new(request, make_owner(), name=None, now=NOW)
     token = collect(secret, now=NOW).access_token
     rows = str([*JoinRequest.objects.values(), *Node.objects.values()])
@@ -83,31 +83,31 @@ def test_neither_the_clients_secret_nor_its_token_is_in_the_database() -> None:
     assert token not in rows
 
 
-def test_a_declined_client_is_told_so() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_denied_request_returns_access_denied() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     services.deny(request)
     assert error_of(secret) == "access_denied"
 
 
-def test_a_code_expires_for_the_client_and_the_person() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_code_expires_for_the_client_and_the_account() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     after = later(minutes=15)
     assert error_of(secret, now=after) == "expired_token"
     assert services.find_open(request.user_code, now=after) is None
 
 
-def test_an_approved_code_can_still_not_be_collected_late() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_approved_code_expires_if_it_is_not_collected() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_new(request, make_owner(), name=None, now=NOW)
     assert error_of(secret, now=later(minutes=15)) == "expired_token"
 
 
-def test_an_unknown_secret_gets_nothing() -> None:
+def test_unknown_device_code_is_rejected() -> None:
     assert error_of("guessed") == "expired_token"
 
 
-def test_a_code_is_decided_once() -> None:
-    request, _ = request_node(ASKER, now=NOW)
+def test_code_can_be_decided_only_once() -> None:
+    request, _ = request_node(REQUESTER, now=NOW)
     owner = make_owner()
     assert services.approve_new(request, owner, name="heron", now=NOW) is not None
     assert services.approve_new(request, owner, name="owl", now=NOW) is None
@@ -115,97 +115,97 @@ def test_a_code_is_decided_once() -> None:
     assert [node.name for node in Node.objects.all()] == ["heron"]
 
 
-def test_a_name_that_is_taken_leaves_the_code_open() -> None:
+def test_taken_name_leaves_the_code_open() -> None:
     create_node(name="heron")
-    request, _ = request_node(ASKER, now=NOW)
+    request, _ = request_node(REQUESTER, now=NOW)
     with pytest.raises(IntegrityError):
         services.approve_new(request, make_owner(), name="heron", now=NOW)
     assert services.find_open(request.user_code, now=NOW) is not None
 
 
-def test_a_node_continues_on_another_machine_under_its_name() -> None:
+def test_own_node_continues_with_a_new_token_after_collection() -> None:
     owner = make_owner()
     node, old = create_node(name="heron", owner=owner)
-    request, secret = request_node(ASKER, now=NOW)
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_own(request, node)
     assert authenticate(old) == node  # until the new machine has its token
     assert authenticate(collect(secret, now=NOW).access_token) == node
     assert authenticate(old) is None
 
 
-def test_a_client_that_asks_too_often_must_slow_down() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_client_that_polls_too_often_must_slow_down() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     error_of(secret)
     assert error_of(secret, now=later(seconds=0.5)) == "slow_down"
     request.refresh_from_db()
     assert request.interval_s == services.INTERVAL_S + services.INTERVAL_STEP_S
 
 
-def test_a_client_that_keeps_to_its_interval_is_not_slowed_down() -> None:
-    _, secret = request_node(ASKER, now=NOW)
+def test_client_that_polls_at_its_interval_is_not_slowed_down() -> None:
+    _, secret = request_node(REQUESTER, now=NOW)
     for turn in range(5):
         error = error_of(secret, now=later(seconds=turn * services.INTERVAL_S))
         assert error == "authorization_pending"
 
 
-def test_a_network_cannot_ask_for_codes_without_end() -> None:
+def test_number_of_code_requests_per_network_is_limited() -> None:
     for _ in range(services.REQUESTS_PER_TEN_MINUTES):
-        request_node(ASKER, now=NOW)
+        request_node(REQUESTER, now=NOW)
     with pytest.raises(DeviceFlowError, match="ten minutes"):
-        request_node(ASKER, now=NOW)
+        request_node(REQUESTER, now=NOW)
     request_node(JoinRequester(network="192.0.2.2"), now=NOW)
-    request_node(ASKER, now=later(minutes=11))
+    request_node(REQUESTER, now=later(minutes=11))
 
 
 def test_old_requests_are_deleted() -> None:
-    request_node(ASKER, now=NOW)
-    newer, _ = request_node(ASKER, now=later(days=2))
+    request_node(REQUESTER, now=NOW)
+    newer, _ = request_node(REQUESTER, now=later(days=2))
     services.prune_requests(now=later(days=2))
     assert list(JoinRequest.objects.all()) == [newer]
 
 
 @pytest.mark.parametrize("change", [rotate_token, revoke_token])
-def test_a_token_that_changed_after_the_approval_stays(
+def test_token_changed_after_the_approval_is_not_replaced(
     change: Callable[[Node], object],
 ) -> None:
     owner = make_owner()
     node, _ = create_node(owner=owner)
-    request, secret = request_node(ASKER, now=NOW)
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_own(request, node)
     change(node)
     assert error_of(secret) == "expired_token"
 
 
 @pytest.mark.parametrize("end", [revoke_token, lambda node: delete_account(node.owner)])
-def test_a_node_without_a_token_that_is_ended_again_gets_none(
+def test_node_revoked_again_after_the_approval_gets_no_token(
     end: Callable[[Node], object],
 ) -> None:
     node, _ = create_node(owner=make_owner())
     revoke_token(node)
     node.refresh_from_db()
-    request, secret = request_node(ASKER, now=NOW)
+    request, secret = request_node(REQUESTER, now=NOW)
     services.approve_own(request, node)
     end(node)
     assert error_of(secret) == "expired_token"
 
 
-def test_a_deleted_account_leaves_no_token_to_collect() -> None:
-    request, secret = request_node(ASKER, now=NOW)
+def test_token_cannot_be_collected_after_the_account_was_deleted() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
     owner = make_owner()
     services.approve_new(request, owner, name=None, now=NOW)
     delete_account(owner)
     assert error_of(secret) == "expired_token"
 
 
-def test_an_account_with_all_the_nodes_that_it_may_own_gets_no_more(settings: Any) -> None:
+def test_account_at_its_node_limit_can_neither_create_nor_claim_a_node(settings: Any) -> None:
     settings.NODES_PER_ACCOUNT = 1
     owner = make_owner()
     create_node(owner=owner)
-    request, _ = request_node(ASKER, now=NOW)
+    request, _ = request_node(REQUESTER, now=NOW)
     with pytest.raises(RequestError, match="may own 1"):
         services.approve_new(request, owner, name=None, now=NOW)
     _, token = create_node()
-    claim, _ = request_owner(ASKER, token, now=NOW)
+    claim, _ = request_owner(REQUESTER, token, now=NOW)
     with pytest.raises(RequestError, match="may own 1"):
         services.approve_claim(claim, owner, now=NOW)
     assert services.find_open(request.user_code, now=NOW) is not None
@@ -214,44 +214,44 @@ def test_an_account_with_all_the_nodes_that_it_may_own_gets_no_more(settings: An
 # ---- without an account
 
 
-def test_an_anonymous_node_begins_without_a_person_where_the_site_allows_it(settings: Any) -> None:
+def test_anonymous_node_is_approved_automatically_if_the_site_allows_it(settings: Any) -> None:
     settings.ANONYMOUS_JOIN = True
-    _, secret = request_node(ASKER, now=NOW, anonymous=True)
+    _, secret = request_node(REQUESTER, now=NOW, anonymous=True)
     node = authenticate(collect(secret, now=NOW).access_token)
     assert node is not None
     assert node.owner is None
 
 
-def test_an_anonymous_node_is_made_once(settings: Any) -> None:
+def test_anonymous_node_is_created_once(settings: Any) -> None:
     settings.ANONYMOUS_JOIN = True
-    _, secret = request_node(ASKER, now=NOW, anonymous=True)
+    _, secret = request_node(REQUESTER, now=NOW, anonymous=True)
     assert Node.objects.count() == 0
     assert collect(secret, now=NOW) == collect(secret, now=NOW)
     assert Node.objects.count() == 1
 
 
-def test_no_anonymous_node_begins_where_the_site_forbids_it(settings: Any) -> None:
+def test_anonymous_request_is_rejected_if_the_site_forbids_it(settings: Any) -> None:
     settings.ANONYMOUS_JOIN = False
     with pytest.raises(DeviceFlowError) as refused:
-        request_node(ASKER, now=NOW, anonymous=True)
+        request_node(REQUESTER, now=NOW, anonymous=True)
     assert refused.value.error == "anonymous_forbidden"
 
 
-def test_a_network_makes_so_many_anonymous_nodes_a_day(settings: Any) -> None:
+def test_number_of_anonymous_nodes_per_network_and_day_is_limited(settings: Any) -> None:
     settings.ANONYMOUS_JOIN, settings.ANONYMOUS_NODES_PER_DAY = True, 2
     for _ in range(2):
-        request_node(ASKER, now=NOW, anonymous=True)
+        request_node(REQUESTER, now=NOW, anonymous=True)
     with pytest.raises(DeviceFlowError, match="which is the limit"):
-        request_node(ASKER, now=later(hours=23), anonymous=True)
-    request_node(ASKER, now=later(hours=25), anonymous=True)
+        request_node(REQUESTER, now=later(hours=23), anonymous=True)
+    request_node(REQUESTER, now=later(hours=25), anonymous=True)
 
 
-# ---- a node gets an owner
+# ---- claiming a node
 
 
-def test_a_node_without_an_owner_is_claimed_and_keeps_its_token() -> None:
+def test_claimed_node_keeps_its_token() -> None:
     node, token = create_node(name="heron")
-    request, secret = request_owner(ASKER, token, now=NOW)
+    request, secret = request_owner(REQUESTER, token, now=NOW)
     owner = make_owner()
     assert services.approve_claim(request, owner, now=NOW)
     given = collect(secret, now=NOW)
@@ -261,17 +261,17 @@ def test_a_node_without_an_owner_is_claimed_and_keeps_its_token() -> None:
     assert authenticate(token) == node
 
 
-def test_a_node_that_has_an_owner_cannot_be_claimed() -> None:
+def test_node_with_an_owner_cannot_be_claimed() -> None:
     _, token = create_node(owner=make_owner())
     with pytest.raises(DeviceFlowError) as refused:
-        request_owner(ASKER, token, now=NOW)
+        request_owner(REQUESTER, token, now=NOW)
     assert refused.value.error == "already_owned"
 
 
-def test_of_two_claims_the_first_one_counts() -> None:
+def test_first_of_two_claims_succeeds() -> None:
     node, token = create_node()
-    first, _ = request_owner(ASKER, token, now=NOW)
-    second, secret = request_owner(ASKER, token, now=NOW)
+    first, _ = request_owner(REQUESTER, token, now=NOW)
+    second, secret = request_owner(REQUESTER, token, now=NOW)
     owner = make_owner()
     assert services.approve_claim(first, owner, now=NOW)
     assert not services.approve_claim(second, User.objects.create_user("other"), now=NOW)
@@ -281,16 +281,16 @@ def test_of_two_claims_the_first_one_counts() -> None:
 
 
 @pytest.mark.parametrize("change", [rotate_token, revoke_token])
-def test_a_token_that_was_ended_claims_nothing_more(change: Callable[[Node], object]) -> None:
+def test_claim_with_a_changed_token_is_rejected(change: Callable[[Node], object]) -> None:
     node, token = create_node()
-    claim, _ = request_owner(ASKER, token, now=NOW)
+    claim, _ = request_owner(REQUESTER, token, now=NOW)
     change(node)
     assert not services.approve_claim(claim, make_owner(), now=NOW)
     node.refresh_from_db()
     assert node.owner is None
 
 
-def test_a_wrong_token_claims_nothing() -> None:
+def test_claim_with_an_invalid_token_is_rejected() -> None:
     with pytest.raises(DeviceFlowError) as refused:
-        request_owner(ASKER, "swarm_wrong", now=NOW)
+        request_owner(REQUESTER, "swarm_wrong", now=NOW)
     assert refused.value.status == 401

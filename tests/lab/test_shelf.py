@@ -1,4 +1,4 @@
-"""Which reports are published, and what is read of them, and when."""
+"""Test which lab reports are published, how they are read and cached."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ def replace(report: Path, old: str, new: str) -> None:
 
 
 def read_reason(name: str) -> str:
-    """Return why a published report cannot be read."""
+    """Return the reason why a published report cannot be read."""
     published = find_published(name)
     assert published is not None
     found = published.read()
@@ -33,26 +33,26 @@ def read_reason(name: str) -> str:
     return found.reason
 
 
-def test_each_folder_with_a_report_is_published_by_name(lab: Path) -> None:
+def test_each_folder_with_a_report_is_published_under_its_name(lab: Path) -> None:
     write_report(lab / "sharing")
     write_report(lab / "map")
     (lab / "experiments").mkdir()
     assert [each.name for each in list_published()] == ["map", "sharing"]
 
 
-def test_a_name_that_does_not_fit_into_an_address_is_not_published(lab: Path) -> None:
+def test_folder_whose_name_is_not_valid_in_a_url_is_not_published(lab: Path) -> None:
     write_report(lab / ".hidden")
     write_report(lab / "with space")
     assert list_published() == []
 
 
 @pytest.mark.parametrize("name", ["..", "../sharing", "sharing/runs", ""])
-def test_only_listed_names_are_found(lab: Path, name: str) -> None:
+def test_only_listed_names_can_be_found(lab: Path, name: str) -> None:
     write_report(lab / "sharing")
     assert find_published(name) is None
 
 
-def test_the_first_folder_wins_and_only_the_shipped_one_is_ours(
+def test_first_folder_takes_precedence_and_only_shipped_reports_are_marked_ours(
     settings: Settings, tmp_path: Path
 ) -> None:
     shipped, own = tmp_path / "shipped", tmp_path / "own"
@@ -66,13 +66,13 @@ def test_the_first_folder_wins_and_only_the_shipped_one_is_ours(
     ]
 
 
-def test_a_folder_that_is_not_there_publishes_nothing(settings: Settings, tmp_path: Path) -> None:
+def test_missing_folder_publishes_nothing(settings: Settings, tmp_path: Path) -> None:
     settings.LAB_REPORTS = [tmp_path / "nowhere"]
     assert list_published() == []
     assert read_summary() is None
 
 
-def test_a_report_is_read_again_only_after_it_changed(lab: Path) -> None:
+def test_report_is_read_again_only_after_it_changed(lab: Path) -> None:
     report = write_report(lab / "sharing") / "report.json"
     (published,) = list_published()
     first = published.report
@@ -84,7 +84,7 @@ def test_a_report_is_read_again_only_after_it_changed(lab: Path) -> None:
     assert again.question == "Does it?"
 
 
-def test_fields_that_are_not_shown_may_come_and_go(lab: Path) -> None:
+def test_unknown_fields_of_a_report_are_ignored(lab: Path) -> None:
     write_report(lab / "sharing", new_field={"deep": [1]})
     (published,) = list_published()
     assert published.report is not None
@@ -104,24 +104,26 @@ def test_fields_that_are_not_shown_may_come_and_go(lab: Path) -> None:
         ("}", "", "JSON is malformed"),
     ],
 )
-def test_a_damaged_report_is_told_apart(lab: Path, old: str, new: str, reason: str) -> None:
+def test_reason_names_the_invalid_part_of_a_report(
+    lab: Path, old: str, new: str, reason: str
+) -> None:
     replace(write_report(lab / "sharing") / "report.json", old, new)
     assert reason in read_reason("sharing")
 
 
-def test_a_report_that_is_too_large_is_not_read(lab: Path) -> None:
+def test_report_above_the_size_limit_is_not_read(lab: Path) -> None:
     report = write_report(lab / "sharing") / "report.json"
     report.write_bytes(report.read_bytes() + b" " * shelf.MAX_BYTES)
     assert read_reason("sharing") == "it is larger than 8 MiB"
 
 
-def test_a_report_nested_too_deeply_is_not_read(lab: Path) -> None:
+def test_report_nested_too_deeply_is_not_read(lab: Path) -> None:
     report = write_report(lab / "sharing") / "report.json"
     replace(report, '"notes": [', f'"deep": {"[" * 100_000}{"]" * 100_000}, "notes": [')
     assert read_reason("sharing") == "it is nested too deeply"
 
 
-def test_a_damaged_report_is_logged_once(lab: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_report_is_logged_once(lab: Path, caplog: pytest.LogCaptureFixture) -> None:
     (write_report(lab / "sharing") / "report.json").write_text("{}")
     for _ in range(3):
         read_reason("sharing")
@@ -130,7 +132,7 @@ def test_a_damaged_report_is_logged_once(lab: Path, caplog: pytest.LogCaptureFix
     assert "swarm-node lab report" in record.getMessage()
 
 
-def test_runs_are_the_files_of_the_lab_alone(lab: Path) -> None:
+def test_runs_are_only_the_record_files_of_the_lab(lab: Path) -> None:
     folder = write_report(lab / "sharing")
     (folder / "runs" / "8-0-1.lock").touch()
     (folder / "runs" / "notes.txt").touch()
@@ -153,7 +155,7 @@ def test_symbolic_links_are_not_published(lab: Path, tmp_path: Path) -> None:
     assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz"]
 
 
-def test_a_summary_is_read_with_its_findings(lab: Path) -> None:
+def test_summary_is_read_with_its_findings(lab: Path) -> None:
     write_summary(lab, sparse=make_answer(make_finding(gain=1.94)))
     summary = read_summary()
     assert summary is not None
@@ -162,6 +164,6 @@ def test_a_summary_is_read_with_its_findings(lab: Path) -> None:
     assert summary.content == json.loads((lab / "summary.json").read_text())
 
 
-def test_a_damaged_summary_counts_as_none(lab: Path) -> None:
+def test_invalid_summary_is_treated_as_missing(lab: Path) -> None:
     (lab / "summary.json").write_text('{"sparse": {"figures": "many"}}')
     assert read_summary() is None

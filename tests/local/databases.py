@@ -1,6 +1,6 @@
-"""A launcher with the two database servers only: `python -m tests.local.databases FOLDER`.
+"""Run a launcher with only the two database servers: `python -m tests.local.databases FOLDER`.
 
-Prints their addresses when they are ready, as one line of JSON, and runs until it is stopped.
+Prints their addresses as one line of JSON when they are ready, and runs until it is stopped.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A site as a person starts it: `python -m swarm_web.local up`, a process of its own."""
+"""Start a site with `python -m swarm_web.local up`, in a process of its own."""
 
 import os
 import signal
@@ -15,12 +15,12 @@ from swarm_web.local.site import fingerprint
 from tests.local.processes import children_of
 from tests.processes import PROJECT, Running, running
 
-# What tests/services.py sets for this process; a person's shell has none of it.
+# Set by tests/services.py for this process; a user's shell has none of them.
 _OURS = (
     *("DEBUG", "SECRET_KEY", "STATIC_ROOT", "DIST_DIR"),
     *("DATABASE_URL", "DATABASE_POOLER", "REDIS_URL", "REDIS_CLUSTER", "CELERY_BROKER_URL"),
 )
-# By what in its command line each of the site's parts is known.
+# The part of the command line that identifies each of the site's parts.
 _SIGNS = {
     "postgres": "/postgres -D ",
     "valkey": "-server ",
@@ -31,13 +31,13 @@ _SIGNS = {
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment of a shell that knows nothing of the tests' servers."""
+    """Return the environment without the addresses of the tests' servers."""
     return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
 @dataclass(frozen=True)
 class LaunchedSite:
-    """A running launcher, and where its site is."""
+    """A running launcher with the state directory and the port of its site."""
 
     launcher: Running
     state: Path
@@ -49,19 +49,19 @@ class LaunchedSite:
         return f"http://{HOST}:{self.port}"
 
     def console(self) -> str:
-        """Return what the launcher wrote so far."""
+        """Return what the launcher has written so far."""
         return self.launcher.output()
 
     def pid_of(self, part: str) -> int | None:
-        """Return the process id of one of the five parts, None while it is down."""
+        """Return the process id of one of the five parts, None while it is not running."""
         for pid, command in children_of(self.launcher.pid).items():
             if _SIGNS[part] in command:
                 return pid
         return None
 
 
-def spare_wheel(state: Path) -> None:
-    """Let the launcher think that it has built the client's wheel, where nobody installs it."""
+def skip_wheel_build(state: Path) -> None:
+    """Mark the client's wheel as built, for tests that do not install it."""
     state.mkdir()
     (state / "dist.stamp").write_text(fingerprint([PROJECT / "node_client"]))
 
@@ -70,8 +70,8 @@ def spare_wheel(state: Path) -> None:
 def launched_site(
     state: Path, *, environment: Mapping[str, str] | None = None, web_processes: int = 1
 ) -> Iterator[LaunchedSite]:
-    """Run `up` from when it has told its address to the end of the block."""
-    port = _free_row(web_processes)
+    """Run `up`; enter the block when it has printed its address, stop it after the block."""
+    port = _find_free_ports(web_processes)
     log = state.with_name(f"{state.name}.console")
     options = (
         *("up", "--port", str(port), "--web-processes", str(web_processes)),
@@ -89,8 +89,8 @@ def launched_site(
         yield LaunchedSite(started, state, port)
 
 
-def _free_row(number: int) -> int:
-    """Return the first of so many ports in a row that nobody listens on now."""
+def _find_free_ports(number: int) -> int:
+    """Return the first of `number` consecutive ports that are free."""
     while True:
         first = free_port()
         try:

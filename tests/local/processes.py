@@ -1,4 +1,4 @@
-"""Look at the machine's processes and shared memory, through /proc."""
+"""Inspect the machine's processes and shared memory, through /proc."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def children_of(pid: int) -> dict[int, str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                # What follows the program's name, which may hold anything: state, parent, ...
+                # The fields after the program's name: state, parent, ...
                 parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
                 command = (entry / "cmdline").read_text(errors="replace")
             except OSError:
@@ -35,9 +35,9 @@ def children_of(pid: int) -> dict[int, str]:
 
 
 def shared_memory_of(pid: int) -> set[str]:
-    """Return the names of the process's shared memory: POSIX segments and System V ids.
+    """Return the names of the process's POSIX segments and the ids of its System V segments.
 
-    A process that has ended has none: Postgres has some that live for a moment only.
+    Return none if the process has ended: some processes of Postgres are short-lived.
     """
     names: set[str] = set()
     try:
@@ -55,13 +55,13 @@ def shared_memory_of(pid: int) -> set[str]:
 
 
 def existing_shared_memory() -> set[str]:
-    """Return the names of all shared memory on the machine."""
+    """Return the names of all shared memory of the machine."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     posix = {str(path) for path in Path("/dev/shm").iterdir()}
     return posix | {f"sysv {line.split()[1]}" for line in lines}
 
 
 def listening_ports() -> set[int]:
-    """Return the TCP ports that are listened on over IPv4."""
+    """Return the TCP ports on which a process listens over IPv4."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {int(columns[1].split(":")[1], 16) for columns in lines if columns[3] == "0A"}

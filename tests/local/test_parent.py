@@ -1,4 +1,4 @@
-"""An interrupt that `make` keeps to itself still stops the launcher."""
+"""Test that an interrupt that only `make` receives still stops the launcher."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ WAIT = (
 
 
 @pytest.mark.slow
-def test_a_sigint_sent_to_make_alone_is_noticed(tmp_path: Path) -> None:
+def test_sigint_sent_only_to_make_is_noticed(tmp_path: Path) -> None:
     make = shutil.which("make")
     assert make is not None
     (tmp_path / "Makefile").write_text(f'go:\n\t@exec {sys.executable} -c "{IMPORTS}{WAIT}"\n')
@@ -46,11 +46,11 @@ def test_a_sigint_sent_to_make_alone_is_noticed(tmp_path: Path) -> None:
 
 
 def stop_ignoring_interrupts() -> None:
-    """Undo what a shell does to commands that it runs in the background."""
+    """Undo the handling of SIGINT in commands that a shell runs in the background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_a_parent_that_catches_no_interrupt_is_left_alone() -> None:
+def test_parent_without_a_sigint_handler_is_not_watched() -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         try:
             assert not catches_interrupt(sleeper.pid)

@@ -1,4 +1,4 @@
-"""Ports on loopback."""
+"""Test the helpers for ports on loopback."""
 
 import socket
 
@@ -8,11 +8,11 @@ from swarm_web.local import LaunchError
 from swarm_web.local.probes import HOST, free_port, require_free
 
 
-def test_a_free_port_can_be_taken() -> None:
+def test_free_port_is_accepted() -> None:
     require_free(free_port())
 
 
-def test_a_port_in_use_is_refused_with_advice() -> None:
+def test_used_port_is_rejected_with_a_suggestion() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(LaunchError, match=f"Port {port} .*PORT={port + 1}"):

@@ -1,4 +1,4 @@
-"""A Postgres of our own, on a machine that is not changed by it."""
+"""Test the launcher's own Postgres, which changes nothing else on the machine."""
 
 import os
 import shutil
@@ -23,12 +23,12 @@ from tests.processes import eventually, running
 
 pytestmark = pytest.mark.slow
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts to give")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as another account")
 
 
 @pytest.fixture
 def closed_folder(tmp_path: Path) -> Path:
-    """Return a folder that only its owner can enter, inside one of the same kind."""
+    """A directory that only its owner can enter, inside another such directory."""
     folder = tmp_path / "home" / "state"
     folder.mkdir(parents=True)
     for each in (tmp_path / "home", folder):
@@ -38,51 +38,53 @@ def closed_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Return a folder that every user can reach, as pytest's own are not."""
+    """A directory that every user can reach, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp(prefix="murmuration-open-"))
     folder.chmod(0o711)
     yield folder
     shutil.rmtree(folder)
 
 
-def facts_about(folder: Path) -> list[tuple[Path, int, int, int]]:
-    """Return mode and owner of every folder above and including `folder`."""
+def modes_and_owners(folder: Path) -> list[tuple[Path, int, int, int]]:
+    """Return mode and owner of `folder` and of every directory above it."""
     facts = [(path, path.stat()) for path in (folder, *folder.parents)]
     return [(path, stat.st_mode, stat.st_uid, stat.st_gid) for path, stat in facts]
 
 
-def test_it_starts_in_a_closed_folder_and_changes_nothing_on_the_machine(
+def test_postgres_starts_in_a_private_directory_and_changes_no_accounts_or_modes(
     closed_folder: Path,
 ) -> None:
     accounts = Path("/etc/passwd").read_bytes(), Path("/etc/group").read_bytes()
-    before = facts_about(closed_folder)
+    before = modes_and_owners(closed_folder)
     server = prepare_postgres(closed_folder / "postgres", durable=False)
     with running(server.process, log=closed_folder / "log"), psycopg.connect(server.url) as client:
         row = client.execute("SELECT current_database()").fetchone()
     assert row == ("murmuration",)
-    assert facts_about(closed_folder) == before
+    assert modes_and_owners(closed_folder) == before
     assert (Path("/etc/passwd").read_bytes(), Path("/etc/group").read_bytes()) == accounts
 
 
 @as_root
-def test_the_account_nobody_runs_it_where_namespaces_are_refused(open_folder: Path) -> None:
-    before = facts_about(open_folder)
+def test_postgres_runs_as_nobody_if_namespaces_are_unavailable(open_folder: Path) -> None:
+    before = modes_and_owners(open_folder)
     try:
         server = prepare_postgres(open_folder / "postgres", run_as=nobody(), durable=False)
     except LaunchError as error:
         pytest.skip(f"the programs are in a closed folder: {error}")
     with running(server.process, log=open_folder / "log") as process:
         assert Path("/proc", str(process.pid)).stat().st_uid == nobody().owner[0]  # type: ignore[index]
-    assert facts_about(open_folder) == before
+    assert modes_and_owners(open_folder) == before
 
 
 @as_root
-def test_a_folder_that_nobody_can_reach_is_refused_with_advice(closed_folder: Path) -> None:
+def test_directory_unreachable_for_nobody_is_rejected_with_a_suggestion(
+    closed_folder: Path,
+) -> None:
     with pytest.raises(LaunchError, match=r"cannot enter .*/home/state.* choose a --state-dir"):
         prepare_postgres(closed_folder / "postgres", run_as=nobody(), durable=False)
 
 
-def test_an_ordinary_user_runs_it_as_himself(closed_folder: Path) -> None:
+def test_postgres_runs_as_the_current_user(closed_folder: Path) -> None:
     server = prepare_postgres(closed_folder / "postgres", durable=False)
     if os.geteuid() != 0:
         assert server.process.run_as == RunAs()
@@ -91,7 +93,7 @@ def test_an_ordinary_user_runs_it_as_himself(closed_folder: Path) -> None:
     assert owners == {os.geteuid()}
 
 
-def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
+def test_wrong_password_is_rejected(tmp_path: Path) -> None:
     server = prepare_postgres(tmp_path / "postgres", durable=False)
     password = (tmp_path / "postgres" / "password").read_text()
     with (
@@ -101,7 +103,7 @@ def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
         psycopg.connect(server.url.replace(password, "guess"))
 
 
-def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
+def test_data_survives_a_restart(tmp_path: Path) -> None:
     folder = tmp_path / "postgres"
     first = prepare_postgres(folder)
     with running(first.process, log=tmp_path / "log"), psycopg.connect(first.url) as client:
@@ -111,7 +113,7 @@ def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
         assert client.execute("SELECT answer FROM kept").fetchone() == (42,)
 
 
-def test_after_it_stops_nothing_is_left(tmp_path: Path) -> None:
+def test_stopped_postgres_leaves_no_processes_memory_or_sockets(tmp_path: Path) -> None:
     server = prepare_postgres(tmp_path / "postgres", durable=False)
     port = int(server.url.rpartition(":")[2].partition("/")[0])
     with running(server.process, log=tmp_path / "log") as process:
@@ -125,7 +127,7 @@ def test_after_it_stops_nothing_is_left(tmp_path: Path) -> None:
     assert not list(Path("/tmp").glob(f".s.PGSQL.{port}*"))
 
 
-def test_it_starts_although_another_program_has_the_number_of_a_killed_one(
+def test_postgres_starts_if_its_old_process_id_belongs_to_another_program(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "postgres"
@@ -139,7 +141,7 @@ def test_it_starts_although_another_program_has_the_number_of_a_killed_one(
         other.kill()
 
 
-def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
+def test_interrupted_creation_is_started_again(tmp_path: Path) -> None:
     unfinished = tmp_path / "postgres" / "data.unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "PG_VERSION").write_text("18\n")

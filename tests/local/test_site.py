@@ -1,4 +1,4 @@
-"""The launcher as a person uses it: `make up`, a look at the page, Ctrl-C."""
+"""Test the launcher as a user runs it: `make up`, open the page, Ctrl-C."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 from swarm_web.local.probes import answers_ok
 from swarm_web.local.site import locked_state
-from tests.local.launcher import LaunchedSite, launched_site, plain_environment, spare_wheel
+from tests.local.launcher import LaunchedSite, launched_site, plain_environment, skip_wheel_build
 from tests.local.processes import processes_inside
 from tests.processes import PROJECT, eventually
 
@@ -24,9 +24,9 @@ def await_ready(site: LaunchedSite) -> None:
     eventually(lambda: answers_ok(site.port, "/readyz"), within_s=30, what="/readyz says 200")
 
 
-def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -> None:
+def test_site_starts_with_its_own_servers_and_leaves_no_processes(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    spare_wheel(state)
+    skip_wheel_build(state)
     with launched_site(state) as site:
         assert answers_ok(site.port, "/healthz")
         await_ready(site)
@@ -35,14 +35,14 @@ def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -
         assert site.launcher.process.wait(timeout=STOPS_WITHIN_S) == 0
     assert not processes_inside(state)
     assert not answers_ok(site.port, "/healthz")
-    # Every process holds the lock for as long as it lives.
+    # Every process keeps the lock until it ends.
     with locked_state(state, timeout_s=0):
         pass
 
 
-def test_a_site_with_two_web_processes_serves_on_two_ports(tmp_path: Path) -> None:
+def test_two_web_processes_listen_on_two_ports(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    spare_wheel(state)
+    skip_wheel_build(state)
     with launched_site(state, web_processes=2) as site:
         await_ready(site)
         assert answers_ok(site.port + 1, "/healthz")
@@ -51,16 +51,16 @@ def test_a_site_with_two_web_processes_serves_on_two_ports(tmp_path: Path) -> No
 
 @pytest.fixture(scope="module")
 def site_on_named_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedSite]:
-    """Run a site on the databases that the environment names."""
+    """A site on the databases that the environment names."""
     state = tmp_path_factory.mktemp("named") / "state"
-    # Another of Redis's databases than that of the tests beside this one.
+    # Not the Redis database of tests that run at the same time.
     redis_url = os.environ["REDIS_URL"].removesuffix("/0") + "/5"
     named = {"DATABASE_URL": os.environ["DATABASE_URL"], "REDIS_URL": redis_url}
     with launched_site(state, environment=plain_environment() | named) as site:
         yield site
 
 
-def test_servers_named_by_the_environment_are_used_instead(
+def test_servers_named_in_the_environment_are_used(
     site_on_named_servers: LaunchedSite,
 ) -> None:
     await_ready(site_on_named_servers)
@@ -68,11 +68,11 @@ def test_servers_named_by_the_environment_are_used_instead(
     assert not (site_on_named_servers.state / "valkey").exists()
 
 
-def test_a_participant_without_a_compiler_gets_pycosat_from_the_site(
+def test_pycosat_can_be_installed_from_the_site_without_a_compiler(
     site_on_named_servers: LaunchedSite, tmp_path: Path
 ) -> None:
     site = site_on_named_servers
-    # The launcher builds wheels last, and then stamps them.
+    # The launcher builds wheels last, and writes the stamp afterwards.
     eventually((site.state / "dist.stamp").exists, within_s=60, what="the wheels are built")
     target, no_programs = tmp_path / "target", tmp_path / "bin"
     no_programs.mkdir()
@@ -88,7 +88,7 @@ def test_a_participant_without_a_compiler_gets_pycosat_from_the_site(
 
 @pytest.fixture(scope="module")
 def created_node(site_on_named_servers: LaunchedSite) -> subprocess.CompletedProcess[str]:
-    """Register a node with a command that also reports each module that it imports."""
+    """The result of a command that registers a node and reports each module that it imports."""
     state = site_on_named_servers.state
     command = (sys.executable, "-m", "swarm_web.local", "manage", "--state-dir", str(state))
     return subprocess.run(
@@ -101,16 +101,16 @@ def created_node(site_on_named_servers: LaunchedSite) -> subprocess.CompletedPro
     )
 
 
-def test_manage_works_on_the_running_site(
+def test_manage_command_works_on_the_running_site(
     created_node: subprocess.CompletedProcess[str],
 ) -> None:
     assert created_node.stdout.startswith("visitor ")
 
 
-def test_a_command_starts_without_scipy_stats(
+def test_command_does_not_import_scipy_stats(
     created_node: subprocess.CompletedProcess[str],
 ) -> None:
-    """Its import takes most of a second; only rare calculations need it."""
+    """Its import takes most of a second, and only rare calculations need it."""
     modules = {line.rpartition("|")[2].strip() for line in created_node.stderr.splitlines()}
     assert {"swarm_record.ranking", "swarm_web.dashboard.charts.arms"} <= modules
     assert "scipy.stats" not in modules

@@ -1,4 +1,4 @@
-"""The folder that one launcher at a time owns."""
+"""Test the state directory, which one launcher at a time uses."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from swarm_web.local import LaunchError
 from swarm_web.local.site import keep_secret, locked_state
 
 
-def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
+def test_secret_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     first = keep_secret(path)
     assert len(first) >= 32
@@ -20,7 +20,7 @@ def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_second_launcher_is_told_who_uses_the_folder(tmp_path: Path) -> None:
+def test_locked_directory_is_rejected_with_the_process_id_of_its_user(tmp_path: Path) -> None:
     with (
         locked_state(tmp_path),
         pytest.raises(LaunchError, match=f"process id {os.getpid()}.*another --state-dir"),
@@ -29,14 +29,14 @@ def test_a_second_launcher_is_told_who_uses_the_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_the_folder_is_free_again_afterwards(tmp_path: Path) -> None:
+def test_lock_is_released_at_the_end_of_the_block(tmp_path: Path) -> None:
     for _ in range(2):
         with locked_state(tmp_path):
             pass
 
 
-def leave_a_process_behind(folder: Path) -> subprocess.Popen[bytes]:
-    """Return a process that inherited the lock of a launcher that is gone."""
+def start_orphan(folder: Path) -> subprocess.Popen[bytes]:
+    """Return a process that inherited the lock of an ended launcher."""
     with locked_state(folder) as lock:
         process = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -45,8 +45,8 @@ def leave_a_process_behind(folder: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_a_start_waits_for_the_parts_of_a_killed_launcher(tmp_path: Path) -> None:
-    with leave_a_process_behind(tmp_path) as process:
+def test_start_waits_for_orphans_of_a_killed_launcher(tmp_path: Path) -> None:
+    with start_orphan(tmp_path) as process:
         timer = threading.Timer(0.2, process.kill)
         timer.start()
         with locked_state(tmp_path):
@@ -54,8 +54,8 @@ def test_a_start_waits_for_the_parts_of_a_killed_launcher(tmp_path: Path) -> Non
         timer.join()
 
 
-def test_parts_that_do_not_end_are_named_after_a_while(tmp_path: Path) -> None:
-    with leave_a_process_behind(tmp_path) as process:
+def test_start_fails_with_a_hint_if_orphans_do_not_end(tmp_path: Path) -> None:
+    with start_orphan(tmp_path) as process:
         with (
             pytest.raises(LaunchError, match=r"do not end.*fuser"),
             locked_state(tmp_path, timeout_s=0.1),

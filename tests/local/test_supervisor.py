@@ -1,4 +1,4 @@
-"""Processes are kept running, heard, and stopped in order."""
+"""Test that processes are restarted, logged, and stopped in order."""
 
 import asyncio
 import os
@@ -41,19 +41,19 @@ async def supervise(out: Transcript, *tiers: list[SiteProcess]) -> None:
 
 
 async def has_ended(task: asyncio.Task[None]) -> bool:
-    """Say whether the task ends soon by itself. `wait_for` would end it by cancelling it."""
+    """Return whether the task ends soon without being cancelled, as `wait_for` would do."""
     await asyncio.wait({task}, timeout=5)
     return task.done()
 
 
-async def test_each_line_carries_the_name_of_its_part(tmp_path: Path) -> None:
+async def test_output_lines_are_prefixed_with_the_name_of_the_process(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.run(python("print('one\\ntwo')", name="speaker", folder=tmp_path))
     assert out.getvalue().splitlines()[:2] == ["speaker    | one", "speaker    | two"]
 
 
-async def test_a_process_that_dies_is_started_again(tmp_path: Path) -> None:
+async def test_ended_process_is_restarted(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.start(python("print('born')", name="mayfly", folder=tmp_path))
@@ -61,7 +61,7 @@ async def test_a_process_that_dies_is_started_again(tmp_path: Path) -> None:
     assert "mayfly ended with status 0" in out.getvalue()
 
 
-async def test_a_killed_process_is_reported_with_the_name_of_the_signal(tmp_path: Path) -> None:
+async def test_killed_process_is_reported_with_the_name_of_the_signal(tmp_path: Path) -> None:
     out = Transcript()
     code = "import os; os.kill(os.getpid(), 9)"
     async with Supervisor(Console(out)) as supervisor:
@@ -69,7 +69,7 @@ async def test_a_killed_process_is_reported_with_the_name_of_the_signal(tmp_path
         await out.shows("mayfly was killed by SIGKILL")
 
 
-async def test_a_restarted_process_is_reported_when_it_is_ready(tmp_path: Path) -> None:
+async def test_restarted_process_is_reported_when_it_is_ready(tmp_path: Path) -> None:
     out = Transcript()
     (tmp_path / "ready").touch()
     process = SiteProcess(
@@ -92,7 +92,7 @@ async def test_a_restarted_process_is_reported_when_it_is_ready(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -> None:
+async def test_delay_before_a_restart_doubles(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.start(python("", name="mayfly", folder=tmp_path))
@@ -100,7 +100,7 @@ async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -
         await out.shows("started again after 1 s")
 
 
-async def test_what_a_dead_process_had_started_is_gone_before_it_starts_again(
+async def test_children_of_an_ended_process_are_killed_before_its_restart(
     tmp_path: Path,
 ) -> None:
     out = Transcript()
@@ -110,7 +110,7 @@ async def test_what_a_dead_process_had_started_is_gone_before_it_starts_again(
         assert not processes_inside(tmp_path)
 
 
-async def test_ctrl_c_stops_all_processes_and_ends_the_supervisor(tmp_path: Path) -> None:
+async def test_ctrl_c_stops_all_processes_and_the_supervisor(tmp_path: Path) -> None:
     out = Transcript()
     processes = [python(FOREVER, name=name, folder=tmp_path) for name in ("a", "b", "c")]
     running = asyncio.create_task(supervise(out, processes))
@@ -120,7 +120,7 @@ async def test_ctrl_c_stops_all_processes_and_ends_the_supervisor(tmp_path: Path
     assert not processes_inside(tmp_path)
 
 
-async def test_ctrl_c_during_a_start_stops_what_has_started(tmp_path: Path) -> None:
+async def test_ctrl_c_during_a_start_stops_started_processes(tmp_path: Path) -> None:
     out = Transcript()
     never = SiteProcess(
         name="never",
@@ -146,7 +146,7 @@ async def test_tiers_stop_in_reverse_order(tmp_path: Path) -> None:
     assert goodbyes == ["web", "database"]
 
 
-async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+async def test_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     out = Transcript()
     stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_timeout_s=0.2)
     running = asyncio.create_task(supervise(out, [stubborn]))
@@ -157,7 +157,7 @@ async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> N
     assert not processes_inside(tmp_path)
 
 
-async def test_a_second_ctrl_c_kills_at_once(tmp_path: Path) -> None:
+async def test_second_ctrl_c_kills_immediately(tmp_path: Path) -> None:
     out = Transcript()
     stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_timeout_s=60)
     running = asyncio.create_task(supervise(out, [stubborn]))
@@ -169,7 +169,7 @@ async def test_a_second_ctrl_c_kills_at_once(tmp_path: Path) -> None:
     assert not processes_inside(tmp_path)
 
 
-async def test_a_process_that_ends_while_starting_is_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_error_names_a_process_that_ends_while_starting(tmp_path: Path) -> None:
     process = SiteProcess(
         name="broken",
         command=(sys.executable, "-c", "import sys; sys.exit('no such table')"),
@@ -183,7 +183,7 @@ async def test_a_process_that_ends_while_starting_is_an_error_that_names_it(tmp_
     assert "broken     | no such table" in out.getvalue()
 
 
-async def test_a_process_that_is_never_ready_is_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_error_names_a_process_that_is_not_ready_in_time(tmp_path: Path) -> None:
     process = SiteProcess(
         name="slow",
         command=(sys.executable, "-c", FOREVER),
@@ -197,21 +197,21 @@ async def test_a_process_that_is_never_ready_is_an_error_that_names_it(tmp_path:
     assert not processes_inside(tmp_path)
 
 
-async def test_a_step_that_fails_is_an_error_with_its_status(tmp_path: Path) -> None:
+async def test_error_of_a_failed_step_contains_its_status(tmp_path: Path) -> None:
     process = python("import sys; sys.exit(3)", name="migrate", folder=tmp_path)
     with pytest.raises(LaunchError, match="migrate failed with status 3"):
         async with Supervisor(Console(Transcript())) as supervisor:
             await supervisor.run(process)
 
 
-async def test_a_program_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_error_names_a_process_whose_program_is_missing(tmp_path: Path) -> None:
     process = SiteProcess(name="web", command=(str(tmp_path / "nothing"),))
     with pytest.raises(LaunchError, match=r"web cannot be started: .*No such file"):
         async with Supervisor(Console(Transcript())) as supervisor:
             await supervisor.start(process)
 
 
-async def test_processes_do_not_share_the_launchers_process_group(tmp_path: Path) -> None:
+async def test_processes_run_outside_the_process_group_of_the_launcher(tmp_path: Path) -> None:
     out = Transcript()
     code = "import os; print('group', os.getpgrp(), flush=True)"
     async with Supervisor(Console(out)) as supervisor:
@@ -220,7 +220,7 @@ async def test_processes_do_not_share_the_launchers_process_group(tmp_path: Path
     assert not processes_inside(tmp_path)
 
 
-async def test_a_line_without_an_end_is_shown_in_pieces(tmp_path: Path) -> None:
+async def test_very_long_line_is_printed_in_pieces(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.run(python("print('x' * 300_000)", name="long", folder=tmp_path))

@@ -1,4 +1,4 @@
-"""A Valkey of our own."""
+"""Test the launcher's own Valkey."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from swarm_web.local.databases import prepare_valkey
 from tests.processes import running
 
 
-def test_it_answers_at_its_address_and_nobody_without_the_password(tmp_path: Path) -> None:
+def test_valkey_requires_the_password(tmp_path: Path) -> None:
     server = prepare_valkey(tmp_path / "valkey")
     with running(server.process, log=tmp_path / "log"):
         with redis.Redis.from_url(server.url) as client:
@@ -22,7 +22,7 @@ def test_it_answers_at_its_address_and_nobody_without_the_password(tmp_path: Pat
             client.ping()
 
 
-def test_the_password_is_in_no_command_line_and_no_readable_file(tmp_path: Path) -> None:
+def test_password_is_in_no_command_line_and_no_readable_file(tmp_path: Path) -> None:
     server = prepare_valkey(tmp_path / "valkey")
     password = (tmp_path / "valkey" / "password").read_text()
     assert password not in " ".join(server.process.argv)
@@ -30,7 +30,7 @@ def test_the_password_is_in_no_command_line_and_no_readable_file(tmp_path: Path)
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
+def test_data_survives_a_restart(tmp_path: Path) -> None:
     first = prepare_valkey(tmp_path / "valkey")
     with running(first.process, log=tmp_path / "log"), redis.Redis.from_url(first.url) as client:
         client.set("kept", "42")

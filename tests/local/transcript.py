@@ -1,11 +1,11 @@
-"""A terminal that remembers its lines and can be waited for."""
+"""A text stream that records its output and can be awaited."""
 
 import asyncio
 import io
 
 
 class Transcript(io.StringIO):
-    """Text output; `shows()` returns once a text has been written."""
+    """A text stream; `shows()` returns when a text has been written."""
 
     def __init__(self, *, is_terminal: bool = False) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class Transcript(io.StringIO):
         return super().write(text)
 
     async def shows(self, text: str, *, times: int = 1) -> None:
-        """Wait until `text` has been written so often. Raises TimeoutError after 10 s."""
+        """Wait until `text` has been written `times` times. Raises TimeoutError after 10 s."""
         async with asyncio.timeout(10):
             while self.getvalue().count(text) < times:
                 self._written.clear()

@@ -1,1 +1,1 @@
-"""Maintenance: how it begins and ends, and what nodes, pages and the judge make of it."""
+"""Tests of maintenance: how it starts and ends, and its effects on nodes, pages and the judge."""

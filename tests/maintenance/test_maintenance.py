@@ -1,4 +1,4 @@
-"""Maintenance: how it begins and ends, by command and by the clock."""
+"""Test maintenance: start, end, command and pages."""
 
 from datetime import timedelta
 
@@ -16,20 +16,20 @@ NOW = timezone.now()
 HOUR = timedelta(hours=1)
 
 
-def test_it_goes_on_until_it_is_ended() -> None:
+def test_maintenance_without_an_end_lasts_until_it_is_ended() -> None:
     begin_maintenance(message="new disks", until=None, now=NOW)
     assert current_maintenance(now=NOW + 1000 * HOUR) is not None
     assert end_maintenance(now=NOW + HOUR) == 1
     assert current_maintenance(now=NOW + HOUR) is None
 
 
-def test_it_ends_by_itself() -> None:
+def test_maintenance_ends_at_its_planned_time() -> None:
     begin_maintenance(message="", until=NOW + HOUR, now=NOW)
     assert current_maintenance(now=NOW + 0.9 * HOUR) is not None
     assert current_maintenance(now=NOW + HOUR) is None
 
 
-def test_another_one_replaces_it() -> None:
+def test_new_maintenance_replaces_the_current_one() -> None:
     begin_maintenance(message="first", until=None, now=NOW)
     begin_maintenance(message="second", until=NOW + 2 * HOUR, now=NOW + HOUR)
     current = current_maintenance(now=NOW + HOUR)
@@ -38,18 +38,18 @@ def test_another_one_replaces_it() -> None:
     assert current_maintenance(now=NOW + 2 * HOUR) is None
 
 
-def test_one_that_is_planned_changes_nothing_yet() -> None:
+def test_planned_maintenance_has_no_effect_before_its_start() -> None:
     Maintenance.objects.create(starts_at=NOW + HOUR)
     assert latest_maintenance(now=NOW) is None
 
 
-def test_for_the_judge_it_lasts_until_nodes_had_the_time_to_come_back() -> None:
+def test_maintenance_counts_as_outage_until_nodes_had_time_to_reconnect() -> None:
     maintenance = begin_maintenance(message="", until=NOW + HOUR, now=NOW)
     assert maintenance.counts_as_outage(now=NOW + HOUR + 0.9 * RETURN_TIME)
     assert not maintenance.counts_as_outage(now=NOW + HOUR + RETURN_TIME)
 
 
-def test_nodes_are_told_until_when_and_why() -> None:
+def test_text_for_nodes_names_the_end_and_the_reason() -> None:
     until = NOW.replace(hour=14, minute=30)
     told = Maintenance(message="new disks", ends_at=until).node_message
     assert told == "the coordinator is under maintenance until 14:30 UTC: new disks"
@@ -59,7 +59,7 @@ def test_nodes_are_told_until_when_and_why() -> None:
 # ---- the command
 
 
-def test_the_command_begins_shows_and_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_starts_shows_and_ends_maintenance(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("maintenance", "on", "--message", "new disks", "--minutes", "30")
     call_command("maintenance", "show")
     call_command("maintenance", "off")
@@ -72,7 +72,7 @@ def test_the_command_begins_shows_and_ends_it(capsys: pytest.CaptureFixture[str]
     assert nothing == "There was no maintenance."
 
 
-def test_the_command_reads_a_time_as_utc() -> None:
+def test_command_reads_a_time_as_utc() -> None:
     call_command("maintenance", "on", "--until", "2099-01-01T12:30")
     end = Maintenance.objects.get().ends_at
     assert end is not None
@@ -80,7 +80,7 @@ def test_the_command_reads_a_time_as_utc() -> None:
 
 
 @pytest.mark.parametrize("until", ["tomorrow", "2020-01-01T12:30", "2020-13-01T12:30"])
-def test_the_command_refuses_an_end_that_is_none(until: str) -> None:
+def test_command_rejects_an_invalid_or_past_end(until: str) -> None:
     with pytest.raises(CommandError):
         call_command("maintenance", "on", "--until", until)
     assert not Maintenance.objects.exists()
@@ -90,7 +90,7 @@ def test_the_command_refuses_an_end_that_is_none(until: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["/", "/leaderboard/", "/status/", "/join/"])
-def test_each_page_says_so(client: Client, address: str) -> None:
+def test_pages_show_the_maintenance_banner_until_it_ends(client: Client, address: str) -> None:
     begin_maintenance(message="<new> disks", until=None, now=NOW)
     page = client.get(address).content.decode()
     assert "Nodes continue to train alone" in page
@@ -99,7 +99,7 @@ def test_each_page_says_so(client: Client, address: str) -> None:
     assert "Nodes continue to train alone" not in client.get(address).content.decode()
 
 
-def test_pages_show_its_end_as_they_show_other_times(client: Client) -> None:
+def test_banner_marks_up_the_end_like_other_times(client: Client) -> None:
     end = NOW + HOUR
     begin_maintenance(message="", until=end, now=NOW)
     page = client.get("/").content.decode()
@@ -108,7 +108,7 @@ def test_pages_show_its_end_as_they_show_other_times(client: Client) -> None:
     assert banner.count("UTC") == 2  # in the title and in the text, which site.js replaces
 
 
-def test_the_readiness_check_says_so_and_does_not_fail_for_it(client: Client) -> None:
+def test_readiness_check_reports_maintenance_without_failing(client: Client) -> None:
     assert client.get("/readyz").json()["maintenance"] is False
     before = client.get("/readyz").status_code
     begin_maintenance(message="", until=None, now=NOW)

@@ -1,4 +1,4 @@
-"""Operators make nodes and give them new tokens in the admin."""
+"""Test the admin of nodes: creating a node, rotating its token, blocking it."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def operator(transactional_db: None) -> Client:
-    """A superuser's browser."""
+    """Return a client that is signed in as a superuser."""
     client = Client()
     client.force_login(User.objects.create_superuser("olive"))
     return client
@@ -22,7 +22,7 @@ def read_token(page: str) -> str:
     return page.split("shown only now: ")[1].split("<")[0].strip()
 
 
-def test_a_new_nodes_token_is_shown_once_and_works(operator: Client) -> None:
+def test_token_of_created_node_is_shown_once_and_authenticates(operator: Client) -> None:
     page = operator.post(
         "/admin/nodes/node/add/", {"name": "amber-quiet-heron", "arm": "swarm"}, follow=True
     ).content.decode()
@@ -31,7 +31,7 @@ def test_a_new_nodes_token_is_shown_once_and_works(operator: Client) -> None:
     assert token not in operator.get("/admin/nodes/node/").content.decode()
 
 
-def test_a_new_node_has_what_the_form_says(operator: Client) -> None:
+def test_created_node_has_the_values_of_the_form(operator: Client) -> None:
     owner = User.objects.create_user("ada")
     form = {"name": "amber", "title": "Attic", "arm": "isolated", "owner": owner.pk}
     operator.post("/admin/nodes/node/add/", form)
@@ -39,7 +39,7 @@ def test_a_new_node_has_what_the_form_says(operator: Client) -> None:
     assert (node.title, node.arm, node.owner) == ("Attic", "isolated", owner)
 
 
-def test_a_node_given_a_new_token_refuses_the_old_one(operator: Client) -> None:
+def test_old_token_is_rejected_after_give_new_token_action(operator: Client) -> None:
     node, old = create_node(name="amber")
     page = operator.post(
         "/admin/nodes/node/",
@@ -50,7 +50,7 @@ def test_a_node_given_a_new_token_refuses_the_old_one(operator: Client) -> None:
     assert authenticate(read_token(page)) == node
 
 
-def test_a_node_is_blocked(operator: Client) -> None:
+def test_token_of_blocked_node_is_rejected(operator: Client) -> None:
     node, token = create_node(name="amber")
     operator.post(
         f"/admin/nodes/node/{node.pk}/change/", {"name": "amber", "arm": "swarm", "blocked": "on"}
@@ -58,7 +58,7 @@ def test_a_node_is_blocked(operator: Client) -> None:
     assert authenticate(token) is None
 
 
-def test_a_name_that_fits_into_no_address_is_refused(operator: Client) -> None:
+def test_node_name_that_is_not_a_slug_is_rejected(operator: Client) -> None:
     page = operator.post("/admin/nodes/node/add/", {"name": "x/y", "arm": "swarm"})
     assert "consisting of letters, numbers, underscores or hyphens" in page.content.decode()
     assert not Node.objects.exists()

@@ -1,4 +1,4 @@
-"""Nodes have names, tokens and presence."""
+"""Test names, tokens and presence of nodes."""
 
 import os
 import stat
@@ -22,48 +22,48 @@ from swarm_web.nodes.services import authenticate, create_node, rotate_token
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_token_authenticates_its_node_and_no_other_does() -> None:
+def test_token_authenticates_its_node_and_other_tokens_are_rejected() -> None:
     node, token = create_node()
     assert authenticate(token) == node
     assert authenticate(token + "x") is None
 
 
-def test_the_database_keeps_no_token() -> None:
+def test_database_does_not_contain_the_token() -> None:
     node, token = create_node()
     assert token not in str(Node.objects.filter(pk=node.pk).values().get())
 
 
-def test_a_blocked_nodes_token_is_refused() -> None:
+def test_token_of_blocked_node_is_rejected() -> None:
     node, token = create_node()
     Node.objects.filter(pk=node.pk).update(blocked=True)
     assert authenticate(token) is None
 
 
-def test_a_new_token_ends_the_old_one() -> None:
+def test_rotating_the_token_invalidates_the_old_one() -> None:
     node, old = create_node()
     new = rotate_token(node)
     assert authenticate(old) is None
     assert authenticate(new) == node
 
 
-def test_a_drawn_name_that_is_taken_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_is_drawn_again_if_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["amber-quiet-heron", "amber-quiet-heron", "bold-young-owl"])
     monkeypatch.setattr("swarm_web.nodes.services.draw_name", lambda random: next(names))
     assert [create_node()[0].name, create_node()[0].name] == ["amber-quiet-heron", "bold-young-owl"]
 
 
-def test_word_lists_hold_each_word_once() -> None:
+def test_word_lists_have_no_duplicates() -> None:
     assert len(set(ADJECTIVES)) == len(ADJECTIVES)
     assert len(set(BIRDS)) == len(BIRDS)
 
 
-def test_a_name_has_two_different_adjectives() -> None:
+def test_drawn_name_has_two_different_adjectives() -> None:
     first, second, bird = draw_name(Random(1)).split("-")
     assert first != second
     assert bird in BIRDS
 
 
-def test_a_touched_node_is_connected_until_it_is_silent() -> None:
+def test_touched_node_is_connected_until_presence_expires() -> None:
     now = timezone.now()
     node, _ = create_node()
     touch([node], now=now)
@@ -71,7 +71,7 @@ def test_a_touched_node_is_connected_until_it_is_silent() -> None:
     assert not Node.objects.connected(now=now + PRESENCE_TIMEOUT).exists()
 
 
-def test_a_node_that_left_is_not_connected() -> None:
+def test_node_that_left_is_not_connected() -> None:
     now = timezone.now()
     node, _ = create_node()
     touch([node], now=now)
@@ -81,14 +81,14 @@ def test_a_node_that_left_is_not_connected() -> None:
     assert not Node.objects.connected(now=now + timedelta(seconds=1)).exists()
 
 
-def test_create_node_writes_a_token_file_that_only_its_owner_reads(tmp_path: Path) -> None:
+def test_create_node_writes_token_file_readable_only_by_its_owner(tmp_path: Path) -> None:
     file = tmp_path / "tokens" / "amber"
     call_command("create_node", name="amber", token_file=file, stdout=StringIO())
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert authenticate(file.read_text().strip()) == Node.objects.get(name="amber")
 
 
-def test_create_node_keeps_a_valid_token_file(tmp_path: Path) -> None:
+def test_create_node_does_not_replace_valid_token_file(tmp_path: Path) -> None:
     file = tmp_path / "amber"
     call_command("create_node", name="amber", token_file=file, stdout=StringIO())
     before = file.read_text()
@@ -96,13 +96,13 @@ def test_create_node_keeps_a_valid_token_file(tmp_path: Path) -> None:
     assert file.read_text() == before
 
 
-def test_create_node_gives_the_node_its_owner() -> None:
+def test_create_node_sets_the_owner() -> None:
     vera = User.objects.create_user("vera")
     call_command("create_node", name="amber", owner="vera", stdout=StringIO())
     assert Node.objects.get(name="amber").owner == vera
 
 
-def test_create_node_for_an_unknown_owner_leaves_no_node_behind(tmp_path: Path) -> None:
+def test_create_node_with_unknown_owner_creates_no_node(tmp_path: Path) -> None:
     file = tmp_path / "amber"
     with pytest.raises(CommandError, match="no user 'vera'"):
         call_command("create_node", name="amber", owner="vera", token_file=file)
@@ -110,13 +110,13 @@ def test_create_node_for_an_unknown_owner_leaves_no_node_behind(tmp_path: Path) 
     assert not file.exists()
 
 
-def test_create_node_says_what_to_do_when_the_name_is_taken() -> None:
+def test_create_node_suggests_another_name_if_the_name_is_taken() -> None:
     call_command("create_node", name="amber", stdout=StringIO())
     with pytest.raises(CommandError, match="Choose another name"):
         call_command("create_node", name="amber", stdout=StringIO())
 
 
-def test_a_token_that_cannot_be_written_leaves_no_node_behind(tmp_path: Path) -> None:
+def test_no_node_is_created_if_the_token_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match="file"):
         call_command("create_node", name="amber", token_file=tmp_path / "file" / "amber")
@@ -124,26 +124,26 @@ def test_a_token_that_cannot_be_written_leaves_no_node_behind(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["x/y", "", "a b", "é", "a" * 65, "amber\n"])
-def test_create_node_says_what_to_do_when_a_name_fits_into_no_address(name: str) -> None:
+def test_create_node_explains_which_names_are_valid_if_the_name_is_not(name: str) -> None:
     with pytest.raises(CommandError, match="Use 1 to 64"):
         call_command("create_node", name=name, stdout=StringIO())
     assert not Node.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["x/y", "", "a b", "é", "amber\n"])
-def test_the_database_refuses_a_name_that_fits_into_no_address(name: str) -> None:
+def test_database_rejects_name_that_is_not_a_slug(name: str) -> None:
     with pytest.raises(IntegrityError, match="node_name_is_a_slug"):
         Node.objects.create(name=name)
 
 
-def test_names_of_before_are_made_to_fit() -> None:
+def test_migration_converts_existing_names_to_slugs() -> None:
     executor = MigrationExecutor(connection)
     old_state = executor.migrate([("nodes", "0003_hardware")])
     old_nodes = old_state.apps.get_model("nodes", "Node").objects
     names = ["amber", "x/y", "x-y-2", "///", "a" * 63 + "/"]
     for number, name in enumerate(names, start=1):
         old_nodes.create(pk=number, name=name, token_hash=str(number))
-    # All of them: what depends on the nodes was undone too.
+    # All migrations: those that depend on the nodes were reversed too.
     MigrationExecutor(connection).migrate(executor.loader.graph.leaf_nodes())
     assert list(Node.objects.order_by("pk").values_list("name", flat=True)) == [
         *("amber", "x-y-3", "x-y-2", "node-4", "a" * 40 + "-5")

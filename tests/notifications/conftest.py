@@ -1,4 +1,4 @@
-"""An owner with nodes, a receiver, and channels that lead to it."""
+"""An owner with nodes, a receiver, and channels that send to it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ LONG_AGO = NOW - timedelta(days=300)
 
 @pytest.fixture(autouse=True)
 def fresh(settings: Settings) -> None:
-    """Nothing is remembered in Redis or by this process's courier; loopback may be called."""
+    """Clear Redis and this process's courier, and allow loopback as a target."""
     sync_redis().flushdb()
     process_courier.cache_clear()
     settings.NOTIFICATION_PRIVATE_TARGETS = True
@@ -36,7 +36,7 @@ def _receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def receiver(_receiver: Receiver) -> Receiver:
-    """A receiver that got nothing yet and takes everything."""
+    """A receiver without recorded requests that accepts everything."""
     while not _receiver.got.empty():
         _receiver.got.get()
     _receiver.status, _receiver.location = 204, ""
@@ -45,12 +45,12 @@ def receiver(_receiver: Receiver) -> Receiver:
 
 @pytest.fixture
 def owner(db: None) -> User:
-    """Somebody with an account and an e-mail address."""
+    """A user with an e-mail address."""
     return User.objects.create_user("ada", email="ada@example.org")
 
 
 def make_owned(owner: User, **fields: Any) -> Node:
-    """Make a node of an owner's."""
+    """Create a node that belongs to an owner."""
     node, _ = make_node()
     Node.objects.filter(pk=node.pk).update(owner=owner, **fields)
     node.refresh_from_db()
@@ -64,7 +64,7 @@ def make_channel(
     target: str = "http://127.0.0.1:9/hook",
     since: datetime = LONG_AGO,
 ) -> Channel:
-    """Make a channel that wants these events, or all of them."""
+    """Create a channel that is subscribed to these events, or to all of them."""
     return add_channel(
         owner,
         kind=kind,

@@ -1,4 +1,4 @@
-"""A real HTTP receiver on a loopback port, which keeps what it got and answers as it is told."""
+"""A real HTTP receiver on a loopback port that records requests and sends configured responses."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Got:
 
 @dataclass
 class Receiver:
-    """Where it listens, what it got, and what it answers next."""
+    """Its port, the recorded requests, and the next response."""
 
     port: int
     got: SimpleQueue[Got] = field(default_factory=SimpleQueue)
@@ -28,11 +28,11 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """The address of a hook of it."""
+        """The URL of a webhook on this receiver."""
         return f"http://127.0.0.1:{self.port}/hook"
 
     def take(self) -> Got:
-        """Return the next request, which must come within seconds."""
+        """Return the next request. Raises queue.Empty after 5 s."""
         return self.got.get(timeout=5)
 
 
@@ -52,7 +52,7 @@ def receiving() -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, *_args: object) -> None:
-            """Keep quiet."""
+            """Do not log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(server.server_port)

@@ -1,4 +1,4 @@
-"""Clients that are too old, or will be soon: each channel is told once of a version."""
+"""Test notices about outdated clients: each channel gets one per version."""
 
 from datetime import timedelta
 
@@ -26,7 +26,7 @@ def notice() -> list[Delivery]:
     return list(Delivery.objects.order_by("key"))
 
 
-def test_the_owner_of_an_old_client_is_told_which_nodes_have_it(owner: User) -> None:
+def test_owner_of_an_outdated_client_is_notified_with_the_affected_nodes(owner: User) -> None:
     make_channel(owner, REQUIRED)
     old = make_owned(owner, last_seen=NOW, client_version="0.2.0")
     make_owned(owner, last_seen=NOW, client_version="0.3.0")
@@ -45,7 +45,7 @@ def test_the_owner_of_an_old_client_is_told_which_nodes_have_it(owner: User) -> 
     }
 
 
-def test_a_version_is_told_once_even_when_old_messages_are_forgotten(owner: User) -> None:
+def test_notice_is_not_repeated_after_old_deliveries_are_pruned(owner: User) -> None:
     make_channel(owner, REQUIRED)
     make_owned(owner, last_seen=NOW, client_version="0.2.0")
     notice()
@@ -53,7 +53,7 @@ def test_a_version_is_told_once_even_when_old_messages_are_forgotten(owner: User
     assert len(notice()) == 1
 
 
-def test_the_next_version_is_told_again(owner: User, settings: Settings) -> None:
+def test_next_version_causes_another_notice(owner: User, settings: Settings) -> None:
     make_channel(owner, REQUIRED)
     make_owned(owner, last_seen=NOW, client_version="0.2.0")
     notice()
@@ -61,26 +61,26 @@ def test_the_next_version_is_told_again(owner: User, settings: Settings) -> None
     assert [delivery.data["version"] for delivery in notice()] == ["0.3.0", "0.4.0"]
 
 
-def test_who_has_a_new_client_is_not_told(owner: User) -> None:
+def test_owner_with_current_clients_is_not_notified(owner: User) -> None:
     make_channel(owner, REQUIRED)
     make_owned(owner, last_seen=NOW, client_version="0.3.0")
     assert notice() == []
 
 
-def test_a_node_that_was_not_seen_for_months_is_not_counted(owner: User) -> None:
+def test_node_unseen_for_months_is_ignored(owner: User) -> None:
     make_channel(owner, REQUIRED)
     make_owned(owner, last_seen=NOW - timedelta(days=90), client_version="0.2.0")
     assert notice() == []
 
 
-def test_the_seasons_minimum_takes_the_place_of_the_sites(owner: User) -> None:
+def test_minimum_of_the_season_overrides_the_minimum_of_the_site(owner: User) -> None:
     make_channel(owner, REQUIRED)
     make_season(minimum_client="0.2.0")
     make_owned(owner, last_seen=NOW, client_version="0.2.0")
     assert notice() == []
 
 
-def test_a_version_that_is_announced_is_told_before_it_is_required(owner: User) -> None:
+def test_announced_version_causes_a_notice_before_it_is_required(owner: User) -> None:
     make_channel(owner, REQUIRED)
     make_season(next_minimum_client="0.5.0")
     make_owned(owner, last_seen=NOW, client_version="0.3.0")
@@ -88,7 +88,7 @@ def test_a_version_that_is_announced_is_told_before_it_is_required(owner: User) 
     assert (delivery.data["version"], delivery.data["now"]) == ("0.5.0", False)
 
 
-def test_many_owners_are_told_in_batches_each_once(
+def test_owners_are_notified_in_batches_and_only_once(
     owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(noticing_clients, "BATCH", 2)

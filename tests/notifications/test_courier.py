@@ -1,4 +1,4 @@
-"""Threads send what the worker hands over, and the worker never waits for a receiver."""
+"""Test the courier: threads send parcels, and the worker does not wait for a receiver."""
 
 import threading
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 
 
 @dataclass(frozen=True)
-class Held(Parcel):
+class HeldParcel(Parcel):
     """A parcel whose receiver answers when it is released."""
 
     released: threading.Event = field(default_factory=threading.Event)
@@ -21,27 +21,27 @@ class Held(Parcel):
 
 
 @dataclass(frozen=True)
-class Broken(Parcel):
-    """A parcel that hits a mistake of ours."""
+class FailingParcel(Parcel):
+    """A parcel whose `send` raises an unexpected exception."""
 
     def send(self) -> DeliveryOutcome:
         raise KeyError("node")
 
 
-def hold() -> Held:
-    return Held(uuid4(), 1)
+def make_held() -> HeldParcel:
+    return HeldParcel(uuid4(), 1)
 
 
-def test_what_was_sent_is_told_once() -> None:
-    courier, parcel = Courier(), hold()
+def test_outcome_is_collected_once() -> None:
+    courier, parcel = Courier(), make_held()
     parcel.released.set()
     courier.take([parcel])
     assert courier.collect(wait_s=5) == [parcel.end()]
     assert courier.collect() == []
 
 
-def test_a_receiver_that_hangs_holds_up_neither_the_worker_nor_others() -> None:
-    courier, hangs, answers = Courier(threads=2), hold(), hold()
+def test_hanging_receiver_blocks_neither_the_worker_nor_other_parcels() -> None:
+    courier, hangs, answers = Courier(threads=2), make_held(), make_held()
     answers.released.set()
     begun = monotonic()
     courier.take([hangs, answers])
@@ -51,8 +51,8 @@ def test_a_receiver_that_hangs_holds_up_neither_the_worker_nor_others() -> None:
     assert courier.collect(wait_s=5) == [hangs.end()]
 
 
-def test_there_is_room_for_as_many_as_are_out() -> None:
-    courier, parcel = Courier(max_parcels=3), hold()
+def test_capacity_shrinks_by_the_parcels_in_flight() -> None:
+    courier, parcel = Courier(max_parcels=3), make_held()
     courier.take([parcel])
     assert courier.capacity() == 2
     parcel.released.set()
@@ -60,19 +60,19 @@ def test_there_is_room_for_as_many_as_are_out() -> None:
     assert courier.capacity() == 3
 
 
-def test_threads_do_not_pile_up() -> None:
+def test_number_of_threads_is_limited() -> None:
     before = threading.active_count()
-    courier, parcels = Courier(threads=2), [hold() for _ in range(10)]
+    courier, parcels = Courier(threads=2), [make_held() for _ in range(10)]
     courier.take(parcels)
     assert threading.active_count() <= before + 2
     for parcel in parcels:
         parcel.released.set()
 
 
-def test_a_mistake_of_ours_is_an_outcome_and_ends_no_thread() -> None:
-    courier, broken, parcel = Courier(threads=1), Broken(uuid4(), 1), hold()
+def test_unexpected_exception_is_an_internal_failure_and_ends_no_thread() -> None:
+    courier, broken, parcel = Courier(threads=1), FailingParcel(uuid4(), 1), make_held()
     parcel.released.set()
     courier.take([broken, parcel])
-    # The second may be ready a moment after the first, or with it.
+    # The second outcome may be ready with the first one, or a moment later.
     outcomes = [*courier.collect(wait_s=1), *courier.collect(wait_s=1)]
     assert outcomes == [broken.end("internal"), parcel.end()]

@@ -1,4 +1,4 @@
-"""The outbox: what is due is sent, what fails is tried again, and what always fails ends."""
+"""Test the outbox: due messages are sent, failures are retried, and retries end."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ MOST = 100
 
 
 def put(channel: Channel, *, key: str = "silent:1:1", at: datetime = NOW) -> Delivery:
-    """Put a message into the outbox."""
+    """Create a waiting delivery."""
     return Delivery.objects.create(
         channel=channel,
         type=Delivery.Type.NODE_SILENT,
@@ -40,20 +40,20 @@ def put(channel: Channel, *, key: str = "silent:1:1", at: datetime = NOW) -> Del
 
 
 def deliver(now: datetime = NOW) -> list[DeliveryOutcome]:
-    """Send what is due, and book it."""
+    """Send the due messages and record the outcomes."""
     outcomes = [parcel.send() for parcel in lease_parcels(limit=MOST, now=now)]
     record_outcomes(outcomes, now=now)
     return outcomes
 
 
 def fail(channel: Channel, *, at: datetime, failure: str = Failure.TIMEOUT) -> None:
-    """Let the attempt that is due fail."""
+    """Record a failure of the due attempt."""
     (parcel,) = lease_parcels(limit=MOST, now=at)
     record_outcomes([parcel.end(failure)], now=at)
     channel.refresh_from_db()
 
 
-def test_a_webhook_gets_a_signed_message(owner: User, receiver: Receiver) -> None:
+def test_webhook_receives_a_signed_message(owner: User, receiver: Receiver) -> None:
     channel = make_channel(owner, target=receiver.url)
     delivery = put(channel)
     deliver()
@@ -72,7 +72,7 @@ def test_a_webhook_gets_a_signed_message(owner: User, receiver: Receiver) -> Non
     assert {name: got.headers[name] for name in expected} == expected
 
 
-def test_a_message_that_was_taken_is_sent_once(owner: User, receiver: Receiver) -> None:
+def test_accepted_message_is_sent_once(owner: User, receiver: Receiver) -> None:
     delivery = put(make_channel(owner, target=receiver.url))
     deliver()
     assert deliver(NOW + timedelta(days=1)) == []
@@ -80,7 +80,7 @@ def test_a_message_that_was_taken_is_sent_once(owner: User, receiver: Receiver) 
     assert (delivery.state, delivery.attempts, delivery.status) == ("sent", 1, 204)
 
 
-def test_an_ntfy_server_gets_the_topic_and_words(owner: User, receiver: Receiver) -> None:
+def test_ntfy_server_receives_topic_and_text(owner: User, receiver: Receiver) -> None:
     topic = f"http://127.0.0.1:{receiver.port}/birds"
     put(make_channel(owner, kind=Channel.Kind.NTFY, target=topic))
     deliver()
@@ -97,7 +97,7 @@ def test_an_ntfy_server_gets_the_topic_and_words(owner: User, receiver: Receiver
     }
 
 
-def test_letters_of_all_languages_reach_ntfy_and_no_header_can_be_injected(
+def test_ntfy_message_may_contain_any_characters_and_injects_no_header(
     owner: User, receiver: Receiver
 ) -> None:
     topic = f"http://127.0.0.1:{receiver.port}/birds"
@@ -109,7 +109,7 @@ def test_letters_of_all_languages_reach_ntfy_and_no_header_can_be_injected(
     assert "x-bad" not in got.headers
 
 
-def test_a_message_that_failed_is_sent_again_with_the_same_id_after_a_pause(
+def test_failed_message_is_retried_after_a_pause_with_the_same_id(
     owner: User, receiver: Receiver
 ) -> None:
     put(make_channel(owner, target=receiver.url))
@@ -127,7 +127,7 @@ def test_a_message_that_failed_is_sent_again_with_the_same_id_after_a_pause(
 @pytest.mark.parametrize(
     ("status", "failure"), [(500, "status"), (404, "status"), (302, "redirected"), (410, "gone")]
 )
-def test_other_answers_than_success_are_failures(
+def test_response_other_than_success_is_a_failure(
     owner: User, receiver: Receiver, status: int, failure: str
 ) -> None:
     delivery = put(make_channel(owner, target=receiver.url))
@@ -137,7 +137,7 @@ def test_other_answers_than_success_are_failures(
     assert (delivery.failure, delivery.status) == (failure, status)
 
 
-def test_attempts_end(owner: User) -> None:
+def test_number_of_attempts_is_limited(owner: User) -> None:
     channel = make_channel(owner)
     delivery = put(channel)
     now = NOW
@@ -149,7 +149,7 @@ def test_attempts_end(owner: User) -> None:
     assert lease_parcels(limit=MOST, now=now + timedelta(days=1)) == []
 
 
-def test_a_channel_that_fails_for_days_is_switched_off_and_says_why(owner: User) -> None:
+def test_channel_that_fails_for_days_is_switched_off_with_a_reason(owner: User) -> None:
     channel = make_channel(owner)
     now = NOW
     while channel.enabled:
@@ -161,7 +161,7 @@ def test_a_channel_that_fails_for_days_is_switched_off_and_says_why(owner: User)
     assert not channel.deliveries.waiting().exists()
 
 
-def test_a_success_begins_the_count_anew(owner: User, receiver: Receiver) -> None:
+def test_success_resets_the_failure_count(owner: User, receiver: Receiver) -> None:
     channel = make_channel(owner, target=receiver.url)
     put(channel)
     fail(channel, at=NOW)
@@ -172,7 +172,7 @@ def test_a_success_begins_the_count_anew(owner: User, receiver: Receiver) -> Non
     assert (channel.failed_at, channel.failure) == (NOW, "timeout")
 
 
-def test_a_receiver_that_is_gone_switches_its_channel_off_at_once(owner: User) -> None:
+def test_channel_is_switched_off_immediately_if_its_receiver_is_gone(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1")
     put(channel, key="silent:1:2")
@@ -181,7 +181,7 @@ def test_a_receiver_that_is_gone_switches_its_channel_off_at_once(owner: User) -
     assert set(channel.deliveries.values_list("state", flat=True)) == {"dropped"}
 
 
-def test_a_channel_that_fails_delays_no_other(owner: User, receiver: Receiver) -> None:
+def test_failing_channel_does_not_delay_other_channels(owner: User, receiver: Receiver) -> None:
     bad, good = make_channel(owner), make_channel(owner, target=receiver.url)
     put(bad)
     fail(bad, at=NOW)
@@ -192,7 +192,7 @@ def test_a_channel_that_fails_delays_no_other(owner: User, receiver: Receiver) -
     assert bad.deliveries.waiting().count() == 2
 
 
-def test_channels_that_fail_are_served_last(owner: User) -> None:
+def test_failing_channels_are_served_last(owner: User) -> None:
     bad = make_channel(owner, target="http://127.0.0.1:9/bad")
     put(bad)
     fail(bad, at=NOW)
@@ -201,7 +201,7 @@ def test_channels_that_fail_are_served_last(owner: User) -> None:
     assert parcel.delivery == good.pk
 
 
-def test_a_message_that_is_refused_does_not_keep_the_next_one_back(owner: User) -> None:
+def test_failed_message_does_not_block_the_next_message_of_its_channel(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1")
     fail(channel, at=NOW)
@@ -210,7 +210,7 @@ def test_a_message_that_is_refused_does_not_keep_the_next_one_back(owner: User) 
     assert parcel.delivery == fresh.pk
 
 
-def test_one_attempt_at_a_time_runs_in_a_channel(owner: User) -> None:
+def test_channel_has_at_most_one_attempt_in_flight(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1")
     put(channel, key="silent:1:2")
@@ -218,7 +218,7 @@ def test_one_attempt_at_a_time_runs_in_a_channel(owner: User) -> None:
     assert lease_parcels(limit=MOST, now=NOW) == []
 
 
-def test_what_a_killed_worker_had_claimed_is_sent_by_the_next_one_with_its_id(
+def test_message_of_a_killed_worker_is_claimed_again_after_the_lease(
     owner: User,
 ) -> None:
     delivery = put(make_channel(owner))
@@ -227,7 +227,7 @@ def test_what_a_killed_worker_had_claimed_is_sent_by_the_next_one_with_its_id(
     assert (again.delivery, again.attempt) == (delivery.pk, 2)
 
 
-def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: User) -> None:
+def test_outcome_of_an_expired_claim_is_ignored(owner: User) -> None:
     delivery = put(make_channel(owner))
     (slow,) = lease_parcels(limit=MOST, now=NOW)
     lease_parcels(limit=MOST, now=NOW + LEASE)
@@ -236,20 +236,20 @@ def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: Use
     assert delivery.failure == ""
 
 
-def test_a_run_claims_no_more_than_it_may(owner: User) -> None:
+def test_number_of_claimed_parcels_is_limited(owner: User) -> None:
     for number in range(3):
         put(make_channel(owner, target=f"http://127.0.0.1:9/{number}"))
     assert len(lease_parcels(limit=2, now=NOW)) == 2
 
 
-def test_a_channel_that_is_off_sends_nothing(owner: User) -> None:
+def test_disabled_channel_sends_nothing(owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     switch_off(channel, because=Channel.Off.OWNER, now=NOW)
     assert lease_parcels(limit=MOST, now=NOW) == []
 
 
-def test_a_channel_that_is_switched_on_again_has_a_clean_record(owner: User) -> None:
+def test_channel_that_is_switched_on_again_has_no_pause(owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     fail(channel, at=NOW)
@@ -259,7 +259,7 @@ def test_a_channel_that_is_switched_on_again_has_a_clean_record(owner: User) -> 
     assert len(lease_parcels(limit=MOST, now=NOW)) == 1
 
 
-def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
+def test_test_message_is_sent_immediately_and_only_once(owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     fail(channel, at=NOW)
@@ -270,7 +270,7 @@ def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
     assert tested.state == Delivery.State.FAILED
 
 
-def test_an_address_that_may_not_be_called_any_more_fails(owner: User, settings: Any) -> None:
+def test_message_to_an_address_that_became_forbidden_fails(owner: User, settings: Any) -> None:
     delivery = put(make_channel(owner))
     settings.NOTIFICATION_PRIVATE_TARGETS = False
     assert lease_parcels(limit=MOST, now=NOW) == []
@@ -278,16 +278,16 @@ def test_an_address_that_may_not_be_called_any_more_fails(owner: User, settings:
     assert (delivery.state, delivery.failure) == ("waiting", "forbidden")
 
 
-def test_old_messages_are_forgotten(owner: User) -> None:
+def test_old_deliveries_are_pruned(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1", at=NOW - RETENTION - timedelta(seconds=1))
-    kept = put(channel, key="silent:1:2", at=NOW - RETENTION)
+    recent = put(channel, key="silent:1:2", at=NOW - RETENTION)
     prune_deliveries(now=NOW)
-    assert list(Delivery.objects.all()) == [kept]
+    assert list(Delivery.objects.all()) == [recent]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_at_once_claim_a_message_once(owner: User) -> None:
+def test_concurrent_workers_claim_a_message_once(owner: User) -> None:
     put(make_channel(owner))
     claimed = SimpleQueue[list[Parcel]]()
     start = threading.Barrier(2)

@@ -1,4 +1,4 @@
-"""A worker that dies by SIGKILL in the middle of a delivery."""
+"""Test that a delivery is repeated if SIGKILL ends the worker during it."""
 
 import os
 import socket
@@ -28,7 +28,7 @@ tasks.deliver()
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_its_message_is_sent_by_the_next_one_with_the_same_id(
+def test_message_of_a_killed_worker_is_sent_again_with_the_same_id(
     owner: User, receiver: Receiver
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hanging:
@@ -50,6 +50,6 @@ def test_its_message_is_sent_by_the_next_one_with_the_same_id(
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the environment of a process that works on the test database."""
+    """Return the environment of a process that uses the test database."""
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
     return os.environ | {"DATABASE_URL": url, "NOTIFICATION_PRIVATE_TARGETS": "true"}

@@ -1,4 +1,4 @@
-"""What operators see: the admin, and figures for Prometheus."""
+"""Test the admin and the Prometheus figures of notifications."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,19 +13,19 @@ ADMIN = "/admin/notifications/"
 
 @pytest.fixture
 def operator(admin_client: Client) -> Client:
-    """A superuser's browser."""
+    """A client that is signed in as a superuser."""
     return admin_client
 
 
 @pytest.mark.parametrize("model", ["channel", "delivery"])
-def test_lists_and_rows_can_be_looked_at(operator: Client, owner: User, model: str) -> None:
+def test_admin_shows_lists_and_rows(operator: Client, owner: User, model: str) -> None:
     delivery = put(make_channel(owner))
     key = delivery.pk if model == "delivery" else delivery.channel_id
     for path in ("", f"{key}/change/"):
         assert operator.get(f"{ADMIN}{model}/{path}").status_code == 200
 
 
-def test_no_secret_is_shown(operator: Client, owner: User) -> None:
+def test_admin_does_not_show_the_secret(operator: Client, owner: User) -> None:
     channel = make_channel(owner)
     shown = operator.get(f"{ADMIN}channel/{channel.pk}/change/").content.decode()
     assert channel.secret
@@ -33,11 +33,11 @@ def test_no_secret_is_shown(operator: Client, owner: User) -> None:
 
 
 @pytest.mark.parametrize("model", ["channel", "delivery"])
-def test_nothing_is_added_by_hand(operator: Client, model: str) -> None:
+def test_admin_cannot_add_rows(operator: Client, model: str) -> None:
     assert operator.get(f"{ADMIN}{model}/add/").status_code == 403
 
 
-def test_an_operator_switches_a_channel_off_for_good(operator: Client, owner: User) -> None:
+def test_operator_can_switch_a_channel_off(operator: Client, owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     operator.post(
@@ -48,13 +48,15 @@ def test_an_operator_switches_a_channel_off_for_good(operator: Client, owner: Us
     assert Delivery.objects.get().state == Delivery.State.DROPPED
 
 
-def test_an_account_can_be_deleted_with_its_messages(operator: Client, owner: User) -> None:
+def test_account_can_be_deleted_with_its_messages(operator: Client, owner: User) -> None:
     put(make_channel(owner))
     operator.post(f"/admin/auth/user/{owner.pk}/delete/", {"post": "yes"})
     assert not Delivery.objects.exists()
 
 
-def test_metrics_count_what_waits_and_what_failed(client: Client, owner: User) -> None:
+def test_metrics_count_deliveries_by_state_and_failing_channels(
+    client: Client, owner: User
+) -> None:
     channel = make_channel(owner)
     put(channel)
     fail(channel, at=NOW, failure="gone")

@@ -1,4 +1,4 @@
-"""/account/notifications/: what an owner sees and does, without JavaScript."""
+"""Test /account/notifications/, without JavaScript."""
 
 import re
 from typing import Any
@@ -19,14 +19,14 @@ SILENT = Channel.Event.NODE_SILENT
 
 @pytest.fixture
 def browser(owner: User) -> Client:
-    """The owner's browser, signed in."""
+    """A client that is signed in as the owner."""
     client = Client(headers={"accept": "text/html"})
     client.force_login(owner)
     return client
 
 
 def add(browser: Client, **form: Any) -> Any:
-    """Fill in the form and return the answer."""
+    """Submit the form and return the response."""
     sent = {"kind": "webhook", "target": "https://example.org/hook", "events": [SILENT], **form}
     return browser.post(LIST, sent)
 
@@ -40,26 +40,26 @@ def text(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("path", ["", "1/"])
-def test_who_is_not_signed_in_is_led_to_the_log_in(db: None, client: Client, path: str) -> None:
+def test_anonymous_user_is_redirected_to_login(db: None, client: Client, path: str) -> None:
     answer = client.get(LIST + path)
     assert answer.status_code == 302
     assert f"login/?next={LIST}{path}" in answer["Location"]
 
 
-def test_a_new_account_is_told_of_nothing(browser: Client) -> None:
+def test_new_account_has_no_channels(browser: Client) -> None:
     assert "You have no channels yet." in text(browser.get(LIST))
 
 
-def test_the_account_leads_to_it_and_back(browser: Client) -> None:
+def test_account_page_and_notifications_page_link_to_each_other(browser: Client) -> None:
     assert f'href="{LIST}"' in text(browser.get("/account/"))
     assert 'href="/account/"' in text(browser.get(LIST)).partition("<main")[2]
 
 
-def test_no_cache_keeps_the_page(browser: Client) -> None:
+def test_page_is_not_cached(browser: Client) -> None:
     assert "no-store" in browser.get(LIST)["Cache-Control"]
 
 
-def test_a_webhook_is_added_and_its_secret_shown(browser: Client, owner: User) -> None:
+def test_added_webhook_is_saved_and_its_secret_shown(browser: Client, owner: User) -> None:
     answer = add(browser)
     channel = Channel.objects.get()
     assert (channel.owner, channel.kind, channel.events) == (owner, "webhook", [SILENT])
@@ -67,13 +67,13 @@ def test_a_webhook_is_added_and_its_secret_shown(browser: Client, owner: User) -
     assert "no-store" in answer["Cache-Control"]
 
 
-def test_a_secret_is_shown_once(browser: Client) -> None:
+def test_secret_is_shown_only_once(browser: Client) -> None:
     add(browser)
     channel = Channel.objects.get()
     assert channel.secret not in text(browser.get(page_of(channel)))
 
 
-def test_a_secret_can_be_replaced(browser: Client) -> None:
+def test_secret_can_be_replaced(browser: Client) -> None:
     add(browser)
     before = Channel.objects.get()
     answer = browser.post(page_of(before) + "secret/")
@@ -82,17 +82,17 @@ def test_a_secret_can_be_replaced(browser: Client) -> None:
     assert after.secret in text(answer)
 
 
-def test_an_ntfy_topic_is_added(browser: Client) -> None:
+def test_ntfy_topic_can_be_added(browser: Client) -> None:
     add(browser, kind="ntfy", target="https://ntfy.sh/birds")
     assert Channel.objects.get().target == "https://ntfy.sh/birds"
 
 
-def test_mail_needs_no_address_and_takes_none(browser: Client) -> None:
+def test_target_of_an_email_channel_is_ignored(browser: Client) -> None:
     add(browser, kind="email", target="https://example.org/")
     assert Channel.objects.get().target == ""
 
 
-def test_mail_is_not_offered_without_a_mail_server(browser: Client, settings: Settings) -> None:
+def test_email_is_not_offered_without_a_mail_server(browser: Client, settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
     assert 'value="email"' not in text(browser.get(LIST))
     add(browser, kind="email")
@@ -113,7 +113,7 @@ def test_mail_is_not_offered_without_a_mail_server(browser: Client, settings: Se
         ({"target": "https://example.org/\0"}, "Null characters"),
     ],
 )
-def test_bad_input_is_explained_and_kept(
+def test_invalid_form_is_rejected_with_an_explanation(
     browser: Client, settings: Settings, form: dict[str, Any], problem: str
 ) -> None:
     settings.NOTIFICATION_PRIVATE_TARGETS = False
@@ -122,35 +122,33 @@ def test_bad_input_is_explained_and_kept(
     assert not Channel.objects.exists()
 
 
-def test_a_channel_is_not_added_twice(browser: Client) -> None:
+def test_duplicate_channel_is_rejected(browser: Client) -> None:
     add(browser)
     assert "You already have this channel." in text(add(browser))
     assert Channel.objects.count() == 1
 
 
-def test_an_account_has_at_most_so_many_channels(browser: Client) -> None:
+def test_number_of_channels_per_account_is_limited(browser: Client) -> None:
     for number in range(MAX_CHANNELS + 1):
         answer = add(browser, target=f"https://example.org/{number}")
     assert "at most 10 channels" in text(answer)
     assert Channel.objects.count() == MAX_CHANNELS
 
 
-def test_what_a_channel_tells_is_changed(browser: Client, owner: User) -> None:
+def test_events_of_a_channel_can_be_changed(browser: Client, owner: User) -> None:
     channel = make_channel(owner, SILENT)
     browser.post(page_of(channel), {"events": ["round.scored"]})
     channel.refresh_from_db()
     assert channel.events == ["round.scored"]
 
 
-def test_a_test_message_is_put_into_the_outbox(browser: Client, owner: User) -> None:
+def test_test_message_is_queued(browser: Client, owner: User) -> None:
     channel = make_channel(owner)
     browser.post(page_of(channel) + "test/")
     assert Delivery.objects.get().type == Delivery.Type.TEST
 
 
-def test_test_messages_are_limited_whatever_channel_they_go_through(
-    browser: Client, owner: User
-) -> None:
+def test_number_of_test_messages_is_limited_across_channels(browser: Client, owner: User) -> None:
     for _ in range(MAX_TESTS):
         channel = make_channel(owner)
         browser.post(page_of(channel) + "test/")
@@ -161,7 +159,7 @@ def test_test_messages_are_limited_whatever_channel_they_go_through(
     assert not Delivery.objects.exists()
 
 
-def test_a_channel_is_switched_off_and_on(browser: Client, owner: User) -> None:
+def test_channel_can_be_switched_off_and_on(browser: Client, owner: User) -> None:
     channel = make_channel(owner)
     browser.post(page_of(channel) + "switch/", {"off": ""})
     assert "you switched it off" in text(browser.get(page_of(channel)))
@@ -170,14 +168,16 @@ def test_a_channel_is_switched_off_and_on(browser: Client, owner: User) -> None:
     assert (channel.enabled, channel.off_because) == (True, "")
 
 
-def test_a_channel_that_is_off_sends_no_test(browser: Client, owner: User) -> None:
+def test_disabled_channel_rejects_a_test_message(browser: Client, owner: User) -> None:
     channel = make_channel(owner)
     Channel.objects.update(enabled=False)
     assert browser.post(page_of(channel) + "test/").status_code == 400
     assert not Delivery.objects.exists()
 
 
-def test_what_the_operator_switched_off_stays_off(browser: Client, owner: User) -> None:
+def test_owner_cannot_switch_on_a_channel_disabled_by_the_operator(
+    browser: Client, owner: User
+) -> None:
     channel = make_channel(owner)
     Channel.objects.update(enabled=False, off_because=Channel.Off.OPERATOR)
     browser.post(page_of(channel) + "switch/", {"off": ""})
@@ -186,34 +186,39 @@ def test_what_the_operator_switched_off_stays_off(browser: Client, owner: User) 
     assert not channel.enabled
 
 
-def test_a_channel_is_deleted_with_its_messages(browser: Client, owner: User) -> None:
+def test_channel_is_deleted_with_its_messages(browser: Client, owner: User) -> None:
     put(make_channel(owner))
     browser.post(page_of(Channel.objects.get()) + "delete/")
     assert (Channel.objects.count(), Delivery.objects.count()) == (0, 0)
 
 
-@pytest.mark.parametrize("way", ["", "test/", "secret/", "switch/", "delete/"])
-def test_the_channels_of_others_are_not_found(browser: Client, way: str) -> None:
+@pytest.mark.parametrize("action", ["", "test/", "secret/", "switch/", "delete/"])
+def test_channel_of_another_account_is_not_found(browser: Client, action: str) -> None:
     channel = make_channel(User.objects.create_user("bob"))
-    assert browser.post(page_of(channel) + way, {"events": [SILENT]}).status_code == 404
+    assert browser.post(page_of(channel) + action, {"events": [SILENT]}).status_code == 404
     channel.refresh_from_db()
     assert channel.enabled
 
 
-@pytest.mark.parametrize("way", ["test/", "secret/", "switch/", "delete/"])
-def test_nothing_is_changed_by_following_a_link(browser: Client, owner: User, way: str) -> None:
-    assert browser.get(page_of(make_channel(owner)) + way).status_code == 405
+@pytest.mark.parametrize("action", ["test/", "secret/", "switch/", "delete/"])
+def test_get_requests_are_not_allowed_for_actions(
+    browser: Client, owner: User, action: str
+) -> None:
+    assert browser.get(page_of(make_channel(owner)) + action).status_code == 405
 
 
-def test_another_site_cannot_change_anything(owner: User) -> None:
+def test_post_without_csrf_token_is_rejected(owner: User) -> None:
     channel = make_channel(owner)
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(owner)
-    for path in (LIST, *(page_of(channel) + way for way in ("", "test/", "switch/", "delete/"))):
+    for path in (
+        LIST,
+        *(page_of(channel) + action for action in ("", "test/", "switch/", "delete/")),
+    ):
         assert browser.post(path).status_code == 403
 
 
-def test_the_owner_sees_what_failed_and_why(browser: Client, owner: User) -> None:
+def test_failure_and_its_reason_are_shown(browser: Client, owner: User) -> None:
     channel = make_channel(owner)
     put(channel)
     fail(channel, at=NOW)
@@ -223,6 +228,6 @@ def test_the_owner_sees_what_failed_and_why(browser: Client, owner: User) -> Non
         assert "no response in time" in shown
 
 
-def test_an_address_cannot_bring_markup_into_the_page(browser: Client) -> None:
+def test_target_is_escaped(browser: Client) -> None:
     add(browser, target="https://example.org/<script>alert(1)</script>")
     assert not re.search(r"<script>alert", text(browser.get(LIST)))

@@ -1,4 +1,4 @@
-"""One POST to a stranger's address, against receivers that a stranger would run."""
+"""Test a POST to an untrusted address, against hostile receivers."""
 
 import datetime as dt
 import ipaddress
@@ -26,10 +26,10 @@ Answer = Callable[[socket.socket], None]
 
 @contextmanager
 def answering(answer: Answer) -> Iterator[NotificationTarget]:
-    """Accept one connection and let `answer` do with it what it likes."""
+    """Accept one connection and call `answer` with it."""
 
     def serve() -> None:
-        # A peer that hangs up is what some of the tests are about.
+        # Some of the tests are about a peer that closes the connection.
         try:
             connection, _ = listener.accept()
             with connection:
@@ -54,7 +54,7 @@ def failure_of(target: NotificationTarget, *, private: bool = True) -> str:
     return problem.value.failure
 
 
-def test_body_and_headers_arrive(receiver: Receiver) -> None:
+def test_body_and_headers_are_sent(receiver: Receiver) -> None:
     target = read_target(receiver.url + "?a=1", private=True)
     assert post(target, b'{"a": 1}', headers={"webhook-id": "7"}, private=True) == 204
     got = receiver.take()
@@ -62,14 +62,14 @@ def test_body_and_headers_arrive(receiver: Receiver) -> None:
     assert got.headers["host"] == f"127.0.0.1:{receiver.port}"
 
 
-def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+def test_redirect_is_not_followed(receiver: Receiver) -> None:
     receiver.status, receiver.location = 307, receiver.url
     assert send(read_target(receiver.url, private=True)) == 307
     receiver.take()
     assert receiver.got.empty()
 
 
-def test_proxies_of_the_environment_are_not_asked(
+def test_proxy_variables_of_the_environment_are_ignored(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
@@ -77,7 +77,7 @@ def test_proxies_of_the_environment_are_not_asked(
     assert send(read_target(receiver.url, private=True)) == 204
 
 
-def test_a_private_address_is_not_called(receiver: Receiver) -> None:
+def test_private_address_is_not_called(receiver: Receiver) -> None:
     assert (
         failure_of(NotificationTarget("http", "127.0.0.1", receiver.port, "/"), private=False)
         == "forbidden"
@@ -85,7 +85,7 @@ def test_a_private_address_is_not_called(receiver: Receiver) -> None:
     assert receiver.got.empty()
 
 
-def test_a_name_that_leads_to_a_private_address_is_not_called(receiver: Receiver) -> None:
+def test_name_that_resolves_to_a_private_address_is_not_called(receiver: Receiver) -> None:
     assert (
         failure_of(NotificationTarget("http", "localhost", receiver.port, "/"), private=False)
         == "forbidden"
@@ -94,71 +94,73 @@ def test_a_name_that_leads_to_a_private_address_is_not_called(receiver: Receiver
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1"])
-def test_odd_spellings_of_loopback_are_not_called(receiver: Receiver, host: str) -> None:
+def test_unusual_spellings_of_loopback_are_not_called(receiver: Receiver, host: str) -> None:
     target = read_target(f"https://{host}:8443/", private=False)
-    # Some resolvers know no such name, which is as well.
+    # Some resolvers cannot resolve such names, which is fine too.
     assert failure_of(target, private=False) in ("forbidden", "unresolved")
 
 
-def answer_with(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Let the system's resolver give these addresses, call after call; return the names asked."""
-    asked: list[str] = []
-    left = iter(answers)
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Make the resolver return these addresses, one list per call; return the requested names."""
+    requested: list[str] = []
+    remaining = iter(answers)
     real = socket.getaddrinfo
 
     def look_up(host: str, port: int, *args: int, **kwargs: int) -> object:
         if host[0].isdigit():
             return real(host, port, *args, **kwargs)
-        asked.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in next(left)]
+        requested.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in next(remaining)]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    return asked
+    return requested
 
 
-def test_one_private_address_among_public_ones_is_enough_to_refuse(
+def test_name_with_a_private_address_among_public_ones_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer_with(monkeypatch, ["93.184.216.34", "10.0.0.1"])
+    resolve_to(monkeypatch, ["93.184.216.34", "10.0.0.1"])
     assert (
         failure_of(NotificationTarget("https", "mixed.example", 443, "/"), private=False)
         == "forbidden"
     )
 
 
-def test_a_name_is_asked_for_once_so_that_a_second_answer_changes_nothing(
+def test_name_is_resolved_once_so_that_dns_rebinding_has_no_effect(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = answer_with(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+    requested = resolve_to(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
     assert send(NotificationTarget("http", "rebinding.example", receiver.port, "/")) == 204
-    assert asked == ["rebinding.example"]
+    assert requested == ["rebinding.example"]
     assert receiver.take().headers["host"] == f"rebinding.example:{receiver.port}"
 
 
-def test_a_name_without_an_address_fails() -> None:
+def test_name_without_an_address_is_a_failure() -> None:
     assert failure_of(NotificationTarget("http", "nowhere.invalid", 80, "/")) == "unresolved"
 
 
-def test_a_public_name_gives_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer_with(monkeypatch, ["93.184.216.34", "93.184.216.34", "1.1.1.1"])
+def test_resolve_returns_the_distinct_addresses_of_a_public_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolve_to(monkeypatch, ["93.184.216.34", "93.184.216.34", "1.1.1.1"])
     found = resolve(NotificationTarget("https", "example.org", 443, "/"), private=False)
     assert found == ["93.184.216.34", "1.1.1.1"]
 
 
-def test_a_closed_port_fails() -> None:
+def test_closed_port_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert failure_of(NotificationTarget("http", "127.0.0.1", port, "/")) == "unreachable"
 
 
-def test_a_receiver_that_hangs_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_receiver_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posting, "TIMEOUT_S", 0.1)
     with answering(read_to_the_end) as target:
         assert failure_of(target) == "timeout"
 
 
-def test_a_receiver_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte comes soon enough; all of them would take for ever."""
+def test_receiver_that_sends_slowly_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte arrives soon enough, but all of them would take very long."""
     monkeypatch.setattr(posting, "TIMEOUT_S", 0.2)
 
     def drip(connection: socket.socket) -> None:
@@ -183,7 +185,7 @@ def test_endless_headers_are_not_read() -> None:
         assert send(target) == 200
 
 
-def test_a_large_body_is_not_read() -> None:
+def test_large_body_is_not_read() -> None:
     read_all = threading.Event()
 
     def flood(connection: socket.socket) -> None:
@@ -204,16 +206,16 @@ def test_a_large_body_is_not_read() -> None:
 @pytest.mark.parametrize(
     "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * MAX_RESPONSE_BYTES]
 )
-def test_what_is_not_http_fails(answer: bytes) -> None:
-    def say(connection: socket.socket) -> None:
+def test_response_that_is_not_http_is_a_failure(answer: bytes) -> None:
+    def respond(connection: socket.socket) -> None:
         connection.recv(65536)
         connection.sendall(answer)
 
-    with answering(say) as target:
+    with answering(respond) as target:
         assert failure_of(target) in ("garbled", "unreachable")
 
 
-def test_a_header_cannot_be_injected_by_a_value(receiver: Receiver) -> None:
+def test_value_with_a_newline_injects_no_header(receiver: Receiver) -> None:
     target = read_target(receiver.url, private=True)
     with pytest.raises(PostError):
         post(target, b"{}", headers={"Title": "a\r\nX-Injected: 1"}, private=True)
@@ -225,7 +227,7 @@ def test_a_header_cannot_be_injected_by_a_value(receiver: Receiver) -> None:
 
 @contextmanager
 def answering_tls(folder: Path, *, name: str) -> Iterator[tuple[NotificationTarget, Path]]:
-    """Answer one request with 204 behind TLS, with a certificate of its own for a name."""
+    """Answer one request with 204 over TLS, with a self-signed certificate for `name`."""
     certificate, key = make_certificate(folder, name=name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -280,30 +282,28 @@ def _own_trust() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_own_trust")
-def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
+def test_certificate_is_checked_for_the_name_and_not_for_the_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer_with(monkeypatch, ["127.0.0.1"])
+    resolve_to(monkeypatch, ["127.0.0.1"])
     with answering_tls(tmp_path, name="hooks.example") as (target, certificate):
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert send(target) == 204
 
 
 @pytest.mark.usefixtures("_own_trust")
-def test_the_certificate_of_another_name_is_refused(
+def test_certificate_of_another_name_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer_with(monkeypatch, ["127.0.0.1"])
+    resolve_to(monkeypatch, ["127.0.0.1"])
     with answering_tls(tmp_path, name="other.example") as (target, certificate):
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert failure_of(target) == "untrusted"
 
 
 @pytest.mark.usefixtures("_own_trust")
-def test_a_certificate_that_nobody_signed_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer_with(monkeypatch, ["127.0.0.1"])
+def test_untrusted_certificate_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, ["127.0.0.1"])
     with answering_tls(tmp_path, name="hooks.example") as (target, _):
         assert failure_of(target) == "untrusted"
 

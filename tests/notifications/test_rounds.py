@@ -1,4 +1,4 @@
-"""Rounds that were scored: each channel gets one message with all its owner's nodes."""
+"""Test notices about scored rounds: each channel gets one message for all nodes of its owner."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ SCORED = Channel.Event.ROUND_SCORED
 
 @pytest.fixture
 def closed(owner: User) -> Round:
-    """A round that closed a minute ago, with one node of the owner's and one of nobody."""
+    """A round that closed a minute ago, with a node of the owner and an anonymous one."""
     return close_round(make_owned(owner), make_node()[0], at=NOW - timedelta(minutes=1))
 
 
@@ -36,7 +36,7 @@ def notice(now: datetime = NOW) -> None:
     assert 0 in [notice_rounds(now=now) for _ in range(4)]
 
 
-def test_the_owner_is_told_of_the_nodes_that_were_scored(owner: User, closed: Round) -> None:
+def test_owner_is_notified_of_the_scores_of_own_nodes(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED)
     notice()
     (delivery,) = Delivery.objects.all()
@@ -44,19 +44,19 @@ def test_the_owner_is_told_of_the_nodes_that_were_scored(owner: User, closed: Ro
     assert delivery.data["round"] == closed.number
     assert delivery.data["season"] == closed.season.name
     assert delivery.data["url"] == f"http://localhost:8000/rounds/{closed.number}/"
-    (told,) = delivery.data["nodes"]
-    assert (told["node"], told["score"], told["n"]) == (node.name, 0.5, 16)
-    assert 0 < told["interval"][0] < 0.5 < told["interval"][1] < 1
+    (scored,) = delivery.data["nodes"]
+    assert (scored["node"], scored["score"], scored["n"]) == (node.name, 0.5, 16)
+    assert 0 < scored["interval"][0] < 0.5 < scored["interval"][1] < 1
 
 
-def test_a_round_is_told_once(owner: User, closed: Round) -> None:
+def test_round_is_notified_once(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED)
     notice()
     notice()
     assert Delivery.objects.count() == 1
 
 
-def test_a_round_that_was_told_costs_one_query(owner: User, closed: Round) -> None:
+def test_notified_round_costs_one_query(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED)
     notice()
     with CaptureQueriesContext(connection) as queries:
@@ -64,13 +64,13 @@ def test_a_round_that_was_told_costs_one_query(owner: User, closed: Round) -> No
     assert len(queries) == 1
 
 
-def test_who_has_no_node_in_the_round_is_not_told(closed: Round) -> None:
+def test_owner_without_a_node_in_the_round_is_not_notified(closed: Round) -> None:
     make_channel(User.objects.create_user("bob"), SCORED)
     notice()
     assert not Delivery.objects.exists()
 
 
-def test_a_round_that_closed_before_the_channel_was_made_is_not_told(
+def test_round_that_closed_before_the_channel_was_created_is_not_notified(
     owner: User, closed: Round
 ) -> None:
     make_channel(owner, SCORED, since=NOW)
@@ -78,26 +78,27 @@ def test_a_round_that_closed_before_the_channel_was_made_is_not_told(
     assert not Delivery.objects.exists()
 
 
-def test_a_round_of_hours_ago_is_no_news(owner: User, closed: Round) -> None:
+def test_round_that_closed_hours_ago_is_not_notified(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED)
     notice(NOW + timedelta(hours=2))
     assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [(Channel.Kind.WEBHOOK, 2), (Channel.Kind.NTFY, 1), (Channel.Kind.EMAIL, 1)]
+    ("kind", "expected"),
+    [(Channel.Kind.WEBHOOK, 2), (Channel.Kind.NTFY, 1), (Channel.Kind.EMAIL, 1)],
 )
-def test_people_are_told_of_a_round_an_hour_and_programs_of_each(
-    owner: User, closed: Round, kind: str, told: int
+def test_mail_and_ntfy_get_one_round_per_hour_and_webhooks_every_round(
+    owner: User, closed: Round, kind: str, expected: int
 ) -> None:
     make_channel(owner, SCORED, kind=kind)
     notice()
     close_next(closed, owner, at=NOW)
     notice()
-    assert Delivery.objects.count() == told
+    assert Delivery.objects.count() == expected
 
 
-def test_people_are_told_again_after_an_hour(owner: User, closed: Round) -> None:
+def test_mail_gets_another_round_after_an_hour(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED, kind=Channel.Kind.EMAIL)
     notice()
     later = NOW + timedelta(hours=1)
@@ -112,7 +113,7 @@ def close_next(before: Round, owner: User, *, at: datetime) -> None:
     make_scores(following, dict.fromkeys(owner.node_set.all(), 8))
 
 
-def test_many_owners_are_told_in_batches_each_once(
+def test_owners_are_notified_in_batches_and_only_once(
     owner: User, closed: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(noticing_rounds, "BATCH", 2)
@@ -124,7 +125,7 @@ def test_many_owners_are_told_in_batches_each_once(
     assert Delivery.objects.count() == len(owners)
 
 
-def test_a_worker_that_died_between_two_batches_is_followed_by_the_next(
+def test_next_worker_continues_after_the_last_complete_batch(
     owner: User, closed: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(noticing_rounds, "BATCH", 1)

@@ -1,4 +1,4 @@
-"""When an owner is told, how often a message is tried, when a channel is given up."""
+"""Test when a node counts as silent, when a message is retried, and when a channel is given up."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ SERVING = timedelta(seconds=1)
 PATIENCE = timedelta(minutes=10)
 
 
-def test_a_watch_goes_on_while_the_site_serves() -> None:
+def test_watch_continues_while_the_site_is_serving() -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW - timedelta(seconds=15))
     assert continue_watch(watch, now=NOW, web_silence=SERVING) == Watch(NOW - AGO, NOW)
 
@@ -28,23 +28,21 @@ def test_a_watch_goes_on_while_the_site_serves() -> None:
 @pytest.mark.parametrize(
     ("looked_ago", "web_silence"),
     [
-        pytest.param(15, timedelta(seconds=16), id="no web process serves"),
-        pytest.param(15, None, id="nobody knows whether one serves"),
-        pytest.param(61, SERVING, id="nobody looked for a minute"),
+        pytest.param(15, timedelta(seconds=16), id="no web process is serving"),
+        pytest.param(15, None, id="unknown whether a web process is serving"),
+        pytest.param(61, SERVING, id="last look a minute ago"),
     ],
 )
-def test_a_watch_begins_anew_after_an_outage(
-    looked_ago: int, web_silence: timedelta | None
-) -> None:
+def test_watch_restarts_after_an_outage(looked_ago: int, web_silence: timedelta | None) -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW - timedelta(seconds=looked_ago))
     assert continue_watch(watch, now=NOW, web_silence=web_silence).since == NOW
 
 
-def test_the_first_look_begins_a_watch() -> None:
+def test_first_look_starts_a_watch() -> None:
     assert continue_watch(None, now=NOW, web_silence=SERVING) == Watch(NOW, NOW)
 
 
-def test_nodes_are_silent_that_were_not_seen_for_the_patience() -> None:
+def test_nodes_unseen_for_the_patience_are_silent() -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW)
     assert silent_before(watch, now=NOW, threshold=PATIENCE) == NOW - PATIENCE
 
@@ -59,23 +57,23 @@ def test_pauses_grow_from_half_a_minute_to_hours() -> None:
     assert pauses == [30, 120, 480, 1920, 7680, 30720]
 
 
-def test_a_channel_that_fails_for_ever_pauses_no_longer_than_nine_hours() -> None:
+def test_pause_is_at_most_nine_hours() -> None:
     assert pause_after(1000) < timedelta(hours=9)
 
 
 @pytest.mark.parametrize(
     ("failures", "days", "expected"), [(10, 3, True), (9, 30, False), (1000, 2, False)]
 )
-def test_a_channel_is_given_up_after_many_failures_over_days(
+def test_channel_is_given_up_after_many_failures_over_days(
     failures: int, days: int, expected: bool
 ) -> None:
     since = NOW - timedelta(days=days)
     assert should_give_up(failures=failures, failing_since=since, now=NOW) is expected
 
 
-def test_versions_are_compared_as_numbers() -> None:
+def test_versions_are_compared_numerically() -> None:
     assert outdated({"0.9.0", "0.10.0", "1.0.0"}, minimum="0.10.0") == {"0.9.0"}
 
 
-def test_what_is_no_version_is_not_outdated() -> None:
+def test_invalid_version_is_not_outdated() -> None:
     assert outdated({"nightly", "1.2"}, minimum="9.0.0") == set()

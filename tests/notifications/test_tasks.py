@@ -1,4 +1,4 @@
-"""The tasks that beat runs: from a node that goes silent to the message about it."""
+"""Test the periodic tasks, from a silent node to the delivered message."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from tests.notifications.receiver import Receiver
 
 
 def watch_for(period: timedelta) -> None:
-    """Let the watch have lasted for so long."""
+    """Let the watch have lasted for a period."""
     asyncio.run(stamp_web())
     now = timezone.now()
     sync_redis().set(
@@ -31,7 +31,7 @@ def watch_for(period: timedelta) -> None:
     )
 
 
-def test_a_node_that_goes_silent_is_told_to_its_owners_webhook(
+def test_silent_node_is_delivered_to_the_webhook_of_its_owner(
     owner: User, receiver: Receiver
 ) -> None:
     make_channel(owner, Channel.Event.NODE_SILENT, target=receiver.url)
@@ -43,7 +43,7 @@ def test_a_node_that_goes_silent_is_told_to_its_owners_webhook(
     assert (got["type"], got["data"]["node"]) == ("node.silent", node.name)
 
 
-def test_nobody_is_told_of_silence_after_an_outage_of_the_site(owner: User) -> None:
+def test_no_silence_is_notified_shortly_after_an_outage_of_the_site(owner: User) -> None:
     make_channel(owner, Channel.Event.NODE_SILENT)
     make_owned(owner, last_seen=timezone.now() - timedelta(minutes=11))
     watch_for(timedelta(minutes=1))
@@ -51,7 +51,7 @@ def test_nobody_is_told_of_silence_after_an_outage_of_the_site(owner: User) -> N
     assert not Delivery.objects.exists()
 
 
-def test_the_operator_says_how_long_a_silence_is(owner: User, settings: Settings) -> None:
+def test_operator_can_set_the_minutes_of_silence(owner: User, settings: Settings) -> None:
     settings.NOTIFICATION_SILENCE_MINUTES = 30
     make_channel(owner, Channel.Event.NODE_SILENT)
     make_owned(owner, last_seen=timezone.now() - timedelta(minutes=20))
@@ -60,7 +60,7 @@ def test_the_operator_says_how_long_a_silence_is(owner: User, settings: Settings
     assert not Delivery.objects.exists()
 
 
-def test_a_run_books_what_an_earlier_one_sent(
+def test_run_records_the_outcomes_of_an_earlier_run(
     owner: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = make_channel(owner, target=receiver.url)
@@ -73,16 +73,16 @@ def test_a_run_books_what_an_earlier_one_sent(
     assert Delivery.objects.get().state == Delivery.State.SENT
 
 
-def test_each_task_of_the_schedule_exists(settings: Settings) -> None:
+def test_each_scheduled_task_exists(settings: Settings) -> None:
     for entry in settings.CELERY_BEAT_SCHEDULE.values():
         module, _, name = entry["task"].rpartition(".")
         assert getattr(import_module(module), name).name == entry["task"]
 
 
-def test_a_round_with_many_owners_leaves_the_worker_to_others(
+def test_run_stops_after_its_time_and_the_next_one_continues(
     owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run ends when its time is over; the next one goes on where it stopped."""
+    """A round with many owners must not occupy the worker."""
     monkeypatch.setattr("swarm_web.notifications.services.noticing_rounds.BATCH", 1)
     monkeypatch.setattr(tasks, "NOTICING_BUDGET_S", 0.0)
     judge_round = make_round(make_season(), phase=Round.Phase.CLOSED, questions=16)
@@ -91,8 +91,8 @@ def test_a_round_with_many_owners_leaves_the_worker_to_others(
     make_scores(judge_round, dict.fromkeys(map(make_owned, owners), 8))
     for each in owners:
         make_channel(each, Channel.Event.ROUND_SCORED)
-    told = []
+    counts = []
     for _ in range(4):
         tasks.notice()
-        told.append(Delivery.objects.count())
-    assert told == [1, 2, 3, 3]
+        counts.append(Delivery.objects.count())
+    assert counts == [1, 2, 3, 3]

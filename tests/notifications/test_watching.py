@@ -1,4 +1,4 @@
-"""The watch over silent nodes is not fooled by outages of the site."""
+"""Test that outages of the site do not affect the watch over silent nodes."""
 
 import asyncio
 from datetime import timedelta
@@ -11,18 +11,18 @@ from tests.notifications.conftest import NOW
 SECONDS = timedelta(seconds=15)
 
 
-def test_a_watch_lasts_while_a_web_process_serves() -> None:
+def test_watch_continues_while_a_web_process_is_serving() -> None:
     asyncio.run(stamp_web())
     update_watch(now=NOW)
     assert update_watch(now=NOW + SECONDS).since == NOW
 
 
-def test_a_watch_does_not_begin_while_no_web_process_serves() -> None:
+def test_watch_does_not_start_while_no_web_process_is_serving() -> None:
     update_watch(now=NOW)
     assert update_watch(now=NOW + SECONDS).since == NOW + SECONDS
 
 
-def test_a_watch_that_redis_lost_begins_anew() -> None:
+def test_watch_lost_by_redis_restarts() -> None:
     asyncio.run(stamp_web())
     update_watch(now=NOW)
     sync_redis().delete("notifications:watch")

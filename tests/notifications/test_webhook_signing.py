@@ -1,12 +1,12 @@
-"""Signatures as the Standard Webhooks specification and its libraries make them."""
+"""Test signatures according to the Standard Webhooks specification."""
 
 import base64
 
 from swarm_web.notifications.webhook_signing import make_secret, sign
 
 
-def test_a_signature_is_that_of_the_reference_libraries() -> None:
-    """The example of their tests."""
+def test_signature_equals_that_of_the_reference_libraries() -> None:
+    """The example is from the tests of those libraries."""
     headers = sign(
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         message_id="msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -20,11 +20,11 @@ def test_a_signature_is_that_of_the_reference_libraries() -> None:
     }
 
 
-def test_a_secret_has_as_many_bytes_as_the_specification_asks_for() -> None:
+def test_length_of_the_secret_conforms_to_the_specification() -> None:
     prefix, _, key = make_secret().partition("_")
     assert prefix == "whsec"
     assert 24 <= len(base64.b64decode(key)) <= 64
 
 
-def test_no_two_secrets_are_alike() -> None:
+def test_secrets_are_different() -> None:
     assert make_secret() != make_secret()

@@ -1,4 +1,4 @@
-"""The demo data: the same for the same seed, true to the judge, and never among real nodes."""
+"""Test the demo data: reproducible, consistent with the judge, never added to a site with nodes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,18 +22,18 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
-def plant(*, seed: int = 1) -> None:
+def write_demo_data(*, seed: int = 1) -> None:
     clock = DemoClock(now=NOW, present_until=NOW + timedelta(hours=1))
     DemoWriter(SIZES["small"], seed=seed, clock=clock, report=lambda _: None).write()
 
 
-def read_story() -> list[Any]:
+def read_scores() -> list[Any]:
     scores = Score.objects.order_by("round__number", "node__name")
     return list(scores.values_list("round__number", "node__name", "score", "round__closed_at"))
 
 
-def test_a_score_is_what_the_judge_makes_of_the_answers() -> None:
-    plant()
+def test_seeded_scores_equal_those_that_the_judge_computes() -> None:
+    write_demo_data()
     fields = [field.attname for field in Score._meta.concrete_fields if field.name != "id"]
     for judge_round in Round.objects.filter(phase=Round.Phase.CLOSED)[:5]:
         kept = judge_round.scores.order_by("node_id")
@@ -48,37 +48,37 @@ def test_a_score_is_what_the_judge_makes_of_the_answers() -> None:
                     assert (bytes(one) if isinstance(one, memoryview) else one) == other, name
 
 
-def test_the_standings_have_nothing_left_to_book() -> None:
-    plant()
+def test_seeded_standings_are_up_to_date() -> None:
+    write_demo_data()
     season = Season.objects.get(state=Season.State.RUNNING)
     assert Standing.objects.filter(season=season, window="season").count() > 10
     assert Comparison.objects.filter(season=season).exists()
     assert not refresh_standings(season, now=NOW)
 
 
-def test_every_closed_round_has_its_summary() -> None:
-    plant()
+def test_every_closed_round_has_a_summary() -> None:
+    write_demo_data()
     closed = Round.objects.filter(phase=Round.Phase.CLOSED)
     assert RoundSummary.objects.count() == closed.count() == 40
 
 
-def test_the_same_seed_gives_the_same_data() -> None:
-    first, again, other = plant_and_forget(3), plant_and_forget(3), plant_and_forget(4)
+def test_same_seed_gives_the_same_data() -> None:
+    first, again, other = write_and_roll_back(3), write_and_roll_back(3), write_and_roll_back(4)
     assert first == again
     assert first != other
 
 
-def plant_and_forget(seed: int) -> list[Any]:
+def write_and_roll_back(seed: int) -> list[Any]:
     with transaction.atomic():
-        plant(seed=seed)
-        story = read_story()
+        write_demo_data(seed=seed)
+        story = read_scores()
         transaction.set_rollback(True)
     return story
 
 
-def test_indexes_and_constraints_are_back_afterwards() -> None:
+def test_indexes_and_constraints_are_restored_after_writing() -> None:
     before = describe_tables()
-    plant()
+    write_demo_data()
     assert describe_tables() == before
 
 
@@ -93,21 +93,21 @@ def describe_tables() -> list[tuple[str, ...]]:
         return sorted(cursor.fetchall())
 
 
-def test_a_site_with_nodes_is_left_alone() -> None:
+def test_site_with_nodes_is_not_filled() -> None:
     make_node("real")
     with pytest.raises(CommandError, match="1 nodes"):
         call_command("seed_demo_data", verbosity=0)
     assert Node.objects.count() == 1
 
 
-def test_a_site_with_nodes_is_filled_when_asked_in_clear_words() -> None:
+def test_site_with_nodes_is_filled_with_the_explicit_option() -> None:
     make_node("real")
     call_command("seed_demo_data", mix_with_what_is_there=True)
     assert Node.objects.connected(now=timezone.now() + timedelta(minutes=30)).count() > 10
 
 
-def test_rollouts_are_archived_with_those_who_learned_from_them() -> None:
-    plant()
+def test_archived_rollouts_have_training_records_of_other_nodes() -> None:
+    write_demo_data()
     season = Season.objects.get(state=Season.State.RUNNING)
     found = recent_rollouts(season.pk, limit=50)
     assert len(found) == 50

@@ -1,5 +1,5 @@
-"""Toy nodes that live through outages: the client's own connection, answers and outbox, around a
-policy that knows how to do sums and answers when the test lets it.
+"""Toy nodes that survive outages: the client's own connection, answers and outbox, around a
+policy that can calculate sums and answers when the test allows it.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ from swarm_protocol.messages import (
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 
 WRONG = "<answer>who knows</answer>"
-# A node of skill 3 is right in three of eight answers in a row.
+# A node of skill 3 gives the right answer to three of eight questions.
 MOST_SKILL = 8
-# Between two answers of the flock.
+# The pause between two answers of the flock.
 PAUSE_S = 0.05
 
 
@@ -60,7 +60,7 @@ def solve(question: str) -> int:
 
 
 class Pupil:
-    """A model that writes one answer each time that the test allows one, in `pace_s`."""
+    """A model that writes one answer, in `pace_s`, each time that the test allows one."""
 
     def __init__(self, *, skill: int) -> None:
         self.pace_s = 0.0
@@ -91,7 +91,7 @@ class Pupil:
 
 
 class RecordingClient(SwarmClient):
-    """A client that keeps what it handed in, and what of it was acknowledged, by question."""
+    """A client that records submitted and acknowledged answers by question."""
 
     def __init__(self, connection: CoordinatorConnection) -> None:
         super().__init__(connection)
@@ -106,7 +106,7 @@ class RecordingClient(SwarmClient):
         *,
         on_receipt: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
-        """Hand in answers and note what became of them."""
+        """Submit answers and record the reply."""
         self.sent |= {answer.question: answer.text for answer in answers}
         received = await super().submit_answers(number, answers, on_receipt=on_receipt)
         self.acked |= {*received.accepted, *received.duplicate}
@@ -115,16 +115,16 @@ class RecordingClient(SwarmClient):
 
 
 class ToyNode:
-    """One node: a real client without a model.
+    """A node with a real client and without a model.
 
-    A deaf one takes no note of rounds until it hears: it is connected and has no seat.
+    It can ignore announced rounds: then it is connected and has no seat.
     """
 
     def __init__(self, *, site: Site, name: str, token: str, skill: int, folder: Path) -> None:
         self.name = name
         self.pupil = Pupil(skill=skill)
         self.is_connected = False
-        self._is_deaf = False
+        self._ignores_rounds = False
         self._missed: RoundInfo | None = None
         hello = Hello(
             id=new_id(),
@@ -160,17 +160,17 @@ class ToyNode:
         if isinstance(message, RoundState):
             self._note(message.round)
 
-    def go_deaf(self) -> None:
-        self._is_deaf = True
+    def ignore_rounds(self) -> None:
+        self._ignores_rounds = True
 
-    def hear(self) -> None:
-        """Take note of rounds again, and of what was missed. Call it on the flock's loop."""
-        self._is_deaf = False
+    def resume_rounds(self) -> None:
+        """Stop ignoring rounds, and process the missed one. Call it on the flock's loop."""
+        self._ignores_rounds = False
         self.answerer.handle_announcement(self._missed)
 
     def _note(self, current: RoundInfo | None) -> None:
         self._missed = current
-        if not self._is_deaf:
+        if not self._ignores_rounds:
             self.answerer.handle_announcement(current)
 
     async def run(self) -> None:
@@ -180,7 +180,7 @@ class ToyNode:
 
 
 class Flock:
-    """Nodes of skill 1, 2, 3, ..., in a thread of their own: the test itself may block."""
+    """Nodes of skill 1, 2, 3, ..., in their own thread, because the test may block."""
 
     def __init__(self, *, site: Site, tokens: Mapping[str, str], folder: Path) -> None:
         self.nodes = [
@@ -203,7 +203,7 @@ class Flock:
         trace: TracebackType | None,
     ) -> None:
         for node in self.nodes:
-            node.pupil.allow(1000)  # One that waits would keep its thread from ending.
+            node.pupil.allow(1000)  # A waiting pupil would block the end of its thread.
         self._loop.call_soon_threadsafe(self._life.cancel)
         with suppress(asyncio.CancelledError):
             self._running.result(timeout=20)
@@ -215,29 +215,29 @@ class Flock:
             for node in self.nodes:
                 group.create_task(node.run())
 
-    # ---- what the test does and sees
+    # ---- the interface for tests
 
-    def hand_in(
+    def allow_answers(
         self, *, each: int, nodes: Sequence[ToyNode] | None = None, pause_s: float = PAUSE_S
     ) -> None:
-        """Let nodes write `each` answers more, in turns, and return at once."""
+        """Let nodes write `each` more answers, in turn, without waiting for them."""
         turns = [*(self.nodes if nodes is None else nodes)] * each
         self.allowed += len(turns)
         asyncio.run_coroutine_threadsafe(_allow(turns, pause_s=pause_s), self._loop)
 
-    def hear(self) -> None:
-        """Let nodes that were deaf take note of rounds again."""
+    def resume_rounds(self) -> None:
+        """Let nodes that ignored rounds process them again."""
         for node in self.nodes:
-            self._loop.call_soon_threadsafe(node.hear)
+            self._loop.call_soon_threadsafe(node.resume_rounds)
 
     @property
     def connected(self) -> int:
-        """How many nodes are connected."""
+        """The number of connected nodes."""
         return sum(node.is_connected for node in self.nodes)
 
     @property
     def sent(self) -> dict[tuple[str, str], str]:
-        """What was handed in, acknowledged or not, by node and question."""
+        """The submitted answers, acknowledged or not, by node and question."""
         return {
             (node.name, question): text
             for node in self.nodes
@@ -246,19 +246,19 @@ class Flock:
 
     @property
     def acked(self) -> set[tuple[str, str]]:
-        """What was acknowledged, as node and question."""
+        """The acknowledged answers, as node and question."""
         return {
             (node.name, question) for node in self.nodes for question in node.client.acked.copy()
         }
 
     @property
     def are_all_waiting(self) -> bool:
-        """Whether each node has handed in an answer that was not acknowledged yet."""
+        """Whether each node has a submitted answer that is not acknowledged."""
         return all(len(node.answerer.outbox) > 0 for node in self.nodes)
 
     @property
     def rejected(self) -> list[str]:
-        """Why answers were rejected."""
+        """The reasons of rejected answers."""
         return [reason for node in self.nodes for reason in node.client.rejected]
 
 

@@ -1,7 +1,7 @@
-"""Six hostile nodes in a process of their own, each with another way to do harm.
+"""Six hostile nodes in their own process, each with a different attack.
 
-`python -m tests.swarm.hostile URL TOKENS MARK` reads a token for each from the lines of a file, and
-goes on until it is ended. MARK is a file that appears where somebody executes an answer's text.
+`python -m tests.swarm.hostile URL TOKENS MARK` reads a token per node from the lines of a file, and
+runs until it is terminated. MARK is a file that is created if the text of an answer is executed.
 """
 
 import asyncio
@@ -37,19 +37,19 @@ from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.verifier import Verifier
 
 PLANTED = "zqz "
-# Longer than a frame may be, and shorter than a server lets anybody send.
+# Longer than a frame may be, and shorter than the server's limit for received messages.
 GIANT_BYTES = (1 << 20) + 1
 # Rollouts of 128 kB and more, in one frame of less than 1 MiB.
 HUGE_CHARS = 16_000
 BURST = 16
 SHARED = 8
-# Between two messages that cost the site more: so a slow machine too hears more than it allows.
+# Pauses between expensive messages. They still exceed the site's limits on a slow machine.
 HELLOS = 10
 REST_S = 0.25
 FLOOD_REST_S = 0.05
 ASK_REST_S = 0.02
 SOCKETS = 60
-# Of the Internet; two ends of one machine have more of both.
+# Sizes as on the Internet; both are larger between two ends on one machine.
 SEGMENT_BYTES, BUFFER_BYTES = 1_400, 16_384
 LINGER_S = 2.0
 CROWD_REST_S = 6.0
@@ -65,13 +65,13 @@ class Attacker:
     verifier: Verifier
     numbers: "count[int]" = field(default_factory=lambda: count(randrange(1 << 40)))
 
-    async def say(self, message: NodeMessage) -> None:
-        """Send a message, and read what has come meanwhile without a look."""
+    async def send_message(self, message: NodeMessage) -> None:
+        """Send a message, and discard received messages."""
         await self.socket.send(encode(message))
         await self.skim()
 
     async def skim(self) -> None:
-        """Throw away what has come."""
+        """Discard received messages."""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.005):
                 while True:
@@ -95,7 +95,7 @@ class Attacker:
         )
 
     def drawn(self) -> TaskSpec:
-        """Return a task as a client draws it: its question is not one of the judge's either."""
+        """Return a task drawn like a client's: its question is not one of the judge's."""
         choice = self.season.tasks[0]
         return self.verifier.draw(
             key=b"hostile",
@@ -118,17 +118,17 @@ class Attacker:
         )
 
     async def publish(self, rollouts: Sequence[Rollout]) -> None:
-        """Share rollouts, and declare all of them informative."""
+        """Publish rollouts, and declare all of them informative."""
         ids = [rollout.id for rollout in rollouts]
         message = PublishRollouts(id=self.name(), rollouts=list(rollouts), informative=ids)
-        await self.say(message)
+        await self.send_message(message)
 
 
-# ---- what they do, again and again
+# ---- the attacks, repeated
 
 
 async def garble(node: Attacker) -> None:
-    """Send frames that are none, and giants, until it is shown out."""
+    """Send invalid and oversized frames until the site closes the connection."""
     whole = encode(RequestRollouts(id="x", count=4))
     broken: list[str] = [
         "",
@@ -151,7 +151,7 @@ async def garble(node: Attacker) -> None:
 
 
 async def flood(node: Attacker) -> None:
-    """Talk and share as fast as it goes: the same rollouts again, and hardly different ones."""
+    """Send hellos and publish identical or nearly identical rollouts as fast as possible."""
     task = node.spec()
     first = node.rollout(["<answer>1</answer>"] * 4, task=task)
     for turn in range(BURST):
@@ -163,7 +163,7 @@ async def flood(node: Attacker) -> None:
 
 
 async def copy(node: Attacker) -> None:
-    """Share others' rollouts as its own, half of them with a text planted in every answer."""
+    """Publish others' rollouts as its own, half of them with a text inserted in every answer."""
     asked = node.name()
     await node.socket.send(encode(RequestRollouts(id=asked, count=32)))
     drawn: list[Rollout] = []
@@ -194,7 +194,7 @@ def _read(message: object) -> list[Rollout]:
 
 
 async def execute(node: Attacker) -> None:
-    """Share answers that run, or never end, where somebody evaluates them."""
+    """Publish answers that run code, or never end, if they are evaluated."""
     mark = f"__import__('pathlib').Path({node.mark!r}).touch()"
     texts = [
         *(f"<answer>{mark}</answer>", "<answer>9**9**9**9</answer>", "<answer>1</answer>"),
@@ -210,7 +210,7 @@ async def execute(node: Attacker) -> None:
 
 
 async def stray(node: Attacker) -> None:
-    """Share rollouts of tasks that are not the season's, and the judge's own."""
+    """Publish rollouts of tasks that do not belong to the season, or belong to the judge."""
     right = node.spec()
     specs = [
         replace(right, seed=right.seed + 1),
@@ -225,7 +225,7 @@ async def stray(node: Attacker) -> None:
 
 
 async def sleep(node: Attacker) -> None:
-    """Ask for much and read nothing, and go on when the buffers on the way are full; hang up."""
+    """Request much and read nothing, continue when the buffers are full, and then hang up."""
     node.socket.transport.pause_reading()
     for _ in range(300):
         await node.socket.send(encode(RequestRollouts(id=node.name(), count=64)))
@@ -247,7 +247,7 @@ ATTACKS: dict[str, Callable[[Attacker], Awaitable[None]]] = {
 
 
 def _open(url: str, token: str) -> connect:
-    """Connect as over a narrow link, so that what is not read soon fills the site's buffers."""
+    """Connect as over a slow link, so that unread data soon fills the site's buffers."""
     address = urlsplit(url)
     narrow = socket.socket()
     narrow.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT_BYTES)
@@ -296,7 +296,7 @@ async def attack(
     *,
     act: Callable[[Attacker], Awaitable[None]],
 ) -> None:
-    """Attack, and come back whenever it is shown out."""
+    """Attack, and reconnect whenever the site closes the connection."""
     while True:
         with suppress(OSError, WebSocketException, TimeoutError, AssertionError):
             async with entered(url, token, mark, verifier) as node:
@@ -306,7 +306,7 @@ async def attack(
 
 
 async def crowd(url: str, token: str) -> None:
-    """Open many connections at once, every other one with a wrong token, and say nothing."""
+    """Open many connections concurrently, every other one with a wrong token, and send nothing."""
     while True:
         sockets = (_linger(url, token if n % 2 else f"{token}{n}") for n in range(SOCKETS))
         await asyncio.gather(*sockets)
@@ -320,12 +320,12 @@ async def _linger(url: str, token: str) -> None:
 
 
 async def main(url: str, tokens: Sequence[str], mark: str) -> None:
-    """Let all of them attack until cancelled."""
+    """Run all attacks until cancelled."""
     with Verifier() as verifier:
         async with asyncio.TaskGroup() as group:
             for token, act in zip(tokens, ATTACKS.values(), strict=True):
                 group.create_task(attack(url, token, mark, verifier, act=act))
-            # It ends the sleeper's own connection each time: there is one a node.
+            # Each ends the sleeper's own connection, because a node has only one.
             group.create_task(crowd(url, tokens[-1]))
 
 

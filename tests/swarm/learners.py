@@ -1,7 +1,7 @@
 """Real nodes that train a toy policy, many of them in one thread of this process.
 
-Everything is the client's own, from the socket to the trainer. Only what the policy writes is
-made up: half of its answers are right, so that others can learn from each rollout.
+Everything is the client's own code, from the socket to the trainer. Only the text of the policy is
+synthetic: half of its answers are right, so every rollout is informative.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ WORD = 8
 
 @dataclass(frozen=True)
 class Pace:
-    """At least so many seconds a training step, and so many for each answer to the judge."""
+    """The minimum seconds of a training step, and of each answer to the judge."""
 
     step_s: float = 0.5
     answer_s: float = 0.0
 
 
 class HalfRight(Policy):
-    """A toy policy that answers every other time right. It is slow in judge rounds alone.
+    """A toy policy whose every other answer is right. It is slow only in judge rounds.
 
-    It writes so many `words` before an answer, other ones each time, as a model does that reasons.
+    It writes `words` random words before an answer, as a model does that reasons.
     """
 
     def __init__(self, *, pace: Pace, seed: int, words: int) -> None:
@@ -84,23 +84,23 @@ class HalfRight(Policy):
 
 @dataclass
 class CountingView(NodeView):
-    """Counts whose rollouts a node trained on, by the name of who made them.
+    """Counts the external rollouts in training, by the name of their node.
 
-    `supplied` counts the steps that had any: a draw that takes too long leaves a step without.
+    `supplied` counts the steps with any: a step goes without if the request takes too long.
     """
 
     used_of: Counter[str] = field(default_factory=Counter)
     supplied: int = 0
 
     def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Count a step's rollouts of others."""
+        """Count the external rollouts of a step."""
         super().show_step(report, totals)
         self.used_of.update(name.node for name in report.used)
         self.supplied += bool(report.used)
 
 
 class Learner:
-    """One node. `site` may be a proxy's address."""
+    """One node. `site` may be the address of a proxy."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Learner:
         self._node: SwarmNode | None = None
 
     async def run(self, verifier: Verifier) -> None:
-        """Take part until stopped. Raises what ends a node."""
+        """Take part until stopped. Raises the error that ends the node."""
         async with ModelWorker() as worker:
             equipment = Equipment(
                 policy=self._policy, verifier=verifier, worker=worker, view=self.view
@@ -136,37 +136,37 @@ class Learner:
             await self._node.run()
 
     def stop(self) -> None:
-        """Let it end. Call it on its loop."""
+        """Stop the node. Call it on its loop."""
         if self._node is not None:
             self._node.stop()
 
     @property
     def is_connected(self) -> bool:
-        """Whether it has been welcomed on the connection that it has."""
+        """Whether it has been welcomed on its current connection."""
         return self.view.connection is not None and self.view.connection.phase == "connected"
 
     @property
     def steps(self) -> int:
-        """How many training steps it has made."""
+        """The number of training steps of this run."""
         return self.view.steps_this_run
 
     @property
     def external_used(self) -> int:
-        """On how many rollouts of others it has trained."""
+        """The number of external rollouts used in training."""
         return self.view.totals.external_used if self.view.totals is not None else 0
 
     @property
     def external_dropped(self) -> Mapping[str, int]:
-        """How many rollouts of others it did not train on, by reason."""
+        """The number of external rollouts not used in training, by reason."""
         return dict(self.view.totals.external_dropped) if self.view.totals is not None else {}
 
     def receipts(self) -> list[StoredReceipt]:
-        """What the judge signed of having this node's answers, from the node's own disk."""
+        """The judge's receipts for this node's answers, from the node's own disk."""
         return read_lines(self._settings.state.receipts, StoredReceipt)
 
 
 class Learners:
-    """Nodes in a thread of their own, from the start of the block to its end."""
+    """Nodes in their own thread, from the start of the block to its end."""
 
     def __init__(
         self,
@@ -219,10 +219,10 @@ class Learners:
 
     @property
     def connected(self) -> int:
-        """How many nodes are connected."""
+        """The number of connected nodes."""
         return sum(node.is_connected for node in self.nodes)
 
     @property
     def steps(self) -> list[int]:
-        """How many steps each node has made."""
+        """The number of steps of each node."""
         return [node.steps for node in self.nodes]

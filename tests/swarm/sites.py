@@ -1,4 +1,4 @@
-"""Sites for nodes to join: processes on this test's own database, and ones of their own."""
+"""Sites for nodes to join: processes on this test's database, or launched ones."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from tests.processes import PROJECT, running
 
 
 def site_environment(url: str) -> dict[str, str]:
-    """Return the environment in which the site's processes use this test's database."""
+    """Return the environment for processes of a site on this test's database."""
     database = connection.settings_dict
     address = f"{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}"
     return {
@@ -52,7 +52,7 @@ def project_part(
 
 @contextmanager
 def running_site(folder: Path, **settings: str) -> Iterator[str]:
-    """Run web, worker and beat; yield the site's URL as soon as it answers."""
+    """Run web, worker and beat; yield the URL of the site when it answers."""
     port = free_port()
     url = f"http://{HOST}:{port}"
     environment = site_environment(url) | settings
@@ -69,7 +69,7 @@ def running_site(folder: Path, **settings: str) -> Iterator[str]:
 
 
 def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextManager[BaseProcess]:
-    """Register a node once, and run it in a fork of a process that has imported torch."""
+    """Register a node, and run it in a fork of a process that has imported torch."""
     token_file = folder / f"{name}.token"
     call_command("create_node", name=name, arm=arm, token_file=token_file, stdout=StringIO())
     command = commands.join_swarm(
@@ -80,9 +80,9 @@ def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextMana
 
 @contextmanager
 def operating(site: LaunchedSite, blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Let this process's models and doorbells work on a launched site, not on the tests' servers.
+    """Let this process's models and doorbells use the servers of a launched site.
 
-    So a test does what an operator does in the admin, without a process for each step.
+    So a test can act like an operator in the admin, without a process for each step.
     """
     there = load_settings(site.state)
     database = connections.databases["default"]

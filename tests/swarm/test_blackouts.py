@@ -1,4 +1,4 @@
-"""A part of a site is killed in an open round and stays away for half of it: no node pays for that.
+"""Test that no node loses questions if a part of a site is down for half of an open round.
 
 `make test` kills the web process, once. `BLACKOUTS=2 pytest tests/swarm/test_blackouts.py` kills
 each part twice.
@@ -25,11 +25,11 @@ from node_client.runtime import answering
 from node_client.site import parse_site
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.services import create_node
-from tests.local.launcher import LaunchedSite, launched_site, spare_wheel
+from tests.local.launcher import LaunchedSite, launched_site, skip_wheel_build
 from tests.processes import eventually
 from tests.swarm.flock import Flock
+from tests.swarm.scenario import PARTS, TASKS, tolerating_outage
 from tests.swarm.sites import operating
-from tests.swarm.story import PARTS, TASKS, patiently
 
 pytestmark = pytest.mark.swarm
 
@@ -41,13 +41,13 @@ NODES = 5
 QUESTIONS = 16
 OPEN_S = 40
 DARK_S = 20
-# A node needs 24 s for its answers: two thirds of a round.
+# A node needs 24 s for its answers, which is 60 % of a round.
 PACE_S = 1.5
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A site with nodes of which the last one has taken no seat in any round yet."""
+    """A site with nodes, of which the last one has had no seat in any round yet."""
 
     site: LaunchedSite
     season: Season
@@ -62,7 +62,7 @@ def scene(
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(answering, "QUESTIONS_AT_ONCE", 1)
-        spare_wheel(folder / "state")
+        skip_wheel_build(folder / "state")
         site = stack.enter_context(launched_site(folder / "state"))
         stack.enter_context(operating(site, django_db_blocker))
         running = Season.objects.filter(state=Season.State.RUNNING)
@@ -83,7 +83,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def make_season() -> Season:
-    """Start a season of short rounds that are made by hand; who comes late has to wait."""
+    """Start a season of short rounds that the test creates; a node that joins late has to wait."""
     season = Season.objects.create(
         name="Blackouts",
         tasks=msgspec.to_builtins(TASKS),
@@ -98,20 +98,20 @@ def make_season() -> Season:
 
 
 @pytest.mark.parametrize(("turn", "part"), list(enumerate(LOST)))
-def test_no_node_loses_a_question_by_an_outage(scene: Scene, turn: int, part: str) -> None:
+def test_no_node_loses_a_question_in_an_outage(scene: Scene, turn: int, part: str) -> None:
     quiz = make_round(scene.season)
-    scene.flock.nodes[-1].go_deaf()
-    scene.flock.hand_in(each=QUESTIONS, pause_s=0)
+    scene.flock.nodes[-1].ignore_rounds()
+    scene.flock.allow_answers(each=QUESTIONS, pause_s=0)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
     eventually(lambda: seats.count() == NODES - 1, within_s=60, what="all but one have a seat")
     answers = Answer.objects.filter(question__round=quiz)
     eventually(lambda: answers.count() >= NODES - 1, within_s=60, what="answers come in")
     black_out(part, scene)
     closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
-    eventually(lambda: patiently(closed.exists), within_s=180, what="the round is over")
-    told = tell(quiz)
-    log.info("%d %s: %s", turn, part, told)
-    assert told == {f"node-{i}": (QUESTIONS, "") for i in range(NODES)}
+    eventually(lambda: tolerating_outage(closed.exists), within_s=180, what="the round is over")
+    counts = count_answers(quiz)
+    log.info("%d %s: %s", turn, part, counts)
+    assert counts == {f"node-{i}": (QUESTIONS, "") for i in range(NODES)}
 
 
 def make_round(season: Season) -> Round:
@@ -120,8 +120,8 @@ def make_round(season: Season) -> Round:
         return schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
 
 
-def tell(quiz: Round) -> dict[str, tuple[int, str]]:
-    """Return how many questions each node answered, and why its score misses some."""
+def count_answers(quiz: Round) -> dict[str, tuple[int, str]]:
+    """Return the number of answered questions of each node, and the reason for missing ones."""
     scores = Score.objects.filter(round=quiz).select_related("node")
     return {
         score.node.name: (
@@ -133,20 +133,20 @@ def tell(quiz: Round) -> dict[str, tuple[int, str]]:
 
 
 def black_out(part: str, scene: Scene) -> None:
-    """Kill a part, and keep it from being started again for a while."""
+    """Kill a part, and prevent its restart for a while."""
     pid = scene.site.pid_of(part)
     assert pid is not None
-    with held(scene.site.launcher.pid):
+    with frozen(scene.site.launcher.pid):
         os.kill(pid, signal.SIGKILL)
         time.sleep(DARK_S / 2)
-        scene.flock.hear()
+        scene.flock.resume_rounds()
         time.sleep(DARK_S / 2)
     eventually(lambda: scene.site.pid_of(part) not in (None, pid), within_s=60, what=f"{part} runs")
 
 
 @contextmanager
-def held(pid: int) -> Iterator[None]:
-    """Let a process stand still."""
+def frozen(pid: int) -> Iterator[None]:
+    """Stop a process with SIGSTOP during the block."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Six of twenty nodes are hostile: what the other fourteen get out of the swarm, and who sees it.
+"""Test what honest nodes gain from the swarm, and which nodes are named, if 6 of 20 are hostile.
 
-`HOSTILE=1 pytest -o log_cli=true --log-cli-level=WARNING tests/swarm/test_hostile.py` watches for
+`HOSTILE=1 pytest -o log_cli=true --log-cli-level=WARNING tests/swarm/test_hostile.py` measures for
 minutes instead of seconds. With these options, and when a test fails, the figures are printed.
 """
 
@@ -32,8 +32,8 @@ from swarm_web.relay.models import Conduct
 from tests.processes import PROJECT, eventually, running
 from tests.swarm.hostile import ATTACKS
 from tests.swarm.learners import Learners, Pace
+from tests.swarm.scenario import TASKS
 from tests.swarm.sites import running_site
-from tests.swarm.story import TASKS
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
 
@@ -41,31 +41,31 @@ log = logging.getLogger(__name__)
 
 IS_LONG = os.environ.get("HOSTILE") == "1"
 HONEST = 14
-# Slower than they could be: nodes and attackers share a machine, and the site is what is measured.
+# Slower than possible: nodes and attackers share a machine, and the site is the thing measured.
 PACE = Pace(step_s=4.0)
-# 200 letters before each answer. Equal short answers prove nothing: two models that
-# have learned a question give the same.
+# 200 letters before each answer. Equal short answers are no evidence of copying, because two
+# models that have learned a question give the same one.
 WORDS = 25
-# Until the pool is filled. The long run watches from then on, whatever was noticed by then. The
-# short one first waits until all are named: it says what is left once they are.
+# Until the pool is filled. The long run measures from then on, whatever the site has found until
+# then. The short one first waits until all hostile nodes are named, and measures the effect.
 SETTLE_S = 30.0 if IS_LONG else 4.0
 WATCH_S = 120.0 if IS_LONG else 12.0
-# What must be left of the rollouts that a step uses in the clean run.
+# The least share of the external rollouts per step, compared with the clean run.
 LEAST_USED = 0.9
-# Of steps, and of steps for which the site answered in time. Other tests may take the processor
-# from one half and not from the other; a long watch has the machine to itself.
+# The same for steps, and for steps with external rollouts. In the short run other tests may take
+# the processor during one half only.
 LEAST_STEPS = 0.9 if IS_LONG else 0.5
 NAMED_WITHIN_S = 90.0
-# So many checks that false declarations show within seconds.
+# Enough spot checks to detect false declarations within seconds.
 SETTINGS = {"RELAY_DECLARED_CHECKS_PER_MINUTE": "600"}
-# What the page of a hostile node says that it was refused.
+# The refusals shown on the page of a hostile node.
 REFUSED = {
     "garbler": ("protocol.not_json", "protocol.too_large", "relay.rollout"),
-    # On a machine that is busy with other tests the site hears no more from it than it allows.
+    # On a machine that is busy with other tests its messages may stay below the rate limit.
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# What each may be found to do, by the latest finding; the flooder does nearly everything.
+# The possible charges of each node at its latest finding; the flooder does nearly everything.
 CHARGES = {
     "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},
@@ -74,15 +74,15 @@ CHARGES = {
     "stranger": {Charge.REFUSED},
     "sleeper": {Charge.UNHEEDING, Charge.FLOODING},
 }
-# Whose declarations are found to be false.
+# The nodes whose declarations are found to be false.
 LIARS = ("executor", "flooder")
 LAPSED = "ignored at present"
 LOOK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class Watch:
-    """What the honest nodes did in a while: rollouts of others used, by whose they were."""
+class Measurement:
+    """Counters of the honest nodes over some time: external rollouts used, by kind of sender."""
 
     seconds: float
     steps: int
@@ -93,17 +93,17 @@ class Watch:
 
     @property
     def used(self) -> float:
-        """Rollouts of others that a node used in a step that had any, whoever made them."""
+        """External rollouts that a node used per step with any."""
         return (self.honest + self.hostile) / self.supplied
 
     @property
     def used_of_honest(self) -> float:
-        """The same of honest nodes alone."""
+        """The same, only those of honest nodes."""
         return self.honest / self.supplied
 
     @property
     def steps_per_minute(self) -> float:
-        """Steps of a node in a minute."""
+        """Steps per node and minute."""
         return 60 * self.steps / self.seconds / HONEST
 
     def __str__(self) -> str:
@@ -117,11 +117,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Scene:
-    """What there is to look at when all is over."""
+    """The results of the scenario, for the tests."""
 
-    clean: Watch
-    noticing: Watch
-    attacked: Watch
+    clean: Measurement
+    noticing: Measurement
+    attacked: Measurement
     connected: int
     pages: Mapping[str, str]
     mark: Path
@@ -151,7 +151,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         stack.enter_context(learners)
         eventually(lambda: learners.connected == HONEST, within_s=60, what="all are connected")
         time.sleep(SETTLE_S)
-        clean = watch(learners, lambda: time.sleep(WATCH_S))
+        clean = measure(learners, lambda: time.sleep(WATCH_S))
         (folder / "tokens").write_text("\n".join(hostile))
         attackers = SiteProcess(
             name="hostile",
@@ -163,12 +163,12 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         )
         with running(attackers, log=folder / "hostile.log") as process:
             lookout = Lookout(url)
-            noticing = watch(learners, lookout.settle if IS_LONG else lookout.await_all)
-            attacked = watch(learners, lambda: lookout.look_on(WATCH_S))
+            noticing = measure(learners, lookout.settle if IS_LONG else lookout.await_all)
+            attacked = measure(learners, lambda: lookout.observe(WATCH_S))
             connected = learners.connected
             lookout.await_all()
             assert process.process.poll() is None, process.output()
-        told = Scene(
+        results = Scene(
             clean,
             noticing,
             attacked,
@@ -180,40 +180,40 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             json.loads(fetch(f"{url}/readyz")),
             fetch(f"{url}/metrics"),
         )
-        report(told)
-        yield told
+        report(results)
+        yield results
 
 
 class Lookout:
-    """Reads the status page, and notes after how many seconds it names a node."""
+    """Reads the status page, and records after how many seconds it names each node."""
 
     def __init__(self, url: str) -> None:
         self.named_after: dict[str, float] = {}
         self._url = url
         self._began = time.monotonic()
 
-    def look_on(self, seconds: float) -> None:
-        """Look for a while."""
+    def observe(self, seconds: float) -> None:
+        """Read the page repeatedly for some time."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, LOOK_EVERY_S))
             self._look()
 
     def settle(self) -> None:
-        """Look on until the hostile are in full swing."""
-        self.look_on(SETTLE_S)
+        """Observe until all attacks are running."""
+        self.observe(SETTLE_S)
 
     def await_all(self) -> None:
-        """Give the site some time to find out about all of them; whether it has, the tests say."""
+        """Wait until the site has found all hostile nodes, or the time is up."""
         until = time.monotonic() + NAMED_WITHIN_S
-        while time.monotonic() < until and not self._knows_all():
-            self.look_on(LOOK_EVERY_S)
+        while time.monotonic() < until and not self._has_found_all():
+            self.observe(LOOK_EVERY_S)
 
     def _look(self) -> None:
         for name in named(fetch(f"{self._url}/status/")):
             self.named_after.setdefault(name, round(time.monotonic() - self._began, 1))
 
-    def _knows_all(self) -> bool:
+    def _has_found_all(self) -> bool:
         if not set(ATTACKS) <= set(self.named_after):
             return False
         pages = {name: fetch(f"{self._url}/nodes/{name}/") for name in ATTACKS}
@@ -222,9 +222,9 @@ class Lookout:
 
 
 def make_season() -> Season:
-    """Return a season with the rules that a new one has, and small training sets.
+    """Return a season with the default rules and small training sets.
 
-    A step of a new season's would take the processor from the site: twenty nodes share it here.
+    With the default size the steps of twenty nodes would take the processor from the site.
     """
     return Season.objects.create(
         name="Hostile",
@@ -236,13 +236,13 @@ def make_season() -> Season:
     )
 
 
-def watch(learners: Learners, pause: Callable[[], None]) -> Watch:
-    """Count what happens during a pause."""
+def measure(learners: Learners, pause: Callable[[], None]) -> Measurement:
+    """Count the steps and rollouts during a pause."""
     before, began = count(learners), time.monotonic()
     pause()
     used, dropped, steps = (now - then for now, then in zip(count(learners), before, strict=True))
     hostile = sum(used[name] for name in ATTACKS)
-    return Watch(
+    return Measurement(
         seconds=time.monotonic() - began,
         steps=steps["made"],
         supplied=steps["supplied"],
@@ -253,7 +253,7 @@ def watch(learners: Learners, pause: Callable[[], None]) -> Watch:
 
 
 def count(learners: Learners) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Return rollouts used by who made them, those dropped by reason, and steps."""
+    """Return rollouts used by sender, rollouts dropped by reason, and steps."""
     used, dropped = Counter[str](), Counter[str]()
     for node in learners.nodes:
         used.update(node.view.used_of.copy())
@@ -269,7 +269,7 @@ def fetch(address: str) -> str:
 
 
 def report(scene: Scene) -> None:
-    """Write the figures down."""
+    """Log the figures."""
     log.warning("clean: %s", scene.clean)
     log.warning("attacked, at first: %s", scene.noticing)
     log.warning("attacked: %s", scene.attacked)
@@ -284,22 +284,24 @@ def report(scene: Scene) -> None:
 
 
 def named(status: str) -> set[str]:
-    """Return the nodes that the status page says are handed out less."""
+    """Return the nodes that the status page lists with a lowered hand-out weight."""
     section = status.partition('<section id="hand-outs"')[2].partition("</section>")[0]
     return set(re.findall(r'href="[^"]*/nodes/([-\w]+)/"', section))
 
 
 def refusals(page: str) -> set[str]:
-    """Return the codes in the table of what a node was refused."""
+    """Return the codes in the table of a node's refusals."""
     section = page.partition('<section id="refusals"')[2].partition("</section>")[0]
     return set(re.findall(r'<th scope="row"><code>([a-z_.]+)</code>', section))
 
 
-def test_honest_nodes_use_nearly_as_many_rollouts_as_in_the_clean_run(scene: Scene) -> None:
+def test_honest_nodes_use_almost_as_many_external_rollouts_as_in_the_clean_run(
+    scene: Scene,
+) -> None:
     assert scene.attacked.used >= LEAST_USED * scene.clean.used
 
 
-def test_what_hostile_nodes_share_takes_few_places(scene: Scene) -> None:
+def test_hostile_rollouts_displace_few_honest_ones(scene: Scene) -> None:
     assert scene.attacked.used_of_honest >= LEAST_USED * scene.clean.used_of_honest
 
 
@@ -307,8 +309,8 @@ def test_honest_nodes_train_as_fast_as_in_the_clean_run(scene: Scene) -> None:
     assert scene.attacked.steps_per_minute >= LEAST_STEPS * scene.clean.steps_per_minute
 
 
-def test_honest_nodes_get_their_rollouts_in_time(scene: Scene) -> None:
-    clean, attacked = (watch.supplied / watch.steps for watch in (scene.clean, scene.attacked))
+def test_honest_nodes_receive_external_rollouts_in_time(scene: Scene) -> None:
+    clean, attacked = (one.supplied / one.steps for one in (scene.clean, scene.attacked))
     assert attacked >= LEAST_STEPS * clean
 
 
@@ -317,36 +319,36 @@ def test_no_honest_node_loses_its_connection(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_the_page_of_a_hostile_node_says_what_it_was_refused(scene: Scene, name: str) -> None:
+def test_page_of_a_hostile_node_lists_its_refusals(scene: Scene, name: str) -> None:
     assert set(REFUSED[name]) <= refusals(scene.pages[name])
 
 
 @pytest.mark.parametrize("name", LIARS)
-def test_the_page_of_a_hostile_node_says_that_its_declarations_are_false(
+def test_page_of_a_hostile_node_states_that_its_declarations_are_ignored(
     scene: Scene, name: str
 ) -> None:
     assert LAPSED in scene.pages[name]
 
 
-def test_the_status_page_names_every_hostile_node(scene: Scene) -> None:
+def test_status_page_names_every_hostile_node(scene: Scene) -> None:
     assert set(ATTACKS) - set(scene.named_after) == set()
 
 
-def test_the_status_page_names_no_honest_node(scene: Scene) -> None:
+def test_status_page_names_no_honest_node(scene: Scene) -> None:
     assert set(scene.named_after) - set(ATTACKS) == set()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_hostile_node_is_charged_with_what_it_did(scene: Scene, name: str) -> None:
+def test_hostile_node_has_a_finding_that_matches_its_attack(scene: Scene, name: str) -> None:
     assert scene.charged[name] in CHARGES[name]
 
 
-def test_no_honest_node_is_refused_anything(scene: Scene) -> None:
+def test_no_honest_node_has_refusals(scene: Scene) -> None:
     pages = {name: refusals(page) for name, page in scene.pages.items() if name not in ATTACKS}
     assert pages == {f"honest-{i}": set() for i in range(HONEST)}
 
 
-def test_what_was_refused_is_counted_for_the_site(scene: Scene) -> None:
+def test_refusals_are_counted_in_the_metrics(scene: Scene) -> None:
     codes = {code for shown in REFUSED.values() for code in shown}
     counted = set(re.findall(r'swarm_refused_total\{code="([a-z_.]+)"\}', scene.metrics))
     assert codes <= counted
@@ -357,5 +359,5 @@ def test_no_answer_is_executed(scene: Scene) -> None:
     assert not scene.mark.exists()
 
 
-def test_the_site_is_well(scene: Scene) -> None:
+def test_site_is_ready(scene: Scene) -> None:
     assert scene.readiness["ready"] is True

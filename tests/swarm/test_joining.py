@@ -1,12 +1,13 @@
-"""A stranger joins a running demo by the lines of its Join page, on a machine without a compiler.
+"""Test that a new participant can join a demo with the lines of its Join page.
 
-It downloads half a gigabyte, so `make test` leaves it out; there the same lines install small
-wheels (`tests/dashboard/operations/test_installers.py`). To try some lines of the page:
+It downloads half a gigabyte, so `make test` skips it; there the same lines install small wheels
+(`tests/dashboard/operations/test_installers.py`). To try some lines of the page:
 
     JOINING=cpu-uv,cuda-venv pytest tests/swarm/test_joining.py
 
-`TORCH_CPU` names a folder with a wheel of PyTorch for the CPU, where PyTorch's own index is out of
-reach.
+
+`TORCH_CPU` names a directory with a wheel of PyTorch for the CPU, if PyTorch's own index cannot be
+reached. The participant's machine has no compiler.
 """
 
 import os
@@ -38,13 +39,13 @@ def site() -> Iterator[RunningSite]:
 
 @pytest.mark.skipif(not LINES[0], reason="downloads half a gigabyte; JOINING names lines to try")
 @pytest.mark.parametrize("line", LINES)
-def test_a_stranger_has_a_score_two_minutes_after_the_installation(
+def test_new_participant_has_a_score_two_minutes_after_the_installation(
     site: RunningSite, line: str
 ) -> None:
     figures = try_line(site, line)
     assert 0 < figures["shared_after_s"] < figures["scored_after_s"] < SCORED_WITHIN_S
 
 
-def test_a_newcomer_finds_no_compiler(tmp_path: Path) -> None:
+def test_participants_machine_has_no_compiler(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path, site="http://127.0.0.1")
     assert not newcomer.run("command -v gcc || command -v cc || command -v clang || true")

@@ -1,4 +1,4 @@
-"""An experiment's arm gives the same through a coordinator as in one process."""
+"""Test that an arm of an experiment gives the same result in one process and through a site."""
 
 from collections.abc import Iterator
 from io import StringIO
@@ -24,7 +24,7 @@ from tests.swarm.sites import running_site
 pytestmark = [pytest.mark.swarm, pytest.mark.slow]
 
 NODES, ROUNDS, SEED = 3, 25, 5
-# The t distribution's quantile of a two-sided interval at 95 % with two degrees of freedom.
+# The 97.5 % quantile of the t distribution with two degrees of freedom.
 T = 4.303
 SUMS = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
 
@@ -83,14 +83,14 @@ def test_runs_in_one_process_and_through_a_coordinator_agree(
         planned, there, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())
     )
     (_, ours), (_, theirs) = read_run(here.complete_file), read_run(there.complete_file)
-    # Same keys, same base: until others' rollouts come in, the steps are the same.
+    # Same keys, same base: the steps are equal until external rollouts arrive.
     assert ours[1].reward == theirs[1].reward
     assert sum(record.external[0] for record in theirs[1:]) > 0
     assert overlap(interval_of(ours[1:]), interval_of(theirs[1:]))
 
 
 def interval_of(records: list[RoundRecord]) -> tuple[float, float]:
-    """Return the interval at 95 % of the cumulative reward of a node."""
+    """Return the 95 % interval of the cumulative own reward of a node."""
     sums = [sum(record.reward[place] for record in records) for place in range(NODES)]
     half = T * stdev(sums) / NODES**0.5
     return fmean(sums) - half, fmean(sums) + half

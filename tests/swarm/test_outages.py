@@ -1,4 +1,4 @@
-"""What the logs say while a store is away."""
+"""Test the log output while a store is unavailable."""
 
 import logging
 from collections.abc import Iterator
@@ -28,38 +28,40 @@ def logger(written: Written) -> Iterator[logging.Logger]:
         yield log
 
 
-def tell(logger: logging.Logger, problem: Exception) -> None:
-    """Log a problem as an edge does, always from this same line."""
+def log_exception(logger: logging.Logger, problem: Exception) -> None:
+    """Log an exception as the code at an edge does, always from the same line."""
     try:
         raise problem
     except type(problem):
         logger.exception("a handler failed")
 
 
-def test_a_store_that_is_away_is_told_in_one_line(logger: logging.Logger, written: Written) -> None:
-    tell(logger, OperationalError("connection refused\n\tIs the server running?"))
+def test_error_of_an_unavailable_store_is_logged_in_one_line(
+    logger: logging.Logger, written: Written
+) -> None:
+    log_exception(logger, OperationalError("connection refused\n\tIs the server running?"))
     assert written.lines == ["a handler failed: connection refused"]
 
 
-def test_every_other_error_keeps_its_traceback(logger: logging.Logger, written: Written) -> None:
-    tell(logger, ValueError("a bug"))
-    tell(logger, ValueError("a bug"))
+def test_other_errors_are_logged_with_a_traceback(logger: logging.Logger, written: Written) -> None:
+    log_exception(logger, ValueError("a bug"))
+    log_exception(logger, ValueError("a bug"))
     assert [line.count("Traceback") for line in written.lines] == [1, 1]
 
 
-def test_the_same_place_is_heard_again_after_a_while_with_a_count(
+def test_repeated_error_is_logged_again_after_an_interval_with_a_count(
     logger: logging.Logger, written: Written, clock: Clock
 ) -> None:
     for seconds in (0.0, 1.0, 1.0, 3.0):
         clock.now += seconds
-        tell(logger, OperationalError("away"))
+        log_exception(logger, OperationalError("away"))
     assert written.lines == ["a handler failed: away", "a handler failed: away (and 2 times more)"]
 
 
-def test_different_places_do_not_silence_each_other(
+def test_errors_of_different_places_are_logged_independently(
     logger: logging.Logger, written: Written
 ) -> None:
-    tell(logger, OperationalError("away"))
+    log_exception(logger, OperationalError("away"))
     try:
         raise OperationalError("away")
     except OperationalError:

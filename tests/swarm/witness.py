@@ -1,4 +1,4 @@
-"""A witness inside the database: triggers that write down each change of what must happen once."""
+"""Record database changes of things that must happen once, with triggers."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ CREATE TRIGGER witness AFTER UPDATE OF watched_at ON judge_season
 
 @dataclass(frozen=True)
 class Seen:
-    """One change: of which row, and the column's value before and after."""
+    """One change: the row, and the column's value before and after."""
 
     place: int
     done: str
@@ -38,14 +38,14 @@ class Seen:
     after: str | None
 
 
-def call_witness() -> None:
-    """Watch answers, scores, rounds' phases and the judge's clock from now on."""
+def install_witness() -> None:
+    """Record changes of answers, scores, phases of rounds, and the judge's clock from now on."""
     with connection.cursor() as cursor:
         cursor.execute(_SQL)
 
 
 def witnessed(table: str) -> list[Seen]:
-    """Return what happened in a table, in order."""
+    """Return the changes of a table, in order."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, done, subject, before, after FROM witness WHERE what = %s ORDER BY id",

@@ -1,4 +1,4 @@
-"""The read API has the shapes that its readers rely on."""
+"""Test the shapes of the read API's responses."""
 
 import pytest
 from django.test import Client
@@ -10,7 +10,7 @@ from swarm_web.nodes.models import Node
 from tests.factories import make_node, make_round, make_score, publish
 
 
-def test_the_leaderboard_has_its_shape(judged: list[Node], client: Client) -> None:
+def test_leaderboard_has_the_documented_shape(judged: list[Node], client: Client) -> None:
     board = client.get("/api/v1/leaderboard").json()
     assert (board["season"], board["window"]) == ("Autumn", "season")
     assert board["as_of"].endswith("Z")
@@ -26,7 +26,7 @@ def test_the_leaderboard_has_its_shape(judged: list[Node], client: Client) -> No
     assert (board["base"], board["quarantined"]) == ([], 0)
 
 
-def test_a_node_with_too_few_questions_has_a_null_rank_and_a_remark(
+def test_node_with_too_few_questions_has_a_null_rank_and_a_remark(
     season: Season, client: Client
 ) -> None:
     node, _ = make_node()
@@ -36,7 +36,7 @@ def test_a_node_with_too_few_questions_has_a_null_rank_and_a_remark(
     assert (item["rank"], item["remark"]) == (None, "too_few")
 
 
-def test_untrained_models_and_quarantined_nodes_are_no_items(
+def test_base_models_and_quarantined_nodes_are_not_among_the_items(
     season: Season, client: Client
 ) -> None:
     judge_round = make_round(season, phase=Round.Phase.CLOSED)
@@ -53,7 +53,7 @@ def test_untrained_models_and_quarantined_nodes_are_no_items(
     assert board["quarantined"] == 1
 
 
-def test_nodes_without_a_score_are_no_items_but_wait(judged: list[Node], client: Client) -> None:
+def test_nodes_without_a_score_are_listed_as_waiting(judged: list[Node], client: Client) -> None:
     make_node("young-robin", last_seen=timezone.now())
     board = client.get("/api/v1/leaderboard").json()
     assert len(board["items"]) == 3
@@ -61,41 +61,43 @@ def test_nodes_without_a_score_are_no_items_but_wait(judged: list[Node], client:
 
 
 @pytest.mark.parametrize("window", ["season", "round", "recent", "24h", "7d"])
-def test_every_window_answers(judged: list[Node], client: Client, window: str) -> None:
+def test_leaderboard_is_available_for_every_window(
+    judged: list[Node], client: Client, window: str
+) -> None:
     board = client.get(f"/api/v1/leaderboard?window={window}").json()
     assert board["window"] == window
     assert [item["n"] for item in board["items"]] == [16 if window == "round" else 32] * 3
 
 
-def test_the_leaderboard_is_empty_before_the_first_season(db: None, client: Client) -> None:
+def test_leaderboard_is_empty_before_the_first_season(db: None, client: Client) -> None:
     assert client.get("/api/v1/leaderboard").json()["items"] == []
 
 
-def test_rounds_are_listed_newest_first_in_pages(judged: list[Node], client: Client) -> None:
+def test_rounds_are_paged_from_newest_to_oldest(judged: list[Node], client: Client) -> None:
     page = client.get("/api/v1/rounds?limit=1").json()
     rest = client.get(f"/api/v1/rounds?cursor={page['next']}").json()
     assert page["items"][0]["number"] > rest["items"][0]["number"]
     assert rest["next"] is None
 
 
-def test_a_closed_round_tells_scores_and_questions(
+def test_closed_round_contains_scores_and_questions(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     number = season.rounds.latest("number").number
-    told = client.get(f"/api/v1/rounds/{number}").json()
-    assert told["phase"] == "closed"
-    assert [score["node"] for score in told["scores"]] == [node.name for node in judged]
-    assert told["questions"][0]["spec"]["dataset"] == "chain_sum"
-    assert told["questions"][0]["solved"] == 3
+    content = client.get(f"/api/v1/rounds/{number}").json()
+    assert content["phase"] == "closed"
+    assert [score["node"] for score in content["scores"]] == [node.name for node in judged]
+    assert content["questions"][0]["spec"]["dataset"] == "chain_sum"
+    assert content["questions"][0]["solved"] == 3
 
 
-def test_a_node_tells_standing_and_participation(judged: list[Node], client: Client) -> None:
-    told = client.get(f"/api/v1/nodes/{judged[0].name}").json()
-    assert told["connected"] is True
-    assert (told["rank"], told["of"], told["n"]) == ([1, 3], 3, 32)
-    assert (told["external_used"], told["step"], told["training_reward"]) == (7, 3, None)
-    assert told["verdict"]["state"] == "good"
-    assert len(told["scores"]) == 2
+def test_node_contains_standing_and_participation(judged: list[Node], client: Client) -> None:
+    content = client.get(f"/api/v1/nodes/{judged[0].name}").json()
+    assert content["connected"] is True
+    assert (content["rank"], content["of"], content["n"]) == ([1, 3], 3, 32)
+    assert (content["external_used"], content["step"], content["training_reward"]) == (7, 3, None)
+    assert content["verdict"]["state"] == "good"
+    assert len(content["scores"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_a_node_tells_standing_and_participation(judged: list[Node], client: Cli
         ("/api/v1/nothing", 404, "not_found"),
     ],
 )
-def test_refusals_have_code_message_and_fix(
+def test_error_response_has_code_message_and_fix(
     db: None, client: Client, path: str, status: int, code: str
 ) -> None:
     answer = client.get(path)
@@ -117,22 +119,25 @@ def test_refusals_have_code_message_and_fix(
     assert answer.json()["code"] == code
 
 
-def test_the_api_describes_itself(db: None, client: Client) -> None:
+def test_openapi_document_is_served(db: None, client: Client) -> None:
     document = client.get("/api/openapi.json").json()
     assert "/api/v1/leaderboard" in document["paths"]
 
 
-def test_an_open_round_is_listed_with_its_phase(season: Season, client: Client) -> None:
+def test_open_round_is_listed_with_its_phase(season: Season, client: Client) -> None:
     judge_round = make_round(season, phase=Round.Phase.OPEN)
     listed = client.get("/api/v1/rounds").json()["items"]
     assert (listed[0]["number"], listed[0]["phase"]) == (judge_round.number, "open")
 
 
-def test_the_results_of_a_quarantined_node_are_marked(
+def test_scores_of_a_quarantined_node_are_marked(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     quarantine_node(judged[0], reason="copies", actor=None, now=timezone.now())
     path = f"/api/v1/rounds/{season.rounds.latest('number').number}"
-    for told in (client.get(path).json()["scores"], client.get(f"{path}/scores").json()["items"]):
-        marked = {score["node"]: score["quarantined"] for score in told}
+    for content in (
+        client.get(path).json()["scores"],
+        client.get(f"{path}/scores").json()["items"],
+    ):
+        marked = {score["node"]: score["quarantined"] for score in content}
         assert marked == {node.name: node == judged[0] for node in judged}

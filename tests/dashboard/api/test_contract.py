@@ -1,4 +1,4 @@
-"""A running server keeps what its OpenAPI document promises, whatever it is asked."""
+"""Test that a running server conforms to its OpenAPI document for arbitrary requests."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from tests.dashboard.lab_reports import publish_sharing
 from tests.factories import make_node, make_round, make_season
 from tests.web import serving
 
-# Every check of schemathesis, on generated requests that fit the document and that do not.
+# All checks of schemathesis, with generated requests that conform to the document or do not.
 SCHEMATHESIS = [sys.executable, "-m", "schemathesis.cli", "run", "--checks", "all"]
 SCHEMATHESIS += [
     "--wait-for-schema",
@@ -31,30 +31,30 @@ SCHEMATHESIS += [
 ]
 
 
-def test_the_openapi_document_is_valid(db: None, client: Client) -> None:
+def test_openapi_document_is_valid(db: None, client: Client) -> None:
     validate(client.get("/api/openapi.json").json())
 
 
-def test_a_document_without_paths_would_be_invalid() -> None:
+def test_openapi_document_without_paths_is_invalid() -> None:
     with pytest.raises(OpenAPIValidationError):
         validate({"openapi": "3.1.0", "info": {"title": "none", "version": "1"}})
 
 
-def test_every_operation_documents_its_refusals(db: None, client: Client) -> None:
+def test_every_operation_documents_its_error_responses(db: None, client: Client) -> None:
     document = client.get("/api/openapi.json").json()
     for path, methods in document["paths"].items():
         assert methods.keys() == {"get"}, path
         assert {"304", "400", "404", "405", "429"} <= methods["get"]["responses"].keys(), path
 
 
-def test_operations_are_named_by_their_views(db: None, client: Client) -> None:
+def test_operation_ids_are_the_names_of_the_views(db: None, client: Client) -> None:
     document = client.get("/api/openapi.json").json()
     named = {methods["get"]["operationId"] for methods in document["paths"].values()}
     assert {"get_leaderboard", "list_nodes", "get_round", "list_answers"} <= named
     assert len(named) == len(document["paths"])
 
 
-def test_every_field_is_described(db: None, client: Client) -> None:
+def test_every_field_has_a_description(db: None, client: Client) -> None:
     shapes = describe_shapes(client.get("/api/openapi.json").json())
     named = {shape.name for shape in shapes}
     silent = [
@@ -70,7 +70,7 @@ def test_every_field_is_described(db: None, client: Client) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_schemathesis_finds_no_failing_case(tmp_path: Path) -> None:
     season = make_season("Autumn")
-    # The node and the round that the document gives as examples.
+    # The document uses this node and this round as examples.
     node, _ = make_node("amber-quiet-heron")
     judge_nodes(season, count=5, rounds=3, also=[node])
     Round.objects.filter(pk=season.rounds.latest("number").pk).update(number=128)

@@ -1,4 +1,4 @@
-"""How often one address may ask."""
+"""Test the request limit per network address."""
 
 import pytest
 from django.test import Client
@@ -14,7 +14,7 @@ ROUNDS = "/api/v1/rounds"
 
 @pytest.fixture
 def limited(db: None, settings: Settings) -> Settings:
-    """Allow two requests a minute, in a minute without any."""
+    """Allow two requests per minute, with empty counters."""
     settings.API_REQUESTS_PER_MINUTE = 2
     sync_redis().flushdb()
     return settings
@@ -27,7 +27,7 @@ def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("limited", "one_minute")
-def test_who_asks_too_often_is_told_when_to_come_back(client: Client) -> None:
+def test_too_many_requests_return_429_with_retry_after(client: Client) -> None:
     codes = [client.get(ROUNDS).status_code for _ in range(3)]
     refusal = client.get(ROUNDS)
     assert codes == [200, 200, 429]
@@ -43,18 +43,18 @@ def test_each_address_has_its_own_limit(client: Client) -> None:
 
 @pytest.fixture
 def long_round(judged: list[Node], season: Season, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the path of a closed round with three nodes, where a page has one row."""
+    """The path of a closed round with three nodes, with one row per page."""
     monkeypatch.setattr("swarm_web.dashboard.api.reading.MAX_PAGE", 1)
     return f"{ROUNDS}/{season.rounds.latest('number').number}"
 
 
 @pytest.mark.usefixtures("limited", "one_minute")
-def test_a_round_of_many_scores_counts_as_their_pages(client: Client, long_round: str) -> None:
+def test_round_with_many_scores_counts_as_several_requests(client: Client, long_round: str) -> None:
     assert [client.get(long_round).status_code for _ in range(2)] == [200, 429]
 
 
 @pytest.mark.usefixtures("one_minute")
-def test_a_round_that_is_known_counts_once(
+def test_unchanged_round_counts_as_one_request(
     limited: Settings, client: Client, long_round: str
 ) -> None:
     limited.API_REQUESTS_PER_MINUTE = 5

@@ -1,4 +1,4 @@
-"""Lists of the read API come in pages that tell every row once."""
+"""Test that the pages of a list contain every row once."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ ROUNDS = "/api/v1/rounds"
 
 
 def walk(client: Client, path: str, *, limit: int = 2) -> Iterator[dict[str, Any]]:
-    """Read page after page until the last one."""
+    """Yield the items of all pages."""
     cursor = ""
     while True:
         page = client.get(path, {"limit": str(limit), "cursor": cursor}).json()
@@ -30,35 +30,35 @@ def walk(client: Client, path: str, *, limit: int = 2) -> Iterator[dict[str, Any
         cursor = page["next"]
 
 
-def test_a_walk_tells_every_round_once(season: Season, client: Client) -> None:
+def test_pages_contain_every_round_once(season: Season, client: Client) -> None:
     numbers = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(5)]
     assert [item["number"] for item in walk(client, ROUNDS)] == numbers[::-1]
 
 
-def test_a_round_that_is_made_between_pages_moves_nothing(season: Season, client: Client) -> None:
+def test_round_created_between_pages_does_not_shift_rows(season: Season, client: Client) -> None:
     numbers = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(5)]
-    told = []
+    received = []
     for item in walk(client, ROUNDS):
-        told.append(item["number"])
+        received.append(item["number"])
         make_round(season, phase=Round.Phase.CLOSED)
-    assert told == numbers[::-1]
+    assert received == numbers[::-1]
 
 
-def test_a_walk_tells_every_node_once_by_name(db: None, client: Client) -> None:
+def test_pages_contain_every_node_once_in_order_of_names(db: None, client: Client) -> None:
     for name in ("crane", "amber", "finch", "bold", "dove"):
         make_node(name)
-    told = [item["node"] for item in walk(client, "/api/v1/nodes")]
-    assert told == ["amber", "bold", "crane", "dove", "finch"]
+    received = [item["node"] for item in walk(client, "/api/v1/nodes")]
+    assert received == ["amber", "bold", "crane", "dove", "finch"]
 
 
-def test_nodes_are_found_by_the_beginning_of_their_name(db: None, client: Client) -> None:
+def test_nodes_are_searched_by_the_prefix_of_their_name(db: None, client: Client) -> None:
     for name in ("amber-crane", "amber-dove", "bold-amber"):
         make_node(name)
-    told = client.get("/api/v1/nodes?search=amber").json()["items"]
-    assert [item["node"] for item in told] == ["amber-crane", "amber-dove"]
+    received = client.get("/api/v1/nodes?search=amber").json()["items"]
+    assert [item["node"] for item in received] == ["amber-crane", "amber-dove"]
 
 
-def test_scores_questions_and_answers_of_a_closed_round_are_walked(
+def test_pages_contain_scores_questions_and_answers_of_a_closed_round(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     path = f"{ROUNDS}/{season.rounds.latest('number').number}"
@@ -66,7 +66,7 @@ def test_scores_questions_and_answers_of_a_closed_round_are_walked(
     assert [item["node"] for item in walk(client, f"{path}/scores")] == names
     questions = list(walk(client, f"{path}/questions"))
     assert [item["position"] for item in questions] == list(range(1, 17))
-    # By the scores, as on the pages.
+    # Counted by the scores, as on the pages.
     assert (questions[0]["solved"], questions[0]["counted"]) == (3, 3)
     answers = list(walk(client, f"{path}/questions/1/answers"))
     assert [(item["node"], item["solved"]) for item in answers] == [
@@ -74,21 +74,21 @@ def test_scores_questions_and_answers_of_a_closed_round_are_walked(
     ]
 
 
-def test_a_nodes_results_are_walked_newest_first(
+def test_scores_of_a_node_are_paged_from_newest_to_oldest(
     judged: list[Node], season: Season, client: Client
 ) -> None:
-    told = [s["round"] for s in walk(client, f"/api/v1/nodes/{judged[0].name}/scores", limit=1)]
-    assert told == list(season.rounds.order_by("-number").values_list("number", flat=True))
+    received = [s["round"] for s in walk(client, f"/api/v1/nodes/{judged[0].name}/scores", limit=1)]
+    assert received == list(season.rounds.order_by("-number").values_list("number", flat=True))
 
 
-def test_a_walk_tells_every_line_of_the_leaderboard_once(
+def test_pages_contain_every_row_of_the_leaderboard_once(
     judged: list[Node], client: Client
 ) -> None:
-    told = [item["node"] for item in walk(client, "/api/v1/leaderboard")]
-    assert told == [node.name for node in judged]
+    received = [item["node"] for item in walk(client, "/api/v1/leaderboard")]
+    assert received == [node.name for node in judged]
 
 
-def test_a_leaderboard_that_was_drawn_up_anew_between_pages_is_not_mixed(
+def test_cursor_of_a_changed_leaderboard_returns_409(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     cursor = client.get("/api/v1/leaderboard?limit=2").json()["next"]
@@ -102,28 +102,32 @@ def test_a_leaderboard_that_was_drawn_up_anew_between_pages_is_not_mixed(
     ("query", "names"),
     [("arm=swarm&search=amb", ["amber"]), ("arm=base", ["base-tiny"]), ("model=none", [])],
 )
-def test_the_leaderboard_is_filtered(
+def test_leaderboard_can_be_filtered(
     season: Season, client: Client, query: str, names: list[str]
 ) -> None:
     judge_round = make_round(season, phase=Round.Phase.CLOSED)
     for node in (make_node("amber"), make_node("bold"), make_node("base-tiny", arm="base")):
         make_score(judge_round, node[0], correct=8)
     publish(season)
-    told = client.get(f"/api/v1/leaderboard?{query}").json()["items"]
-    assert [item["node"] for item in told] == names
+    received = client.get(f"/api/v1/leaderboard?{query}").json()["items"]
+    assert [item["node"] for item in received] == names
 
 
-def test_rollouts_of_the_archive_are_walked_newest_first(season: Season, client: Client) -> None:
+def test_archived_rollouts_are_paged_from_newest_to_oldest(season: Season, client: Client) -> None:
     now = timezone.now()
     for minute in range(3):
         _archive(season, f"r{minute}", published_at=now + timedelta(minutes=minute), solved=minute)
-    told = list(walk(client, "/api/v1/rollouts"))
-    assert [(item["rollout"], item["solved"]) for item in told] == [("r2", 2), ("r1", 1), ("r0", 0)]
+    received = list(walk(client, "/api/v1/rollouts"))
+    assert [(item["rollout"], item["solved"]) for item in received] == [
+        ("r2", 2),
+        ("r1", 1),
+        ("r0", 0),
+    ]
     wrong = client.get("/api/v1/rollouts?outcome=wrong").json()["items"]
     assert [item["rollout"] for item in wrong] == ["r0"]
 
 
-def test_a_rollout_that_was_not_checked_is_not_told(season: Season, client: Client) -> None:
+def test_unchecked_rollout_is_not_listed(season: Season, client: Client) -> None:
     _archive(season, "r0", published_at=timezone.now(), solved=None)
     assert client.get("/api/v1/rollouts").json() == {"items": [], "next": None}
 
@@ -147,30 +151,38 @@ def _archive(season: Season, rollout: str, *, published_at: datetime, solved: in
 
 
 @pytest.mark.parametrize("part", ["scores", "questions", "questions/1/answers"])
-def test_what_an_open_round_asks_is_sealed(season: Season, client: Client, part: str) -> None:
+def test_content_of_an_open_round_is_sealed(season: Season, client: Client, part: str) -> None:
     judge_round = make_round(season, phase=Round.Phase.OPEN)
     refusal = client.get(f"{ROUNDS}/{judge_round.number}/{part}")
     assert (refusal.status_code, refusal.json()["code"]) == (409, "round.sealed")
 
 
 @pytest.mark.parametrize("cursor", ["x", "WyJ", encode_key(["amber"]), encode_key([-1])])
-def test_a_cursor_that_was_never_given_names_no_page(db: None, client: Client, cursor: str) -> None:
+def test_invalid_cursor_returns_404(db: None, client: Client, cursor: str) -> None:
     refusal = client.get(ROUNDS, {"cursor": cursor})
     assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
 
 
-def test_a_cursor_with_a_moment_of_no_zone_names_no_page(db: None, client: Client) -> None:
+def test_cursor_with_a_naive_time_returns_404(db: None, client: Client) -> None:
     refusal = client.get("/api/v1/rollouts", {"cursor": encode_key(["2026-01-01T00:00:00", 1])})
     assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
 
 
-def test_seasons_are_told_without_drafts(season: Season, client: Client) -> None:
+def test_seasons_are_listed_without_drafts(season: Season, client: Client) -> None:
     Season.objects.create(name="Winter", tasks=season.tasks)
-    (told,) = client.get("/api/v1/seasons").json()["items"]
-    assert (told["season"], told["state"], told["external"]) == ("Autumn", "running", 24)
+    (received,) = client.get("/api/v1/seasons").json()["items"]
+    assert (received["season"], received["state"], received["external"]) == (
+        "Autumn",
+        "running",
+        24,
+    )
 
 
-def test_the_status_tells_the_round_that_runs(season: Season, client: Client) -> None:
+def test_status_contains_the_current_round(season: Season, client: Client) -> None:
     judge_round = make_round(season, phase=Round.Phase.OPEN)
-    told = client.get("/api/v1/status").json()
-    assert (told["round"], told["phase"], told["connected"]) == (judge_round.number, "open", 0)
+    received = client.get("/api/v1/status").json()
+    assert (received["round"], received["phase"], received["connected"]) == (
+        judge_round.number,
+        "open",
+        0,
+    )

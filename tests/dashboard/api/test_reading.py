@@ -1,4 +1,4 @@
-"""How the read API is read: what is known already, methods, and pages of other sites."""
+"""Test conditional requests, methods, and cross-origin requests of the read API."""
 
 import pytest
 from django.db import connection
@@ -14,28 +14,26 @@ from tests.factories import make_round
 ROUNDS = "/api/v1/rounds"
 
 
-# ---- what is known already
+# ---- conditional requests
 
 
 @pytest.mark.parametrize(
     "path", [ROUNDS, "/api/v1/leaderboard", "/api/v1/tasks", "/api/openapi.json"]
 )
-def test_an_unchanged_answer_is_not_sent_again(
-    judged: list[Node], client: Client, path: str
-) -> None:
+def test_unchanged_response_returns_304(judged: list[Node], client: Client, path: str) -> None:
     etag = client.get(path)["ETag"]
     again = client.get(path, headers={"If-None-Match": etag})
     assert (again.status_code, again.content, again["ETag"]) == (304, b"", etag)
 
 
-def test_a_changed_answer_is_sent(season: Season, client: Client) -> None:
+def test_changed_response_returns_200(season: Season, client: Client) -> None:
     etag = client.get(ROUNDS)["ETag"]
     make_round(season)
     again = client.get(ROUNDS, headers={"If-None-Match": etag})
     assert (again.status_code, len(again.json()["items"])) == (200, 1)
 
 
-def test_of_a_closed_round_that_is_known_no_score_is_read(
+def test_unchanged_closed_round_returns_304_without_reading_scores(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     path = f"{ROUNDS}/{season.rounds.latest('number').number}"
@@ -48,7 +46,7 @@ def test_of_a_closed_round_that_is_known_no_score_is_read(
     assert not [query for query in queries if "cells" in query["sql"]]
 
 
-def test_a_closed_round_is_sent_anew_after_a_ruling(
+def test_closed_round_is_sent_again_after_a_ruling(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     path = f"{ROUNDS}/{season.rounds.latest('number').number}"
@@ -57,7 +55,7 @@ def test_a_closed_round_is_sent_anew_after_a_ruling(
     assert client.get(path, headers=known).status_code == 200
 
 
-def test_a_round_that_closes_is_sent_anew(season: Season, client: Client) -> None:
+def test_round_is_sent_again_after_it_closed(season: Season, client: Client) -> None:
     judge_round = make_round(season)
     path = f"{ROUNDS}/{judge_round.number}"
     known = {"If-None-Match": client.get(path)["ETag"]}
@@ -65,11 +63,11 @@ def test_a_round_that_closes_is_sent_anew(season: Season, client: Client) -> Non
     assert client.get(path, headers=known).json()["phase"] == "closed"
 
 
-def test_a_refusal_has_no_etag(db: None, client: Client) -> None:
+def test_error_response_has_no_etag(db: None, client: Client) -> None:
     assert "ETag" not in client.get(f"{ROUNDS}/987654")
 
 
-# ---- methods and other sites
+# ---- methods and cross-origin requests
 
 
 def test_head_has_the_headers_of_get(season: Season, client: Client) -> None:
@@ -78,26 +76,26 @@ def test_head_has_the_headers_of_get(season: Season, client: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_other_methods_are_refused(db: None, client: Client, method: str) -> None:
+def test_other_methods_return_405(db: None, client: Client, method: str) -> None:
     refusal = client.generic(method, ROUNDS)
     assert (refusal.status_code, refusal["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert refusal.json()["code"] == "method"
 
 
-def test_pages_of_other_sites_may_read(db: None, client: Client) -> None:
-    told = client.get(ROUNDS, headers={"Origin": "https://elsewhere.example"})
-    assert told["Access-Control-Allow-Origin"] == "*"
-    assert "ETag" in told["Access-Control-Expose-Headers"]
-    assert "Access-Control-Allow-Credentials" not in told
+def test_cross_origin_reads_are_allowed(db: None, client: Client) -> None:
+    answer = client.get(ROUNDS, headers={"Origin": "https://elsewhere.example"})
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert "ETag" in answer["Access-Control-Expose-Headers"]
+    assert "Access-Control-Allow-Credentials" not in answer
 
 
-def test_pages_of_other_sites_may_not_write(db: None, client: Client) -> None:
+def test_cross_origin_writes_are_not_allowed(db: None, client: Client) -> None:
     asking = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "POST"}
-    told = client.options(ROUNDS, headers=asking)
-    assert told["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+    answer = client.options(ROUNDS, headers=asking)
+    assert answer["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize("path", ["/", "/join/", "/status/"])
-def test_pages_are_not_for_other_sites(db: None, client: Client, path: str) -> None:
-    told = client.get(path, headers={"Origin": "https://elsewhere.example"})
-    assert "Access-Control-Allow-Origin" not in told
+def test_pages_do_not_allow_cross_origin_requests(db: None, client: Client, path: str) -> None:
+    answer = client.get(path, headers={"Origin": "https://elsewhere.example"})
+    assert "Access-Control-Allow-Origin" not in answer

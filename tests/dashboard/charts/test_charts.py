@@ -1,4 +1,4 @@
-"""Figures are drawn from rows alone."""
+"""Test the charts of scores."""
 
 from itertools import pairwise
 
@@ -13,14 +13,14 @@ def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> 
     ]
 
 
-def test_a_line_pools_the_cells_of_the_last_rounds() -> None:
+def test_line_pools_the_cells_of_the_last_rounds() -> None:
     pooled = pool_rounds(make_points(), width=5)
     last = pooled[-1]
     assert (last.round, last.n, last.score) == (8, 80, (4 + 5 + 6 + 7 + 8) / 80)
     assert (last.low, last.high) == macro_interval(30 / 80, 80)
 
 
-def test_a_pooled_score_weighs_datasets_alike() -> None:
+def test_pooled_score_weights_datasets_equally() -> None:
     rounds = [{"gcd": (9, 9), "products": (0, 1)}, {"gcd": (9, 9), "products": (1, 1)}]
     points = [
         ScorePoint(node="amber", arm="swarm", round=i, cells=cells)
@@ -32,7 +32,7 @@ def test_a_pooled_score_weighs_datasets_alike() -> None:
     assert (last.low, last.high) == macro_interval(0.75, effective_n(both))
 
 
-def test_a_line_begins_with_what_there_is() -> None:
+def test_first_points_pool_the_available_rounds() -> None:
     assert [line.n for line in pool_rounds(make_points(rounds=3), width=5)] == [16, 32, 48]
 
 
@@ -46,7 +46,7 @@ def test_arms_differ_in_colour_and_dash() -> None:
     ]
 
 
-def test_labels_at_the_ends_of_lines_do_not_cover_each_other() -> None:
+def test_labels_at_the_ends_of_lines_do_not_overlap() -> None:
     points = [p for name in "abcde" for p in make_points(node=name)]
     figure = draw_leaders(points, order=list("abcde"))
     top = max(y for trace in figure["data"] for y in trace["y"])
@@ -54,24 +54,24 @@ def test_labels_at_the_ends_of_lines_do_not_cover_each_other() -> None:
     assert all(b - a > 0.05 * top for a, b in pairwise(heights))
 
 
-def test_a_node_is_drawn_as_dots_line_and_band() -> None:
+def test_node_is_drawn_as_dots_line_and_band() -> None:
     band, dots, line = draw_node(make_points())["data"]
     assert band["fill"] == "toself"
     assert dots["y"] == [r / 16 for r in range(1, 9)]
     assert line["x"] == list(range(1, 9))
 
 
-def test_a_node_without_rounds_has_an_empty_figure() -> None:
+def test_chart_of_a_node_without_rounds_is_empty() -> None:
     assert draw_node([])["data"] == []
 
 
-def test_ticks_stand_at_whole_rounds_about_ten_of_them() -> None:
+def test_ticks_are_at_about_ten_whole_rounds() -> None:
     counts = (1, 5, 11, 16, 700)
     steps = [draw_node(make_points(rounds=n))["layout"]["xaxis"]["dtick"] for n in counts]
     assert steps == [1, 1, 1, 2, 100]
 
 
-def test_many_rounds_are_pooled_into_few_points_that_overlap_nowhere() -> None:
+def test_many_rounds_are_pooled_into_disjoint_points() -> None:
     points = make_points(rounds=16)
     pooled = pool_rounds(points, width=8, step=8)
     assert [(line.round, line.n) for line in pooled] == [(8, 128), (16, 128)]
@@ -79,7 +79,7 @@ def test_many_rounds_are_pooled_into_few_points_that_overlap_nowhere() -> None:
     assert line["x"] == [8, 16]
 
 
-def test_a_node_is_drawn_beside_its_untrained_model() -> None:
+def test_node_is_drawn_with_its_base_model() -> None:
     *_, line, base = draw_node(make_points(), base=make_points(node="bare", arm="base"))["data"]
     assert (line["line"]["dash"], base["line"]["dash"]) == ("solid", "dot")
     assert base["name"] == "untrained"

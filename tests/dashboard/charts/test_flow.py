@@ -1,4 +1,4 @@
-"""The flow picture: bars and bands are as high as what they stand for, and never overlap."""
+"""Test the flow diagram: heights are proportional to the rollouts, and nothing overlaps."""
 
 import re
 from itertools import pairwise
@@ -9,20 +9,20 @@ LINKS = [FlowLink("ann", "bob", 60), FlowLink("ann", "cat", 30), FlowLink("bob",
 
 
 def heights(path: str) -> tuple[float, float]:
-    """Return how wide a band is where it begins and where it ends."""
+    """Return the widths of a band at its start and at its end."""
     numbers = [float(number) for number in re.findall(r"-?\d+\.\d", path)]
     # M x0,y0 C (three points, the last x1,y1) L x1,below C (three points, the last x0,below)
     return numbers[-1] - numbers[1], numbers[9] - numbers[7]
 
 
-def test_givers_and_takers_are_columns_with_the_strongest_on_top() -> None:
+def test_givers_and_takers_are_columns_sorted_by_rollouts() -> None:
     picture = draw_flow(LINKS)
     assert [(bar.node, bar.used) for bar in picture.givers] == [("ann", 90), ("bob", 10)]
     assert [(bar.node, bar.used) for bar in picture.takers] == [("bob", 60), ("cat", 40)]
     assert len({bar.x for bar in picture.givers}) == 1
 
 
-def test_bars_do_not_overlap_and_lie_in_the_picture() -> None:
+def test_bars_do_not_overlap_and_are_inside_the_picture() -> None:
     picture = draw_flow([FlowLink(f"g{n}", f"t{n}", 1) for n in range(20)])
     for column in (picture.givers, picture.takers):
         for above, below in pairwise(column):
@@ -30,7 +30,7 @@ def test_bars_do_not_overlap_and_lie_in_the_picture() -> None:
         assert column[-1].y + column[-1].height <= picture.height
 
 
-def test_bands_are_as_wide_as_what_flowed() -> None:
+def test_width_of_a_band_is_proportional_to_its_rollouts() -> None:
     for band in draw_flow(LINKS).bands:
         wide = BARS_HEIGHT * band.link.used / 100
         start, end = heights(band.path)
@@ -38,14 +38,14 @@ def test_bands_are_as_wide_as_what_flowed() -> None:
         assert abs(end - wide) < 0.2
 
 
-def test_a_node_that_gave_and_took_stands_on_both_sides() -> None:
+def test_node_that_gave_and_took_is_in_both_columns() -> None:
     picture = draw_flow(LINKS)
     (gave,) = (bar for bar in picture.givers if bar.node == "bob")
     (took,) = (bar for bar in picture.takers if bar.node == "bob")
     assert gave.x < took.x
 
 
-def test_no_links_are_an_empty_picture() -> None:
+def test_diagram_without_links_is_empty() -> None:
     picture = draw_flow([])
     assert not picture.bands
     assert not picture.givers

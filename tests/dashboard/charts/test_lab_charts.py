@@ -1,4 +1,4 @@
-"""The figures of lab reports."""
+"""Test the figures of lab reports."""
 
 from itertools import pairwise
 from typing import Any
@@ -25,20 +25,20 @@ def load(**changes: Any) -> PublishedReport:
     return msgspec.convert(make_report(**changes), PublishedReport)
 
 
-def test_the_papers_arms_look_as_the_sites_do() -> None:
+def test_arms_of_the_paper_have_the_styles_of_the_site() -> None:
     styles = style_arms(["2/6", "4/4", "8/0"])
     assert (styles["4/4"].colour, styles["4/4"].rgb, styles["4/4"].dash) == STYLES["swarm"]
     assert (styles["8/0"].colour, styles["8/0"].rgb, styles["8/0"].dash) == STYLES["isolated"]
 
 
-def test_a_dozen_other_arms_are_told_apart() -> None:
+def test_a_dozen_other_arms_have_distinct_styles() -> None:
     styles = style_arms(["8/0", "4/4", *map(str, range(12))])
     assert len({(style.colour, style.dash) for style in styles.values()}) == 14
     others = list(styles.values())[2:]
     assert not {style.colour for style in others} & {STYLES["swarm"][0], STYLES["isolated"][0]}
 
 
-def test_a_band_is_drawn_behind_the_lines_where_there_is_one() -> None:
+def test_band_is_drawn_behind_the_lines() -> None:
     banded = LabCurve([1, 2], [1.0, 2.0], [0.5, 1.5], [1.5, 2.5])
     styles = style_arms(["8/0", "4/4"])
     figure = draw_curves({"8/0": FLAT, "4/4": banded}, styles=styles, title="reward")
@@ -49,7 +49,7 @@ def test_a_band_is_drawn_behind_the_lines_where_there_is_one() -> None:
     assert "customdata" not in alone
 
 
-def test_the_band_of_chance_is_around_zero_and_the_onset_is_marked() -> None:
+def test_band_of_chance_is_around_zero_and_the_onset_is_marked() -> None:
     report = load()
     onset = report.onsets[0]
     figure = draw_onset(onset, against="8/0", style=style_arms(["4/4"])["4/4"])
@@ -60,13 +60,13 @@ def test_the_band_of_chance_is_around_zero_and_the_onset_is_marked() -> None:
     assert mark["x0"] == onset.stays
 
 
-def test_a_difference_that_does_not_stay_is_not_marked() -> None:
+def test_difference_that_does_not_stay_is_not_marked() -> None:
     onset = msgspec.structs.replace(load().onsets[0], stays=None)
     figure = draw_onset(onset, against="8/0", style=style_arms(["4/4"])["4/4"])
     assert "shapes" not in figure["layout"]
 
 
-def test_gains_stand_over_informative_rollouts_with_their_intervals() -> None:
+def test_gains_are_drawn_over_informative_rollouts_with_intervals() -> None:
     comparison = make_comparison(gain=2.0, gain_low=1.8, gain_high=2.5)
     report = load(own={"8/0": 0.1, "4/4": 0.2}, comparisons=[comparison])
     alone, mixed = draw_mechanism(report, styles=style_arms(["8/0", "4/4"]))["data"]
@@ -77,20 +77,20 @@ def test_gains_stand_over_informative_rollouts_with_their_intervals() -> None:
     assert "error_y" not in alone
 
 
-def test_an_arm_has_no_gain_over_nothing() -> None:
+def test_gain_over_a_zero_baseline_is_not_drawn() -> None:
     report = load(comparisons=[make_comparison(gain=None)], own={"8/0": 0.0, "4/4": 0.2})
     (alone,) = draw_mechanism(report, styles=style_arms(["8/0", "4/4"]))["data"]
     assert alone["name"] == "8/0"
 
 
-def test_the_mark_of_an_arm_grows_with_its_reward() -> None:
+def test_marker_size_of_an_arm_grows_with_its_reward() -> None:
     report = load(own={"8/0": 0.0, "4/4": 0.1, "2/6": 0.4})
     points = draw_cost(report.arms, styles=style_arms(["8/0", "4/4", "2/6"]))["data"]
     assert [point["marker"]["size"] for point in points] == [10.0, 20.0, 30.0]
     assert points[0]["y"] == [0.0]
 
 
-def test_a_sketch_keeps_to_its_frame() -> None:
+def test_sketch_stays_inside_its_frame() -> None:
     curves = {"8/0": FLAT, "4/4": LabCurve([1, 2, 3], [0.0, 2.0, 4.0], [0.0] * 3, [0.0, 3.0, 5.0])}
     sketch = draw_sketch(curves, styles=style_arms(list(curves)))
     spots = [
@@ -103,14 +103,14 @@ def test_a_sketch_keeps_to_its_frame() -> None:
     assert max(x for x, _ in spots) == sketch.right
 
 
-def test_names_in_a_sketch_do_not_cover_each_other() -> None:
+def test_names_in_a_sketch_do_not_overlap() -> None:
     curves = dict.fromkeys(("8/0", "4/4", "2/6"), FLAT)
     sketch = draw_sketch(curves, styles=style_arms(list(curves)))
     heights = sorted(float(line.label_y) for line in sketch.lines)
     assert all(after - before >= 18 for before, after in pairwise(heights))
 
 
-def test_nothing_learned_is_a_flat_sketch() -> None:
+def test_sketch_of_zero_rewards_is_flat() -> None:
     flat = {"8/0": LabCurve([1, 2], [0.0, 0.0])}
     (line,) = draw_sketch(flat, styles=style_arms(["8/0"])).lines
     assert {spot.split(",")[1] for spot in line.points.split()} == {"156.0"}

@@ -1,9 +1,9 @@
-"""Pass rates of a dataset: rounds are pooled, and each arm keeps its line style."""
+"""Test the chart of a dataset's pass rates: pooled rounds, and a line style per arm."""
 
 from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
 
 
-def test_a_point_pools_the_rounds_before_it() -> None:
+def test_point_pools_its_round_and_the_one_before() -> None:
     tallies = [RoundTally(1, 0, 4), RoundTally(2, 4, 4), RoundTally(3, 4, 4)]
     assert [(point.rate, point.n) for point in pool_tallies(tallies, width=2)] == [
         (0.0, 4),
@@ -12,7 +12,7 @@ def test_a_point_pools_the_rounds_before_it() -> None:
     ]
 
 
-def test_a_point_lies_in_its_interval() -> None:
+def test_point_is_inside_its_interval() -> None:
     (point,) = pool_tallies([RoundTally(7, 3, 10)])
     assert point.rate == 0.3
     assert point.low < point.rate < point.high
@@ -22,7 +22,7 @@ def test_rounds_without_an_answer_have_no_point() -> None:
     assert pool_tallies([RoundTally(1, 0, 0)]) == []
 
 
-def test_each_arm_is_a_line_in_its_style_behind_which_its_band_lies() -> None:
+def test_each_arm_has_a_line_in_its_style_and_a_band_behind_the_lines() -> None:
     line = pool_tallies([RoundTally(1, 1, 4), RoundTally(2, 2, 4)])
     figure = draw_pass_rates({"swarm": line, "isolated": line, "base": []})
     bands, lines = figure["data"][:2], figure["data"][2:]

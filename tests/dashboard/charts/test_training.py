@@ -1,4 +1,4 @@
-"""Training is drawn over steps: reward and informative share, and kinds of reflection."""
+"""Test the charts of training: reward, informative share and reflection over steps."""
 
 from swarm_web.dashboard.charts.training import ReportedStep, draw_reflection, draw_training
 
@@ -8,25 +8,25 @@ STEPS = [
 ]
 
 
-def test_reward_and_informative_share_have_lines_of_their_own() -> None:
+def test_reward_and_informative_share_are_separate_lines() -> None:
     reward, informative = draw_training(STEPS)["data"]
     assert (reward["x"], reward["y"]) == ([2, 4], [0.25, 0.5])
     assert informative["y"] == [0.5, 0.75]
     assert reward["line"]["dash"] != informative["line"]["dash"]
 
 
-def test_steps_that_tell_no_reflection_are_left_out() -> None:
+def test_steps_without_reflection_are_omitted() -> None:
     lines = draw_reflection(STEPS)["data"]
     assert [line["x"] for line in lines] == [[4]] * 3
     assert [line["y"] for line in lines] == [[0.1], [0.2], [None]]
     assert len({line["line"]["dash"] for line in lines}) == 3
 
 
-def test_without_steps_nothing_is_drawn() -> None:
+def test_charts_without_steps_are_empty() -> None:
     assert draw_training([])["data"] == []
     assert draw_reflection(STEPS[:1])["data"] == []
 
 
-def test_a_step_may_be_as_large_as_a_report_allows() -> None:
+def test_largest_reportable_step_can_be_drawn() -> None:
     steps = [ReportedStep(0, 0.5, 0.5, {}), ReportedStep(2**53, 0.5, 0.5, {})]
     assert draw_training(steps)["layout"]["xaxis"]["dtick"] == 10**15

@@ -1,4 +1,4 @@
-"""Every answer of a closed round can be downloaded, a line each."""
+"""Test the download of all answers of a closed round, one per line."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def make_answered_round() -> Round:
-    """Make a closed round; of its two nodes, the later by name answers first."""
+    """Create a closed round; of its two nodes, the later by name answers first."""
     judge_round = make_round(make_season(), phase=Round.Phase.CLOSED, questions=4)
     first, second, third, _ = judge_round.questions.order_by("position")
     bold, amber = make_node("bold")[0], make_node("amber")[0]
@@ -33,7 +33,7 @@ def make_answered_round() -> Round:
 async def download(judge_round: Round) -> list[dict[str, Any]]:
     answer = await AsyncClient().get(f"/rounds/{judge_round.number}/answers.jsonl")
     assert isinstance(answer, StreamingHttpResponse)
-    assert answer.is_async, "a synchronous iterator would be read whole before the first byte"
+    assert answer.is_async, "a synchronous iterator would be read completely before the first byte"
     text = b"".join([part async for part in answer]).decode()
     return [json.loads(line) for line in text.splitlines()]
 
@@ -43,7 +43,7 @@ async def test_lines_are_ordered_by_node_and_position() -> None:
     assert [line["text"] for line in lines] == ["amber 2", "bold 1", "bold 2", "bold 3"]
 
 
-async def test_a_line_has_its_keys_and_the_answers_values() -> None:
+async def test_line_has_the_values_of_the_answer() -> None:
     judge_round = await sync_to_async(make_answered_round)()
     received = datetime(2026, 11, 21, 9, 5, 1, tzinfo=UTC)
     await Answer.objects.filter(text="amber 2").aupdate(latency_ms=1250, received_at=received)
@@ -64,25 +64,25 @@ async def test_a_line_has_its_keys_and_the_answers_values() -> None:
     }
 
 
-async def test_the_question_of_a_line_is_one_of_the_api() -> None:
+async def test_questions_of_lines_are_questions_of_the_api() -> None:
     judge_round = await sync_to_async(make_answered_round)()
-    told = (await AsyncClient().get(f"/api/v1/rounds/{judge_round.number}")).json()
-    ids = {question["id"] for question in told["questions"]}
+    record = (await AsyncClient().get(f"/api/v1/rounds/{judge_round.number}")).json()
+    ids = {question["id"] for question in record["questions"]}
     assert {line["question"] for line in await download(judge_round)} < ids
 
 
-async def test_the_clients_verifier_reads_both_records() -> None:
+async def test_verifier_of_the_client_reads_round_and_answers() -> None:
     judge_round = await sync_to_async(make_answered_round)()
     amber = await Node.objects.aget(name="amber")
     await sync_to_async(make_score)(judge_round, amber, correct=1, n=4)
-    told = await AsyncClient().get(f"/api/v1/rounds/{judge_round.number}")
-    published = read_round(told.content)
+    record = await AsyncClient().get(f"/api/v1/rounds/{judge_round.number}")
+    published = read_round(record.content)
     assert [score.cells for score in published.scores] == [{"chain_sum": (1, 4)}]
     lines = [read_answer(json.dumps(line).encode()) for line in await download(judge_round)]
     assert {line.question for line in lines} < {question.id for question in published.questions}
 
 
-async def test_answers_of_quarantined_nodes_are_there_too() -> None:
+async def test_answers_of_quarantined_nodes_are_included() -> None:
     judge_round = await sync_to_async(make_answered_round)()
     answer = await Answer.objects.select_related("node").aget(text="amber 2")
     await sync_to_async(quarantine_node)(
@@ -91,6 +91,6 @@ async def test_answers_of_quarantined_nodes_are_there_too() -> None:
     assert len(await download(judge_round)) == 4
 
 
-async def test_an_unknown_round_is_refused_with_a_code(db: None) -> None:
+async def test_unknown_round_returns_404(db: None) -> None:
     refusal = await AsyncClient().get("/rounds/987654/answers.jsonl")
     assert (refusal.status_code, refusal.json()["code"]) == (404, "not_found")

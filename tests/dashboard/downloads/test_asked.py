@@ -1,4 +1,4 @@
-"""What a season had asked before a round is public, and enough to draw the round again."""
+"""Test the download of a season's earlier questions, from which a round can be drawn again."""
 
 import json
 from datetime import timedelta
@@ -22,13 +22,13 @@ from swarm_tasks.verifier import Verifier
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
 
-# About fifty of these are the judge's, so that a few rounds pass over some.
+# About fifty of these belong to the judge's part, so later rounds have to skip some.
 FEW = {"dataset": "count_bits", "config": {"min_n": 1, "max_n": 200}, "weight": 1.0}
 
 
 @pytest.fixture
 def rounds(verifier: Verifier, db: None) -> list[Round]:
-    """Make five closed rounds, the third of them void, of a dataset that is nearly used up."""
+    """Five closed rounds, the third of them void, of a dataset that is nearly used up."""
     season = Season.objects.create(
         name="Few",
         tasks=[FEW],
@@ -56,7 +56,7 @@ async def fetch_record(judge_round: Round) -> dict[str, Any]:
     return record
 
 
-async def test_a_round_is_drawn_again_from_public_files(
+async def test_round_can_be_drawn_again_from_public_files(
     rounds: list[Round], verifier: Verifier
 ) -> None:
     record = await fetch_record(rounds[-1])
@@ -68,7 +68,7 @@ async def test_a_round_is_drawn_again_from_public_files(
     assert check_questions(published, drawn).outcome is CheckOutcome.HOLDS
     alone = _draw(published, lambda _: (), verifier)
     assert check_questions(published, alone).outcome is CheckOutcome.DIFFERS, (
-        "nothing was passed over"
+        "no question was skipped"
     )
     assert record["seen_before"] == 0
 
@@ -78,7 +78,7 @@ def _draw(published: PublishedRound, seen: Any, verifier: Verifier) -> Any:
     return draw_quiz(published.rules, secret=secret, seen=seen, verifier=verifier)
 
 
-async def test_the_file_holds_the_earlier_rounds_of_the_season_void_ones_too(
+async def test_file_contains_earlier_rounds_of_the_season_including_void_ones(
     rounds: list[Round],
 ) -> None:
     lines = [msgspec.json.decode(line) for line in await download(rounds[3])]
@@ -93,13 +93,13 @@ async def test_digests_of_a_sealed_round_are_missing(rounds: list[Round]) -> Non
     assert len(line["entry"]) == 64
 
 
-async def test_of_a_sealed_round_nothing_is_told(rounds: list[Round]) -> None:
+async def test_file_of_a_sealed_round_returns_409(rounds: list[Round]) -> None:
     await Round.objects.filter(pk=rounds[1].pk).aupdate(phase=Round.Phase.OPEN)
     answer = await AsyncClient().get(f"/rounds/{rounds[1].number}/asked.jsonl")
     assert (answer.status_code, answer.json()["code"]) == (409, "round.sealed")
 
 
-async def test_repeats_of_rounds_from_before_are_counted(rounds: list[Round]) -> None:
+async def test_repeated_questions_of_earlier_rounds_are_counted(rounds: list[Round]) -> None:
     digests = [*rounds[0].digests[:3], *rounds[3].digests[3:]]
     await Round.objects.filter(pk=rounds[3].pk).aupdate(digests=digests)
     assert (await fetch_record(rounds[3]))["seen_before"] == 3

@@ -1,4 +1,4 @@
-"""Long tables are read in batches, and each is sent before the next one is read."""
+"""Test that long tables are read in batches, each sent before the next one is read."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,23 +10,23 @@ def read_tens(some: Sequence[int]) -> list[Row]:
     return [(key, place) for key in some for place in range(10)]
 
 
-def test_batches_have_all_rows_in_order() -> None:
+def test_batches_contain_all_rows_in_order() -> None:
     batches = list(read_batches(range(100), read_tens, size=50))
     assert [row for batch in batches for row in batch] == read_tens(range(100))
 
 
-def test_batches_grow_to_the_size_that_was_asked_for() -> None:
+def test_batches_grow_to_the_requested_size() -> None:
     assert [len(batch) for batch in read_batches(range(23), read_tens, size=50)] == [
         *(10, 40, 50, 50, 50),
         30,
     ]
 
 
-def test_keys_without_rows_are_passed_over_in_few_batches() -> None:
+def test_keys_without_rows_are_read_in_few_batches() -> None:
     assert len(list(read_batches(range(5_000), lambda _: []))) < 20
 
 
-async def test_a_part_is_sent_before_the_next_one_is_made() -> None:
+async def test_part_is_sent_before_the_next_one_is_produced() -> None:
     made: list[bytes] = []
 
     def parts() -> Iterator[bytes]:

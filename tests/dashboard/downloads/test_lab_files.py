@@ -1,4 +1,4 @@
-"""What can be downloaded of a lab report: its numbers, its experiment, its raw runs."""
+"""Test the downloads of a lab report: report, experiment and raw runs."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ from django.test import AsyncClient, Client
 from swarm_web.dashboard.downloads.lab import archive
 from tests.dashboard.lab_reports import SETTINGS, write_report
 
-# Pages of refusals show the season.
+# Error pages show the season.
 pytestmark = pytest.mark.django_db
 
 
@@ -27,35 +27,33 @@ def unpack(content: bytes) -> dict[str, bytes]:
         return {name: file.read() for name, file in files if file}
 
 
-def test_a_link_to_a_file_of_the_machine_is_not_sent(folder: Path, client: Client) -> None:
+def test_symbolic_link_is_not_sent(folder: Path, client: Client) -> None:
     (folder / "experiment.toml").unlink()
     (folder / "experiment.toml").symlink_to("/etc/hostname")
     assert client.get("/lab/sharing/experiment.toml").status_code == 404
 
 
 @pytest.mark.parametrize("file", ["report.json", "experiment.toml"])
-def test_a_file_is_sent_as_it_stands(folder: Path, client: Client, file: str) -> None:
+def test_file_is_sent_unchanged(folder: Path, client: Client, file: str) -> None:
     answer = client.get(f"/lab/sharing/{file}")
     assert answer.content == (folder / file).read_bytes()
     assert answer.headers["Content-Disposition"] == f'attachment; filename="sharing-{file}"'
 
 
 @pytest.mark.parametrize("file", ["report.json", "experiment.toml", "runs.tar.gz"])
-def test_who_has_it_gets_it_again_only_when_it_changed(
-    folder: Path, client: Client, file: str
-) -> None:
+def test_unchanged_file_returns_304(folder: Path, client: Client, file: str) -> None:
     etag = client.get(f"/lab/sharing/{file}").headers["ETag"]
 
-    def ask_again() -> int:
+    def request_again() -> int:
         return client.get(f"/lab/sharing/{file}", headers={"If-None-Match": etag}).status_code
 
-    assert ask_again() == 304
+    assert request_again() == 304
     changed = folder / file if file != "runs.tar.gz" else folder / "runs" / "8-0-1.jsonl.gz"
     os.utime(changed, ns=(1, 1))
-    assert ask_again() == 200
+    assert request_again() == 200
 
 
-async def test_the_runs_come_with_their_experiment_in_a_folder(
+async def test_archive_contains_the_runs_and_their_experiment(
     folder: Path, async_client: AsyncClient
 ) -> None:
     answer = await async_client.get("/lab/sharing/runs.tar.gz")
@@ -70,7 +68,7 @@ async def test_the_runs_come_with_their_experiment_in_a_folder(
     assert b'"arm":"4-4"' in gzip.decompress(files["sharing/runs/4-4-1.jsonl.gz"])
 
 
-def test_an_archive_of_the_same_files_has_the_same_bytes(tmp_path: Path) -> None:
+def test_archive_of_unchanged_files_is_reproducible(tmp_path: Path) -> None:
     run = tmp_path / "8-0-1.jsonl"
     run.write_bytes(b"{}\n" * 100_000)
     first = b"".join(archive("sharing", [run]))
@@ -79,13 +77,13 @@ def test_an_archive_of_the_same_files_has_the_same_bytes(tmp_path: Path) -> None
     assert unpack(first) == {"sharing/runs/8-0-1.jsonl": run.read_bytes()}
 
 
-def test_a_report_without_runs_has_no_archive(folder: Path, client: Client) -> None:
+def test_report_without_runs_has_no_archive(folder: Path, client: Client) -> None:
     for run in (folder / "runs").iterdir():
         run.unlink()
     assert client.get("/lab/sharing/runs.tar.gz").status_code == 404
     assert b"runs.tar.gz" not in client.get("/lab/sharing/").content
 
 
-def test_an_experiment_that_is_missing_is_not_found(folder: Path, client: Client) -> None:
+def test_missing_experiment_returns_404(folder: Path, client: Client) -> None:
     (folder / "experiment.toml").unlink()
     assert client.get("/lab/sharing/experiment.toml").status_code == 404

@@ -1,4 +1,4 @@
-"""The reward downloads: the same numbers as the API, streamed, filtered and safe to open."""
+"""Test the reward downloads: equal to the API, streamed, filtered, and safe in spreadsheets."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ HEADER = "season,round,node,model,arm,score,interval_low,interval_high,n,status,
 async def fetch(path: str) -> bytes:
     answer = await AsyncClient().get(path)
     assert isinstance(answer, StreamingHttpResponse)
-    assert answer.is_async, "a synchronous iterator would be read whole before the first byte"
+    assert answer.is_async, "a synchronous iterator would be read completely before the first byte"
     return b"".join([part async for part in answer])
 
 
@@ -43,27 +43,27 @@ async def make_judged_season() -> Season:
     return season
 
 
-async def test_columns_stand_in_the_documented_order() -> None:
+async def test_columns_are_in_the_documented_order() -> None:
     await make_judged_season()
     text = await download("/downloads/rewards.csv")
     assert text.splitlines()[0] == HEADER
 
 
-async def test_the_csv_has_the_numbers_of_the_api() -> None:
+async def test_csv_has_the_numbers_of_the_api() -> None:
     season = await make_judged_season()
     latest = await season.rounds.alatest("number")
     rows = await read_rows(f"/rounds/{latest.number}/rewards.csv")
-    told = (await AsyncClient().get(f"/api/v1/rounds/{latest.number}")).json()["scores"]
+    in_api = (await AsyncClient().get(f"/api/v1/rounds/{latest.number}")).json()["scores"]
     in_csv = {
         r["node"]: (float(r["score"]), float(r["interval_low"]), float(r["interval_high"]), r["n"])
         for r in rows
     }
     assert in_csv == {
-        t["node"]: (t["score"], t["interval"][0], t["interval"][1], str(t["n"])) for t in told
+        t["node"]: (t["score"], t["interval"][0], t["interval"][1], str(t["n"])) for t in in_api
     }
 
 
-async def test_an_absent_node_has_a_row_without_a_score() -> None:
+async def test_absent_node_has_a_row_without_a_score() -> None:
     season = await make_judged_season()
     judge_round = await season.rounds.alatest("number")
     node, _ = await sync_to_async(make_node)("late-owl")
@@ -74,7 +74,7 @@ async def test_an_absent_node_has_a_row_without_a_score() -> None:
     assert (row["score"], row["status"], row["reason"]) == ("", "absent", "not_offered")
 
 
-async def test_rows_of_a_quarantined_node_say_so_whatever_it_scored() -> None:
+async def test_rows_of_a_quarantined_node_have_status_quarantined() -> None:
     season = await make_judged_season()
     scored = await Score.objects.filter(round__season=season).select_related("node").alast()
     assert scored is not None
@@ -83,12 +83,12 @@ async def test_rows_of_a_quarantined_node_say_so_whatever_it_scored() -> None:
         scored.node, reason="copies", actor=None, now=timezone.now()
     )
     rows = await read_rows("/downloads/rewards.csv")
-    told = {(row["status"], row["reason"]) for row in rows if row["node"] == name}
-    assert told == {("quarantined", "quarantined")}
+    remarks = {(row["status"], row["reason"]) for row in rows if row["node"] == name}
+    assert remarks == {("quarantined", "quarantined")}
     assert {row["status"] for row in rows if row["node"] != name} == {"scored"}
 
 
-async def test_the_mean_of_a_nodes_counted_rows_is_its_score_on_the_leaderboard() -> None:
+async def test_mean_of_a_nodes_scored_rows_equals_its_leaderboard_score() -> None:
     season = await make_judged_season()
     board = (await AsyncClient().get("/api/v1/leaderboard")).json()
     scores: dict[str, list[float]] = {}
@@ -100,7 +100,7 @@ async def test_the_mean_of_a_nodes_counted_rows_is_its_score_on_the_leaderboard(
     }
 
 
-async def test_a_round_that_has_not_closed_has_no_rows() -> None:
+async def test_round_that_has_not_closed_has_no_rows() -> None:
     season = await make_judged_season()
     judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.SCORING)
     node, _ = await sync_to_async(make_node)()
@@ -108,7 +108,7 @@ async def test_a_round_that_has_not_closed_has_no_rows() -> None:
     assert await read_rows(f"/rounds/{judge_round.number}/rewards.csv") == []
 
 
-async def test_filters_choose_rows() -> None:
+async def test_filters_select_rows() -> None:
     season = await make_judged_season()
     numbers = [r.number async for r in season.rounds.order_by("number")]
     rows = await read_rows(f"/downloads/rewards.csv?arm=swarm&round_from={numbers[1]}")
@@ -120,14 +120,14 @@ async def test_filters_choose_rows() -> None:
     ("query", "code"),
     [("colour=red", "query.unknown_filter"), ("round_from=soon", "query.invalid_filter")],
 )
-async def test_wrong_filters_are_refused_with_a_code(query: str, code: str) -> None:
+async def test_invalid_filter_returns_400_with_a_code(query: str, code: str) -> None:
     answer = await AsyncClient().get(f"/downloads/rewards.csv?{query}")
     assert answer.status_code == 400
     assert answer.json()["code"] == code
 
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
-async def test_no_cell_begins_like_a_formula(start: str) -> None:
+async def test_cells_that_look_like_formulas_are_escaped(start: str) -> None:
     season = await sync_to_async(make_season)("Autumn")
     judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
     node, _ = await sync_to_async(make_node)(model=start)
@@ -143,14 +143,14 @@ async def test_all_formats_have_equal_rows() -> None:
     lines = [json.loads(line) for line in (await fetch("/downloads/rewards.jsonl")).splitlines()]
     table = read_table(io.BytesIO(await fetch("/downloads/rewards.parquet")))
     assert table.schema.field("closed_at").type.tz == "UTC"
-    assert [told_by_csv(line) for line in lines] == rows
+    assert [format_like_csv(line) for line in lines] == rows
     assert [
-        told_by_csv({**row, "closed_at": row["closed_at"].isoformat().replace("+00:00", "Z")})
+        format_like_csv({**row, "closed_at": row["closed_at"].isoformat().replace("+00:00", "Z")})
         for row in table.to_pylist()
     ] == rows
 
 
-def told_by_csv(row: dict[str, Any]) -> dict[str, str]:
+def format_like_csv(row: dict[str, Any]) -> dict[str, str]:
     return {name: "" if value is None else str(value) for name, value in row.items()}
 
 
@@ -160,7 +160,7 @@ async def test_parquet_without_rows_has_the_columns() -> None:
     assert (table.num_rows, ",".join(table.column_names)) == (0, HEADER)
 
 
-async def test_a_copy_is_good_until_the_next_round_closes() -> None:
+async def test_etag_is_valid_until_the_next_round_closes() -> None:
     season = await make_judged_season()
     client = AsyncClient()
     version = (await client.get("/downloads/rewards.csv"))["ETag"]

@@ -1,4 +1,4 @@
-"""The rollouts archive: what was shared, with verdicts and who learned from it."""
+"""Test the download of archived rollouts, with their verdicts and learners."""
 
 import json
 from datetime import timedelta
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def archive(*, solved: int | None, learners: tuple[str, ...] = ()) -> None:
-    """Archive a rollout of the node amber; without `solved` it waits for its check."""
+    """Archive a rollout of the node amber; without `solved` it is not checked yet."""
     season = make_season()
     shared_at = timezone.now()
     rollout = ArchivedRollout.objects.create(
@@ -49,7 +49,7 @@ async def download() -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-async def test_a_rollout_comes_with_its_completions_and_learners() -> None:
+async def test_line_contains_completions_and_learners() -> None:
     await sync_to_async(archive)(solved=1, learners=("bold", "calm"))
     (line,) = await download()
     assert tuple(line) == tuple(column.name for column in COLUMNS)
@@ -58,6 +58,6 @@ async def test_a_rollout_comes_with_its_completions_and_learners() -> None:
     assert [learner["node"] for learner in line["learners"]] == ["bold", "calm"]
 
 
-async def test_a_rollout_that_was_not_checked_is_left_out() -> None:
+async def test_unchecked_rollout_is_omitted() -> None:
     await sync_to_async(archive)(solved=None)
     assert await download() == []

@@ -1,4 +1,4 @@
-"""Browsers of live pages, and what happens in the swarm that they hear of."""
+"""Helpers for tests of live updates: browser sockets, and changes that cause updates."""
 
 import asyncio
 import gzip
@@ -26,30 +26,30 @@ async def browser_socket(query: str = "", *, origin: str | None = None) -> Async
             yield socket
 
 
-async def hear(socket: ClientConnection) -> dict[str, Any]:
+async def receive(socket: ClientConnection) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
-        heard = await socket.recv()
-    text = gzip.decompress(heard) if isinstance(heard, bytes) else heard
+        frame = await socket.recv()
+    text = gzip.decompress(frame) if isinstance(frame, bytes) else frame
     message: dict[str, Any] = json.loads(text)
     return message
 
 
-async def hear_delta(socket: ClientConnection, key: str) -> dict[str, Any]:
-    """Return the next delta that has `key`: the first reading after a connect has nothing new."""
-    while not (message := await hear(socket)).get(key):
+async def receive_delta(socket: ClientConnection, key: str) -> dict[str, Any]:
+    """Return the next delta with `key`; the first one after a connect has no changes."""
+    while not (message := await receive(socket)).get(key):
         pass
     return message
 
 
-async def hear_other_state(socket: ClientConnection, state: str) -> dict[str, Any]:
+async def receive_other_state(socket: ClientConnection, state: str) -> dict[str, Any]:
     """Return the next message whose state differs from `state`."""
-    while (message := await hear(socket))["state"] == state:
+    while (message := await receive(socket))["state"] == state:
         pass
     return message
 
 
 def open_round_for(season: Season, node: Node) -> None:
-    """Open a round in which the node has answered everything wrong."""
+    """Open a round in which all answers of the node are wrong."""
     judge_round = make_round(season, phase=Round.Phase.OPEN, questions=4)
     make_seat(judge_round, node)
     for question in judge_round.questions.all():

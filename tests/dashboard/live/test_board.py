@@ -1,4 +1,4 @@
-"""A process reads each view that somebody watches once, and tells nobody `live` over old data."""
+"""Test the live board: one reading per watched view, and no `live` status for stale data."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from swarm_web.dashboard.live import socket as live_socket
 from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
 from swarm_web.dashboard.live.views import LiveView, ViewKey, read_key, read_view
 from tests.dashboard.conftest import judge_nodes
-from tests.dashboard.live.listening import browser_socket, close_round, hear, open_round_for
+from tests.dashboard.live.listening import browser_socket, close_round, open_round_for, receive
 from tests.factories import make_season
 from tests.sockets import PATIENCE_S, running_gateway
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.mark.slow
-async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
+async def test_view_without_watchers_is_read_again_on_join() -> None:
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=2)
     await sync_to_async(open_round_for)(season, nodes[0])
@@ -46,7 +46,7 @@ async def test_all_views_have_the_same_state_in_every_language() -> None:
     assert len({stream.view.state for stream in streams}) == 1
 
 
-async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_joins_share_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     await sync_to_async(make_season)()
     reading = Mock(wraps=read_view)
     monkeypatch.setattr(board, "read_view", reading)
@@ -57,20 +57,20 @@ async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.M
     assert reading.call_count == len(set(streams)) == 1
 
 
-async def test_readings_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django's InterfaceError, of a connection that was lost, is no DatabaseError."""
+async def test_readings_continue_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django's InterfaceError, raised for a lost connection, is not a DatabaseError."""
     monkeypatch.setattr(board, "IDLE_S", 0.01)
     await sync_to_async(make_season)()
     async with browser_socket("?view=pill") as socket:
-        await hear(socket)
+        await receive(socket)
         reading = Mock(side_effect=[InterfaceError, RuntimeError, *[DEFAULT] * 9], wraps=read_view)
         monkeypatch.setattr(board, "read_view", reading)
         while reading.call_count < 3:
-            assert (await hear(socket))["type"] == "delta"
+            assert (await receive(socket))["type"] == "delta"
 
 
 @pytest.mark.slow
-async def test_nobody_is_told_live_while_nothing_can_be_read(
+async def test_socket_is_closed_while_the_view_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(board, "IDLE_S", 0.01)
@@ -79,7 +79,7 @@ async def test_nobody_is_told_live_while_nothing_can_be_read(
     async with running_gateway() as url:
         headers = {"Origin": url.replace("ws://", "http://")}
         async with connect(f"{url}/ws/live/", additional_headers=headers) as watching:
-            last = await hear(watching)
+            last = await receive(watching)
             monkeypatch.setattr(board, "read_view", Mock(side_effect=InterfaceError))
             await watching.wait_closed()
             assert watching.close_code == 4503
@@ -89,7 +89,7 @@ async def test_nobody_is_told_live_while_nothing_can_be_read(
             assert back.close_code == 4503
 
 
-async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
+async def test_number_of_uncommon_views_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 1)
@@ -97,25 +97,23 @@ async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
     async with running_gateway() as url:
         headers = {"Origin": url.replace("ws://", "http://")}
         async with connect(f"{url}/ws/live/?search=a", additional_headers=headers) as first:
-            await hear(first)
+            await receive(first)
             async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as second:
                 await second.wait_closed()
                 assert second.close_code == 4429
         async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as third:
-            assert (await hear(third))["type"] == "snapshot"
+            assert (await receive(third))["type"] == "snapshot"
 
 
 @pytest.mark.parametrize("query", ["?view=home", "?view=pill", "?window=round", "?find=amber"])
-async def test_odd_views_leave_room_for_the_pages_that_everybody_looks_at(
-    query: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_common_views_are_not_limited(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 0)
     await sync_to_async(make_season)()
     async with browser_socket(query) as socket:
-        assert (await hear(socket))["type"] == "snapshot"
+        assert (await receive(socket))["type"] == "snapshot"
 
 
-async def test_a_view_that_there_is_no_room_for_is_not_read(
+async def test_view_above_the_limit_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(board, "MAX_UNCOMMON_VIEWS", 0)
@@ -125,12 +123,12 @@ async def test_a_view_that_there_is_no_room_for_is_not_read(
 
 
 HOME = read_key({"view": "home"})
-ODD = [read_key({"search": word}) for word in "abcdefgh"]
+UNCOMMON = [read_key({"search": word}) for word in "abcdefgh"]
 
 
 @contextmanager
 def note_readings(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Queue[ViewKey]]:
-    """Give a queue of the views that are read, in their order; a reading costs nothing."""
+    """Replace readings by a queue of their views, in order."""
     loop, read = asyncio.get_running_loop(), asyncio.Queue[ViewKey]()
 
     def note(key: ViewKey) -> LiveView:
@@ -151,28 +149,28 @@ async def read_until_home(read: asyncio.Queue[ViewKey]) -> int:
     return uncommon
 
 
-async def test_who_asks_for_many_odd_views_holds_up_no_other_page(
+async def test_many_uncommon_views_do_not_delay_the_home_page_on_join(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     live = LiveBoard()
     with note_readings(monkeypatch) as read:
-        joining = asyncio.gather(*(live.join(key) for key in [*ODD, HOME]))
+        joining = asyncio.gather(*(live.join(key) for key in [*UNCOMMON, HOME]))
         assert await read_until_home(read) <= 1
         for stream in await joining:
             live.leave(stream)
 
 
-async def test_a_change_reaches_the_home_page_before_the_odd_views(
+async def test_home_page_is_updated_before_uncommon_views(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(board, "PAUSE_S", 0)
     live = LiveBoard()
     with note_readings(monkeypatch) as read:
-        streams = [await live.join(key) for key in [*ODD, HOME]]
+        streams = [await live.join(key) for key in [*UNCOMMON, HOME]]
         seen: list[ViewKey] = []
-        # Each is read as it is joined, and once more because somebody came.
+        # Each view is read when it is joined, and again because of the new watcher.
         async with asyncio.timeout(PATIENCE_S):
-            while any(seen.count(key) < 2 for key in [*ODD, HOME]):
+            while any(seen.count(key) < 2 for key in [*UNCOMMON, HOME]):
                 seen.append(await read.get())
         while not read.empty():
             read.get_nowait()
@@ -182,8 +180,8 @@ async def test_a_change_reaches_the_home_page_before_the_odd_views(
             live.leave(stream)
 
 
-async def test_nothing_is_read_when_nobody_watches() -> None:
+async def test_board_is_not_watched_after_the_last_socket_closed() -> None:
     await sync_to_async(make_season)()
     async with browser_socket() as socket:
-        await hear(socket)
+        await receive(socket)
     assert not live_board().is_watched

@@ -1,4 +1,4 @@
-"""A view's deltas: what they hold, and how long a socket finds them."""
+"""Test the deltas of a view: their content, and how long they are available."""
 
 import asyncio
 import gzip
@@ -24,19 +24,19 @@ def read(packet: Packet) -> dict[str, Any]:
     return message
 
 
-def test_a_delta_holds_only_what_changed() -> None:
+def test_delta_contains_only_changes() -> None:
     delta = describe_delta(make_view(a="1", b="2"), make_view(a="1", b="3"))
     assert delta["rows"] == {"b": "3"}
     assert delta["regions"] == {}
     assert not {"pill", "order"} & delta.keys()
 
 
-def test_a_delta_tells_a_new_order() -> None:
+def test_delta_contains_a_changed_order() -> None:
     delta = describe_delta(make_view(a="1", b="2"), make_view(b="2", a="1"))
     assert delta["order"] == ("b", "a")
 
 
-def test_a_delta_brings_regions_that_changed() -> None:
+def test_delta_contains_changed_regions() -> None:
     delta = describe_delta(make_view(lead="amber leads"), make_view(lead="bold leads"))
     assert delta["regions"] == {"lead": "bold leads"}
 
@@ -49,7 +49,7 @@ def test_every_message_contains_the_state() -> None:
     assert describe_delta(make_view(), stream.view)["state"] == "after"
 
 
-async def test_a_socket_reads_on_where_it_is() -> None:
+async def test_socket_continues_at_its_sequence_number() -> None:
     stream = ViewStream(make_view(a="1"))
     stream.advance(make_view(a="2"))
     stream.advance(make_view(a="3"))
@@ -58,7 +58,7 @@ async def test_a_socket_reads_on_where_it_is() -> None:
     assert read(await stream.wait_after(first.seq))["rows"] == {"a": "3"}
 
 
-async def test_a_waiting_socket_wakes_at_the_next_change() -> None:
+async def test_waiting_socket_receives_the_next_delta() -> None:
     stream = ViewStream(make_view(a="1"))
     waiting = asyncio.create_task(stream.wait_after(0))
     await asyncio.sleep(0)
@@ -66,7 +66,7 @@ async def test_a_waiting_socket_wakes_at_the_next_change() -> None:
     assert read(await waiting)["seq"] == 1
 
 
-async def test_a_socket_that_fell_behind_the_ring_gets_a_snapshot() -> None:
+async def test_socket_behind_the_oldest_delta_receives_a_snapshot() -> None:
     stream = ViewStream(make_view(a="0"))
     for number in range(RING_DELTAS + 1):
         stream.advance(make_view(a=str(number + 1)))
@@ -75,7 +75,7 @@ async def test_a_socket_that_fell_behind_the_ring_gets_a_snapshot() -> None:
     assert (await stream.wait_after(1)).seq == 2
 
 
-def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
+def test_stream_can_be_resumed_only_while_its_deltas_are_available() -> None:
     stream = ViewStream(make_view(a="0"))
     assert stream.resume(f"{stream.epoch}:0") == 0
     for number in range(RING_DELTAS + 1):
@@ -87,17 +87,17 @@ def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "x", "x:1", ":", ":1"])
-def test_who_has_nothing_gets_no_deltas(after: str) -> None:
+def test_stream_is_not_resumed_after_an_invalid_position(after: str) -> None:
     assert ViewStream(make_view()).resume(after) is None
 
 
-def test_a_reading_that_was_overtaken_is_passed_over() -> None:
+def test_reading_older_than_the_current_one_is_ignored() -> None:
     stream = ViewStream(replace(make_view(a="new"), as_of=NOON + timedelta(seconds=1)))
     stream.advance(make_view(a="old"))
     assert (stream.seq, stream.view.rows) == (0, {"a": "new"})
 
 
-def test_all_sockets_send_the_same_bytes() -> None:
+def test_packets_are_encoded_and_compressed_once() -> None:
     stream = ViewStream(make_view(a="1"))
     assert stream.snapshot() is stream.snapshot()
     packet = stream.snapshot()

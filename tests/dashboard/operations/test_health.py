@@ -1,4 +1,4 @@
-"""Health checks, metrics and the status page tell whether each part works."""
+"""Test health checks, metrics and the status page."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -26,45 +26,45 @@ from tests.factories import make_answer, make_node, make_round
 
 
 @pytest.fixture(autouse=True)
-def no_signs_of_life() -> None:
+def no_heartbeats() -> None:
     sync_redis().delete(*[heartbeat._key(part) for part in SitePart])
 
 
-def test_the_process_answers(client: Client) -> None:
+def test_healthz_returns_ok(client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
-def test_it_is_not_ready_without_a_worker(db: None, client: Client) -> None:
+def test_site_is_not_ready_without_a_worker(db: None, client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json() | {"ready": False, "worker_age_s": None} == answer.json()
 
 
-def test_it_is_not_ready_when_the_worker_fell_silent(db: None, client: Client) -> None:
+def test_site_is_not_ready_if_the_heartbeat_of_the_worker_is_old(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now() - timedelta(minutes=1))
     assert client.get("/readyz").status_code == 503
 
 
-def test_it_is_ready_when_every_part_answers(db: None, client: Client) -> None:
+def test_site_is_ready_if_all_parts_work(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["worker_age_s"] < 5
 
 
-def forget_newest_migration() -> None:
+def unapply_newest_migration() -> None:
     [newest] = MigrationLoader(None).graph.leaf_nodes("nodes")
     MigrationRecorder(connection).record_unapplied(*newest)
 
 
-def test_it_is_not_ready_while_a_migration_is_missing(db: None, client: Client) -> None:
+def test_site_is_not_ready_while_a_migration_is_missing(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now())
-    forget_newest_migration()
+    unapply_newest_migration()
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
 
-def test_it_is_not_ready_when_a_table_has_lost_its_primary_key(db: None, client: Client) -> None:
+def test_site_is_not_ready_if_a_table_has_no_primary_key(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
@@ -72,7 +72,7 @@ def test_it_is_not_ready_when_a_table_has_lost_its_primary_key(db: None, client:
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
 
-def test_it_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
+def test_site_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     with connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA empty; SET LOCAL search_path TO empty")
@@ -80,26 +80,26 @@ def test_it_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
 
-def test_a_probe_reads_schema_and_maintenance_in_three_queries(db: None, client: Client) -> None:
+def test_readyz_takes_at_most_three_queries(db: None, client: Client) -> None:
     client.get("/readyz")
     with CaptureQueriesContext(connection) as queries:
         client.get("/readyz")
     assert len([query for query in queries if query["sql"] != "SELECT 1"]) <= 3
 
 
-def test_the_status_page_says_that_the_tables_do_not_fit(db: None, client: Client) -> None:
-    forget_newest_migration()
+def test_status_page_reports_a_schema_of_another_version(db: None, client: Client) -> None:
+    unapply_newest_migration()
     assert (
         "The database schema does not match this version" in client.get("/status/").content.decode()
     )
 
 
-def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
+def test_tick_of_the_rounds_is_a_heartbeat_of_the_clock(db: None) -> None:
     tick_rounds()
     assert heartbeat.is_alive(heartbeat.read_ages(now=timezone.now())[SitePart.CLOCK])
 
 
-def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client) -> None:
+def test_status_page_names_the_part_without_a_heartbeat(db: None, client: Client) -> None:
     heartbeat.stamp(SitePart.WORKER, now=timezone.now())
     html = client.get("/status/").content.decode()
     assert "rounds are not advancing" in html
@@ -107,12 +107,12 @@ def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client)
 
 
 @pytest.fixture
-def database_away(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Let the database refuse connections."""
+def unreachable_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Make the database refuse connections."""
     here = connections["default"]
     connections["default"] = away = here.copy()
     away.settings_dict |= {"HOST": "127.0.0.1", "PORT": 1}
-    # A pool of connections, if there is one, is that of the alias.
+    # A pool of connections, if there is one, belongs to the alias.
     away.alias = "away"
     with django_db_blocker.unblock():
         yield
@@ -121,8 +121,8 @@ def database_away(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     connections["default"] = here
 
 
-@pytest.mark.usefixtures("database_away")
-def test_the_status_page_needs_no_database_to_say_that_there_is_none(client: Client) -> None:
+@pytest.mark.usefixtures("unreachable_database")
+def test_status_page_reports_an_unreachable_database(client: Client) -> None:
     answer = client.get("/status/")
     html = answer.content.decode()
     assert answer.status_code == 200
@@ -130,7 +130,7 @@ def test_the_status_page_needs_no_database_to_say_that_there_is_none(client: Cli
     assert "without it, no page but this one works" in html
 
 
-def test_the_status_page_says_why_a_season_opens_no_more_rounds(
+def test_status_page_shows_why_a_season_opens_no_more_rounds(
     season: Season, client: Client
 ) -> None:
     assert "no new rounds" not in client.get("/status/").content.decode()
@@ -141,7 +141,9 @@ def test_the_status_page_says_why_a_season_opens_no_more_rounds(
     assert "task.exhausted: gcd has too few questions left. Start another season" in page
 
 
-def test_only_answers_that_will_be_graded_wait_for_it(season: Season, client: Client) -> None:
+def test_only_answers_that_will_be_graded_are_counted_as_ungraded(
+    season: Season, client: Client
+) -> None:
     node, _ = make_node()
     for phase in (Round.Phase.OPEN, Round.Phase.SCORING, Round.Phase.CLOSED, Round.Phase.VOID):
         for question in make_round(season, phase=phase, questions=1).questions.all():
@@ -151,22 +153,20 @@ def test_only_answers_that_will_be_graded_wait_for_it(season: Season, client: Cl
     assert "swarm_answers_ungraded 2.0" in client.get("/metrics").content.decode()
 
 
-def test_the_status_page_tells_how_many_rollouts_the_pool_holds(
-    season: Season, client: Client
-) -> None:
+def test_status_page_shows_the_size_of_the_pool(season: Season, client: Client) -> None:
     sync_redis().set(held_key(season.pk), 2)
     pool = client.get("/status/").context["pool"]
     sync_redis().delete(held_key(season.pk))
     assert pool == 2
 
 
-def test_metrics_count_connected_nodes(judged: list[Node], client: Client) -> None:
+def test_metrics_count_connected_nodes_and_scores(judged: list[Node], client: Client) -> None:
     text = client.get("/metrics").content.decode()
     assert "swarm_nodes_connected 3.0" in text
     assert "swarm_scores 6.0" in text
 
 
-def test_metrics_repeat_the_counters(db: None, client: Client) -> None:
+def test_metrics_contain_the_counters_of_refusals(db: None, client: Client) -> None:
     sync_redis().hset("counters", "refused/answer.late", 5)
     text = client.get("/metrics").content.decode()
     sync_redis().delete("counters")

@@ -1,4 +1,4 @@
-"""pip, pipx and uv install from the site alone, as the Join page's lines tell them to."""
+"""Test that pip, pipx and uv can install from the site with the lines of the Join page."""
 
 import os
 import re
@@ -25,14 +25,14 @@ from tests.wheels import PublicIndex, make_wheel, public_index
 pytestmark = pytest.mark.slow
 
 TESTED_TQDM = re.findall(r"\ntqdm==(.*)", (PROJECT / "constraints.txt").read_text())[0]
-# What the client then takes for its installer.
+# The client's name for its installer.
 INSTALLERS: dict[Tool, Installer] = {"uv": "uv tool", "pipx": "pipx", "venv": "pip"}
 NEEDS = ("torch>=2", "reasoning-gym")
 
 
 @dataclass(frozen=True)
 class World:
-    """A site that offers the client, the public index, and PyTorch's with builds for the CPU."""
+    """A site with wheels of the client, a public index, and PyTorch's index of CPU builds."""
 
     site: str
     wheels: Path
@@ -42,7 +42,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[World]:
-    """Let the public index have a stranger's client that is newer than the site's."""
+    """A public index with a foreign client that is newer than the site's, and the other indexes."""
     folder = tmp_path_factory.mktemp("world")
     for name in ("site", "public", "pytorch"):
         (folder / name).mkdir()
@@ -78,7 +78,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> It
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a new user who has Python and the two tools, and no compiler."""
+    """The environment of a new user with Python, uv and pipx, and without a compiler."""
     programs = tmp_path / "bin"
     programs.mkdir()
     beside = Path(sys.executable).parent
@@ -98,7 +98,7 @@ def newcomer(tmp_path: Path) -> dict[str, str]:
 
 
 def run(line: str, environment: dict[str, str]) -> str:
-    """Run what a person would paste, and return what it wrote."""
+    """Run shell commands and return their output."""
     shell = ["/bin/sh", "-euc", line]
     done = subprocess.run(shell, env=environment, capture_output=True, text=True)
     assert not done.returncode, done.stdout + done.stderr
@@ -108,12 +108,12 @@ def run(line: str, environment: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("tool", "build"), [("uv", "cpu"), ("uv", "cuda"), ("pipx", "cpu"), ("venv", "cpu")]
 )
-def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_build_of_torch(
+def test_lines_install_and_update_the_client_and_preserve_the_build_of_torch(
     world: World, newcomer: dict[str, str], tool: Tool, build: Build
 ) -> None:
     line = write_install_lines(world.site)[build][tool]
-    *_, told, command = run(f"{line}\nswarm-node\ncommand -v swarm-node", newcomer).splitlines()
-    assert told == "swarm-node 0.2.0"
+    *_, version, command = run(f"{line}\nswarm-node\ncommand -v swarm-node", newcomer).splitlines()
+    assert version == "swarm-node 0.2.0"
     prefix = Path(command).resolve().parent.parent
     assert find_installer(prefix, has_pip=True) == INSTALLERS[tool]
     rest = {"pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"}
@@ -128,7 +128,7 @@ def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_buil
 
 
 def find_installed(newcomer: dict[str, str]) -> set[str]:
-    """Return the projects, with their versions, that a new user has now."""
+    """Return the installed projects with their versions."""
     return {
         path.name.removesuffix(".dist-info")
         for path in Path(newcomer["HOME"]).rglob("*.dist-info")
@@ -137,9 +137,9 @@ def find_installed(newcomer: dict[str, str]) -> set[str]:
 
 
 def install(tool: str, project: str, *also: str, index: str, target: Path) -> str:
-    """Have pip or uv install a project into a folder; return why that failed, or nothing."""
+    """Install a project with pip or uv into a directory; return the error output, if it failed."""
     program = [sys.executable, "-m", "pip"] if tool == "pip" else ["uv", "pip"]
-    # uv would take files of the tests before from its cache.
+    # uv would use cached files of earlier tests.
     options = ["--no-cache-dir", "--target", str(target), "--index-url", index]
     environment = os.environ | {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
     environment |= {"UV_NO_CONFIG": "1", "PATH": f"{Path(sys.executable).parent}:/usr/bin"}
@@ -153,7 +153,7 @@ def install(tool: str, project: str, *also: str, index: str, target: Path) -> st
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_file_of_another_index_is_held_against_its_hash(
+def test_file_of_another_index_is_checked_against_its_hash(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     why = install(tool, "altered", index=f"{world.site}/simple/", target=tmp_path / "target")
@@ -161,7 +161,7 @@ def test_a_file_of_another_index_is_held_against_its_hash(
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_the_build_with_cuda_never_takes_the_place_of_one_for_the_cpu(
+def test_cuda_build_is_not_installed_from_the_cpu_index(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     index, target = f"{world.site}/simple/cpu/", tmp_path / "target"
@@ -170,7 +170,7 @@ def test_the_build_with_cuda_never_takes_the_place_of_one_for_the_cpu(
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_site_without_wheels_installs_no_strangers_client(
+def test_site_without_wheels_does_not_install_a_foreign_client(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     target, public = tmp_path / "target", world.public.url
@@ -181,7 +181,7 @@ def test_a_site_without_wheels_installs_no_strangers_client(
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_the_sites_constraints_choose_the_tested_version(
+def test_constraints_of_the_site_select_the_tested_version(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     index = f"{world.site}/simple/"
@@ -193,7 +193,9 @@ def test_the_sites_constraints_choose_the_tested_version(
     assert found.name == f"tqdm-{TESTED_TQDM}.dist-info"
 
 
-def test_nobody_else_is_asked_for_what_the_site_has(world: World, tmp_path: Path) -> None:
+def test_public_index_is_not_requested_for_projects_of_the_site(
+    world: World, tmp_path: Path
+) -> None:
     world.public.asked.clear()
     assert not install("pip", "swarm-node", index=f"{world.site}/simple/", target=tmp_path / "at")
     pages = {path for path in world.public.asked if path.startswith("/simple/")}

@@ -1,4 +1,4 @@
-"""A node whose name fits into no address, as only SQL could write it, disturbs nobody's pages."""
+"""Test that a node name that is no slug, as only SQL can write it, breaks no page."""
 
 import pytest
 from django.db import connection
@@ -34,7 +34,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def healthy(module_rows: None) -> Node:
-    """A node that was judged with a badly named one, and learned from it."""
+    """A node that was judged together with badly named ones, and learned from one of them."""
     season = make_season()
     bad, healthy, waiting = judge_nodes(season, count=3)
     make_archived_rollout(season, bad, learners=[healthy])
@@ -50,8 +50,6 @@ def healthy(module_rows: None) -> Node:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_bad_name_takes_down_no_page_of_others(
-    healthy: Node, db: None, client: Client, page: str
-) -> None:
+def test_bad_name_breaks_no_page(healthy: Node, db: None, client: Client, page: str) -> None:
     path = page.format(node=healthy.name, round=Round.objects.latest("number").number)
     assert client.get(path).status_code == 200

@@ -1,4 +1,4 @@
-"""Swarm against isolated: what is claimed, how surely, and what is missing."""
+"""Test the comparison of swarm and isolated nodes: claims, p-values, and missing data."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ BY_COIN, BY_CHOICE = ArmAssignment(coin=12, nodes=12), ArmAssignment(coin=0, nod
 
 
 def make_claim(model: str = "tiny", **fields: Any) -> ArmsClaim:
-    told: dict[str, Any] = {
+    fields_of_claim: dict[str, Any] = {
         "n_swarm": 6,
         "n_isolated": 6,
         "difference": 0.042,
@@ -29,10 +29,10 @@ def make_claim(model: str = "tiny", **fields: Any) -> ArmsClaim:
         "verdict": "swarm_better",
         "missing": None,
     }
-    return ArmsClaim(model=model, **(told | fields))
+    return ArmsClaim(model=model, **(fields_of_claim | fields))
 
 
-def refuse(model: str = "odd") -> ArmsClaim:
+def make_untested_claim(model: str = "odd") -> ArmsClaim:
     return make_claim(
         model,
         n_swarm=5,
@@ -65,28 +65,28 @@ def read(client: Client) -> str:
     return client.get("/compare/").content.decode()
 
 
-def test_the_page_says_when_there_will_be_something(season: Season, client: Client) -> None:
+def test_page_without_claims_shows_when_there_will_be_one(season: Season, client: Client) -> None:
     html = read(client)
     assert "Nothing to compare yet" in html
     assert "once 5 of its nodes in each arm have answered 3 rounds" in html
 
 
 @pytest.mark.parametrize(
-    ("publish", "told"),
+    ("publish", "words"),
     [
         (False, "Isolated nodes train alone: they neither share nor receive rollouts."),
         (True, "Isolated nodes share their rollouts but receive none."),
     ],
 )
-def test_it_says_what_isolated_means_in_the_season(
-    season: Season, client: Client, publish: bool, told: str
+def test_page_explains_isolated_according_to_the_season(
+    season: Season, client: Client, publish: bool, words: str
 ) -> None:
     Season.objects.update(isolated_publish=publish)
     store(season, make_claim())
-    assert told in read(client)
+    assert words in read(client)
 
 
-def test_a_claim_is_shown_with_all_its_figures(season: Season, client: Client) -> None:
+def test_claim_is_shown_with_all_its_figures(season: Season, client: Client) -> None:
     enrol(season, coin=12, choice=0)
     store(season, make_claim())
     html = read(client)
@@ -96,8 +96,8 @@ def test_a_claim_is_shown_with_all_its_figures(season: Season, client: Client) -
     assert "the arm caused the difference in this season" in html
 
 
-def test_a_claim_that_is_refused_says_what_is_missing(season: Season, client: Client) -> None:
-    store(season, refuse())
+def test_untested_claim_shows_what_is_missing(season: Season, client: Client) -> None:
+    store(season, make_untested_claim())
     html = read(client)
     assert "Too few nodes to tell yet" in html
     assert "Not tested yet. Needs 2 more isolated nodes with 3 rounds each." in html
@@ -115,26 +115,24 @@ def test_a_claim_that_is_refused_says_what_is_missing(season: Season, client: Cl
         ),
     ],
 )
-def test_the_page_says_which_look_it_shows_and_when_the_next_is(
+def test_page_shows_the_current_look_and_the_next_one(
     season: Season, client: Client, look: int, words: str, next_look: int | None
 ) -> None:
     store(season, make_claim(look=look))
     assert words in read(client)
-    told = client.get("/api/v1/compare").json()
-    assert (told["look"], told["next_look"], told["trial_rounds"]) == (look, next_look, 200)
-    assert told["final"] is (next_look is None)
+    body = client.get("/api/v1/compare").json()
+    assert (body["look"], body["next_look"], body["trial_rounds"]) == (look, next_look, 200)
+    assert body["final"] is (next_look is None)
 
 
-def test_a_season_that_ended_is_not_looked_at_again(season: Season, client: Client) -> None:
+def test_ended_season_has_no_next_look(season: Season, client: Client) -> None:
     store(season, make_claim(look=50))
     end_season(season, now=timezone.now())
     assert "the last test was after 50 rounds" in read(client)
     assert client.get("/api/v1/compare").json()["final"] is True
 
 
-def test_claims_that_were_stored_before_there_were_looks_are_shown(
-    season: Season, client: Client
-) -> None:
+def test_claim_stored_without_looks_is_shown(season: Season, client: Client) -> None:
     store(season, make_claim())
     stored = Comparison.objects.get()
     for name in ("look", "spread", "unadjusted"):
@@ -144,27 +142,29 @@ def test_claims_that_were_stored_before_there_were_looks_are_shown(
     assert client.get("/api/v1/compare").json()["look"] == 0
 
 
-def test_the_page_says_how_many_nodes_a_claim_takes(season: Season, client: Client) -> None:
+def test_page_shows_the_nodes_required_to_detect_a_difference(
+    season: Season, client: Client
+) -> None:
     store(season, make_claim(spread=ScoreSpread(nodes=0.05, rounds=0.1)))
-    told = client.get("/api/v1/compare").json()["items"][0]
+    body = client.get("/api/v1/compare").json()["items"][0]
     assert "detecting a difference of 5 points" in read(client)
-    assert "takes 18 nodes in each arm over 200 rounds" in told["power_words"]
-    assert "The current nodes can detect 9.3 points." in told["power_words"]
-    assert told["spread"] == {"nodes": 0.05, "rounds": 0.1}
+    assert "takes 18 nodes in each arm over 200 rounds" in body["power_words"]
+    assert "The current nodes can detect 9.3 points." in body["power_words"]
+    assert body["spread"] == {"nodes": 0.05, "rounds": 0.1}
 
 
-def test_the_api_tells_the_same(season: Season, client: Client) -> None:
+def test_api_contains_claims_and_assignment(season: Season, client: Client) -> None:
     enrol(season, coin=0, choice=3)
-    store(season, make_claim(), refuse())
-    told = client.get("/api/v1/compare").json()
-    assert (told["season"], told["tested"]) == ("Autumn", 1)
-    assert told["assignment"] == {
+    store(season, make_claim(), make_untested_claim())
+    body = client.get("/api/v1/compare").json()
+    assert (body["season"], body["tested"]) == ("Autumn", 1)
+    assert body["assignment"] == {
         "coin": 0,
         "nodes": 3,
         "random": False,
         "words": "Owners chose their arms, so this cannot show causation.",
     }
-    tiny, odd = told["items"]
+    tiny, odd = body["items"]
     assert (tiny["difference"], tiny["interval"]) == (0.042, [0.011, 0.073])
     assert (tiny["p_value"], tiny["p_adjusted"]) == (0.006, 0.012)
     assert (tiny["n_swarm"], tiny["n_isolated"]) == (6, 6)
@@ -172,7 +172,7 @@ def test_the_api_tells_the_same(season: Season, client: Client) -> None:
     assert odd["missing"] == {"swarm_nodes": 0, "isolated_nodes": 2, "rounds": 3}
 
 
-def test_the_api_answers_before_the_first_season(db: None, client: Client) -> None:
+def test_api_is_empty_before_the_first_season(db: None, client: Client) -> None:
     assert client.get("/api/v1/compare").json()["items"] == []
 
 
@@ -188,18 +188,18 @@ def test_the_api_answers_before_the_first_season(db: None, client: Client) -> No
         (ArmAssignment(coin=0, nodes=0), "No node has an arm yet."),
     ],
 )
-def test_how_arms_were_assigned_is_told(assignment: ArmAssignment, words: str) -> None:
+def test_words_describe_how_arms_were_assigned(assignment: ArmAssignment, words: str) -> None:
     assert words in assignment.words
 
 
-def test_only_a_coin_makes_a_difference_a_cause() -> None:
+def test_difference_is_called_causal_only_with_a_coin_flip_for_all_nodes() -> None:
     claim = make_claim()
     assert "caused the difference" in describe_verdict(claim, assignment=BY_COIN)
     for assignment in (BY_CHOICE, ArmAssignment(coin=11, nodes=12)):
         assert "this cannot show causation" in describe_verdict(claim, assignment=assignment)
 
 
-def test_no_difference_shown_is_not_called_none() -> None:
+def test_verdict_not_shown_does_not_claim_equality() -> None:
     words = describe_verdict(make_claim(verdict="not_shown"), assignment=BY_COIN)
     assert "does not prove that there is none" in words
 
@@ -213,11 +213,11 @@ def test_no_difference_shown_is_not_called_none() -> None:
         ((0, 0, 2), "Needs 2 more rounds with 5 nodes in each arm."),
     ],
 )
-def test_what_is_missing_is_told_in_words(missing: tuple[int, int, int], words: str) -> None:
+def test_missing_data_is_described_in_words(missing: tuple[int, int, int], words: str) -> None:
     assert describe_missing(Missing(*missing)) == words
 
 
-# ---- over seasons
+# ---- across seasons
 
 
 def end_seasons(count: int, *, difference: float, assignment: str = "coin") -> None:
@@ -228,24 +228,24 @@ def end_seasons(count: int, *, difference: float, assignment: str = "coin") -> N
         store(ended, make_claim(difference=difference + number / 1000))
 
 
-def test_six_seasons_with_a_coin_are_tested_together(season: Season, client: Client) -> None:
+def test_six_seasons_with_coin_flips_are_tested_together(season: Season, client: Client) -> None:
     end_seasons(6, difference=0.02)
-    (told,) = client.get("/api/v1/compare").json()["seasons"]
-    assert (told["n_seasons"], told["verdict"], told["missing_seasons"]) == (6, "swarm_better", 0)
-    assert told["p_value"] <= 0.05
+    (body,) = client.get("/api/v1/compare").json()["seasons"]
+    assert (body["n_seasons"], body["verdict"], body["missing_seasons"]) == (6, "swarm_better", 0)
+    assert body["p_value"] <= 0.05
     assert "swarm nodes score significantly higher" in client.get("/compare/").content.decode()
 
 
 def test_fewer_seasons_are_counted_but_not_tested(season: Season, client: Client) -> None:
     end_seasons(2, difference=0.02)
-    (told,) = client.get("/api/v1/compare").json()["seasons"]
-    assert (told["p_value"], told["missing_seasons"]) == (None, 4)
+    (body,) = client.get("/api/v1/compare").json()["seasons"]
+    assert (body["p_value"], body["missing_seasons"]) == (None, 4)
     assert (
         "Needs 4 more seasons to run the test (minimum 6)"
         in client.get("/compare/").content.decode()
     )
 
 
-def test_seasons_in_which_owners_chose_are_no_evidence(season: Season, client: Client) -> None:
+def test_seasons_in_which_owners_chose_are_not_counted(season: Season, client: Client) -> None:
     end_seasons(6, difference=0.02, assignment="choice")
     assert client.get("/api/v1/compare").json()["seasons"] == []

@@ -1,4 +1,4 @@
-"""One model on the compare page: its arms over rounds, dataset by dataset, and by mix."""
+"""Test one model on the compare page: arms over rounds, datasets, and training mixes."""
 
 import copy
 
@@ -31,7 +31,7 @@ def nodes(module_rows: None) -> dict[str, Node]:
 
 @pytest.fixture
 def duel(nodes: dict[str, Node], db: None) -> dict[str, Node]:
-    """Three judged rounds: two swarm nodes, two isolated ones and an untrained one."""
+    """Three judged rounds with two swarm nodes, two isolated ones and a base."""
     return copy.deepcopy(nodes)
 
 
@@ -46,7 +46,7 @@ def train(season: Season, node: Node, *, local: int, external: int) -> None:
     )
 
 
-def test_the_arms_of_a_model_are_drawn_over_rounds(duel: dict[str, Node], client: Client) -> None:
+def test_chart_has_a_line_for_each_arm(duel: dict[str, Node], client: Client) -> None:
     data = client.get("/compare/figure.json?model=tiny").json()["data"]
     lines = {trace["name"]: trace["y"] for trace in data if "name" in trace}
     assert lines == {"swarm": [11 / 16] * 3, "isolated": [5 / 16] * 3, "untrained": [2 / 16] * 3}
@@ -59,7 +59,7 @@ def test_each_dataset_has_its_difference(duel: dict[str, Node], client: Client) 
     assert '<td class="num">+37.5</td>' in tasks
 
 
-def test_a_model_is_chosen_by_the_query(duel: dict[str, Node], client: Client) -> None:
+def test_model_is_selected_by_the_query(duel: dict[str, Node], client: Client) -> None:
     html = client.get("/compare/?model=other").content.decode()
     assert "A closer look: other" in html
     assert "both arms need a node with 3 rounds" in html
@@ -67,7 +67,7 @@ def test_a_model_is_chosen_by_the_query(duel: dict[str, Node], client: Client) -
     assert (refusal.status_code, refusal.json()["code"]) == (400, "query.model")
 
 
-def test_nodes_are_told_apart_by_what_they_trained_on(
+def test_nodes_are_grouped_by_their_training_mix(
     season: Season, duel: dict[str, Node], client: Client
 ) -> None:
     for name, external in (("amber", 60), ("birch", 60), ("coral", 0), ("dune", 10), ("bare", 0)):
@@ -84,6 +84,6 @@ def test_nodes_are_told_apart_by_what_they_trained_on(
     assert "above 0, below 25" in html.split('id="mixes"')[1]
 
 
-def test_nodes_that_report_no_training_have_no_mix(season: Season, duel: dict[str, Node]) -> None:
+def test_node_without_reported_training_has_no_mix(season: Season, duel: dict[str, Node]) -> None:
     train(season, duel["amber"], local=0, external=0)
     assert read_mixes(season, "tiny") == []

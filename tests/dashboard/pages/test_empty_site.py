@@ -1,4 +1,4 @@
-"""Every page answers before there is anything to tell."""
+"""Test that every page works on an empty site."""
 
 import pytest
 from django.template.loader import render_to_string
@@ -18,9 +18,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_answer_before_the_first_season(db: None, client: Client, page: str) -> None:
+def test_page_works_before_the_first_season(db: None, client: Client, page: str) -> None:
     assert client.get(page).status_code == 200
 
 
-def test_the_page_for_our_mistakes_needs_no_database() -> None:
+def test_error_500_page_needs_no_database() -> None:
     assert "Something went wrong on our side" in render_to_string("500.html")

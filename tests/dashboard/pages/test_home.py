@@ -1,4 +1,4 @@
-"""The home page: what the swarm does now, who moved, what was shared, what is announced."""
+"""Test the home page: activity, score changes, shared rollouts and announcements."""
 
 from datetime import timedelta
 
@@ -50,13 +50,15 @@ def announce(text: str, *, begins: int = -1, ends: int = 1) -> Announcement:
     )
 
 
-def test_it_counts_what_the_swarm_does(judged: list[Node], client: Client) -> None:
+def test_page_shows_connected_nodes_and_judged_questions(
+    judged: list[Node], client: Client
+) -> None:
     html = read(client)
     assert "<dt>Nodes connected</dt><dd>3</dd>" in html
     assert "96<small>in 24 hours</small>" in html
 
 
-def test_a_surely_moved_node_is_named(client: Client, season: Season) -> None:
+def test_significant_score_change_is_shown(client: Client, season: Season) -> None:
     nodes = [make_node(name)[0] for name in ("amber", "bold")]
     for solved in ((0, 8), (16, 9)):
         judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
@@ -67,13 +69,13 @@ def test_a_surely_moved_node_is_named(client: Client, season: Season) -> None:
     assert ">amber</a>, +100.0 points" in read(client)
 
 
-def test_a_change_that_may_be_luck_is_not_called_a_move(judged: list[Node], client: Client) -> None:
+def test_insignificant_score_change_is_not_shown(judged: list[Node], client: Client) -> None:
     html = read(client)
     assert "No significant score changes in the last round." in html
     assert "Biggest change" not in html
 
 
-def test_a_shared_rollout_is_shown_with_our_verdict_and_its_learners(
+def test_rollout_is_shown_with_its_verdict_and_learners(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     rollout = archive(season, judged[0])
@@ -86,7 +88,7 @@ def test_a_shared_rollout_is_shown_with_our_verdict_and_its_learners(
     assert f'Learned from it: <a href="/nodes/{judged[1].name}/">' in html
 
 
-def test_a_rollout_without_a_right_answer_is_called_wrong_and_escaped(
+def test_rollout_without_a_right_completion_is_marked_wrong_and_escaped(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     archive(season, judged[0], solved=0)
@@ -95,7 +97,7 @@ def test_a_rollout_without_a_right_answer_is_called_wrong_and_escaped(
     assert '<span class="mark wrong">' in html
 
 
-def test_an_announcement_is_shown_in_its_time_as_plain_text(db: None, client: Client) -> None:
+def test_announcement_is_shown_escaped_between_its_start_and_end(db: None, client: Client) -> None:
     announce("over", begins=-2, ends=-1)
     announce("to come", begins=1, ends=2)
     assert '<aside class="announcement"' not in read(client)
@@ -103,7 +105,7 @@ def test_an_announcement_is_shown_in_its_time_as_plain_text(db: None, client: Cl
     assert "&lt;i&gt;New season&lt;/i&gt; on Monday" in read(client)
 
 
-def test_an_announcement_must_end_after_it_starts() -> None:
+def test_announcement_must_end_after_it_starts() -> None:
     now = timezone.now()
     with pytest.raises(ValidationError, match="end must be after"):
         Announcement(text="never", starts_at=now, ends_at=now).full_clean()

@@ -1,4 +1,4 @@
-"""The lab's pages, and its answer on the home page and on Compare."""
+"""Test the lab's pages, and its answer on the home page and on Compare."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def read(client: Client, path: str) -> str:
 
 
 @pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
-def test_the_answer_comes_with_its_numbers_and_the_way_to_its_report(
+def test_answer_has_its_figures_and_a_link_to_the_report(
     lab: Path, client: Client, path: str
 ) -> None:
     publish_sharing(lab)
@@ -40,21 +40,19 @@ def test_the_answer_comes_with_its_numbers_and_the_way_to_its_report(
 
 
 @pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
-def test_before_anything_is_measured_nothing_is_claimed(
-    lab: Path, client: Client, path: str
-) -> None:
+def test_answer_without_measurements_claims_nothing(lab: Path, client: Client, path: str) -> None:
     assert "Not measured yet." in read(client, path)
 
 
 @pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
 @pytest.mark.parametrize("file", ["summary.json", "sharing/report.json"])
-def test_a_damaged_file_breaks_no_page(lab: Path, client: Client, path: str, file: str) -> None:
+def test_invalid_file_breaks_no_page(lab: Path, client: Client, path: str, file: str) -> None:
     publish_sharing(lab)
     (lab / file).write_text('{"sparse": 1')
     read(client, path)
 
 
-def test_the_first_sentence_has_the_number(lab: Path, client: Client) -> None:
+def test_first_heading_contains_the_gain(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     assert "sharing gained +117\u202f% over training alone</h1>" in read(client, "/lab/")
 
@@ -67,42 +65,44 @@ def test_the_first_sentence_has_the_number(lab: Path, client: Client) -> None:
         (make_finding(phase="exploratory"), "+117\u202f% so far, exploratory only"),
     ],
 )
-def test_what_is_no_gain_is_not_called_one(
+def test_heading_of_other_verdicts_claims_no_gain(
     lab: Path, client: Client, finding: dict[str, object], words: str
 ) -> None:
     write_summary(lab, sparse=make_answer(finding))
     assert words in read(client, "/lab/")
 
 
-def test_a_confirmed_recipe_is_named(lab: Path, client: Client) -> None:
+def test_confirmed_recipe_is_named(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/")
     assert "<b>A better recipe than the paper’s is confirmed.</b>" in html
     assert "<bdi>4/4 sender</bdi> against <bdi>4/4</bdi>: +50\u202f% cumulative own" in html
 
 
-def test_a_recipe_that_did_not_win_everywhere_says_where_it_did(lab: Path, client: Client) -> None:
+def test_unconfirmed_recipe_shows_in_how_many_comparisons_it_held(
+    lab: Path, client: Client
+) -> None:
     lost = make_answer(make_finding(), make_finding(), make_finding(holds=False))
     write_summary(lab, sparse=make_answer(make_finding()), recipe=lost)
     html = read(client, "/lab/")
     assert "did as well as predicted against the paper’s in 2 of 3 comparisons." in html
 
 
-def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> None:
+def test_unexpected_findings_are_marked(lab: Path, client: Client) -> None:
     write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
     html = read(client, "/lab/")
     assert "1 of 2 comparisons are as expected." in html
     assert "✗</span> not as expected (at least +94\u202f%)" in html
 
 
-def test_a_finding_in_points_is_told_where_the_other_earned_nothing(
-    lab: Path, client: Client
-) -> None:
+def test_finding_without_a_ratio_is_shown_as_a_difference(lab: Path, client: Client) -> None:
     write_summary(lab, sparse=make_answer(make_finding(gain=None, gain_low=None, gain_high=None)))
     assert "+2 cumulative own reward (95 % interval +1.6 to +2.4," in read(client, "/lab/")
 
 
-def test_the_pages_say_who_measured(lab: Path, client: Client, settings: Settings) -> None:
+def test_pages_name_the_origin_of_the_measurements(
+    lab: Path, client: Client, settings: Settings
+) -> None:
     publish_sharing(lab)
     assert "Measured by the operator of this site." in read(client, "/lab/")
     settings.LAB_SHIPPED = lab
@@ -110,7 +110,7 @@ def test_the_pages_say_who_measured(lab: Path, client: Client, settings: Setting
     assert "<dd>this project</dd>" in read(client, "/lab/sharing/")
 
 
-def test_a_report_of_another_folder_does_not_stand_in_for_the_answers_own(
+def test_report_with_the_same_name_elsewhere_is_not_linked(
     lab: Path, tmp_path: Path, client: Client, settings: Settings
 ) -> None:
     publish_sharing(lab)
@@ -122,14 +122,14 @@ def test_a_report_of_another_folder_does_not_stand_in_for_the_answers_own(
     assert "/lab/a-rerun/" not in answer
 
 
-def test_the_arms_stand_beside_the_papers(lab: Path, client: Client) -> None:
+def test_arms_are_shown_beside_the_papers_gains(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/")
     assert 'data-label="In the paper">+94\u202f%</td>' in html
     assert 'data-figure="/lab/sharing/figure.json"' in html
 
 
-def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, client: Client) -> None:
+def test_report_shows_question_result_and_how_to_reproduce_it(lab: Path, client: Client) -> None:
     write_report(lab / "sharing")
     html = read(client, "/lab/sharing/")
     for part in (
@@ -148,7 +148,7 @@ def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, clie
         assert f"figure.json?chart={chart}" in html
 
 
-def test_an_exploratory_report_is_not_called_evidence(lab: Path, client: Client) -> None:
+def test_exploratory_report_is_marked_as_no_evidence(lab: Path, client: Client) -> None:
     write_report(lab / "sharing", phase="exploratory")
     for path in ("/lab/", "/lab/sharing/"):
         assert "not evidence</span>" in read(client, path)
@@ -160,13 +160,13 @@ def test_texts_of_a_report_are_escaped(lab: Path, client: Client) -> None:
         assert "<script>alert" not in read(client, path)
 
 
-def test_another_arms_difference_can_be_asked_for(lab: Path, client: Client) -> None:
+def test_difference_of_another_arm_can_be_selected(lab: Path, client: Client) -> None:
     write_report(lab / "sharing")
     html = read(client, "/lab/sharing/?arm=4/4%20sender")
     assert "When 4/4 sender starts to differ from 8/0" in html
     assert "chart=difference&amp;arm=4%2F4%20sender" in html
-    told = client.get("/lab/sharing/figure.json?chart=difference&arm=4/4%20sender").json()
-    assert told["data"][1]["name"] == "4/4 sender minus 8/0"
+    body = client.get("/lab/sharing/figure.json?chart=difference&arm=4/4%20sender").json()
+    assert body["data"][1]["name"] == "4/4 sender minus 8/0"
 
 
 @pytest.mark.parametrize(
@@ -185,15 +185,13 @@ def test_every_figure_can_be_drawn(lab: Path, client: Client, chart: str) -> Non
         ("chart=difference&arm=8/0", "query.arm"),
     ],
 )
-def test_a_figure_that_is_not_there_is_refused(
-    lab: Path, client: Client, query: str, code: str
-) -> None:
+def test_unknown_figure_returns_400(lab: Path, client: Client, query: str, code: str) -> None:
     write_report(lab / "sharing")
     answer = client.get(f"/lab/sharing/figure.json?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-def test_a_baseline_alone_is_a_report_too(lab: Path, client: Client) -> None:
+def test_report_with_only_a_baseline_is_shown(lab: Path, client: Client) -> None:
     write_report(
         lab / "sharing", own={"8/0": 0.1}, comparisons=[], horizons=[], onsets=[], reached=[]
     )
@@ -202,7 +200,7 @@ def test_a_baseline_alone_is_a_report_too(lab: Path, client: Client) -> None:
     assert client.get("/lab/sharing/figure.json?chart=difference").status_code == 400
 
 
-def test_too_few_seeds_for_an_interval_are_named(lab: Path, client: Client) -> None:
+def test_finding_with_too_few_seeds_for_an_interval_is_marked(lab: Path, client: Client) -> None:
     alone = make_comparison(seeds=1, gain_low=None, gain_high=None, difference_low=None, p=1.0)
     finding = make_finding() | {"comparison": alone | {"p_adjusted": 1.0}}
     write_summary(lab, map=make_answer(finding))
@@ -211,7 +209,7 @@ def test_too_few_seeds_for_an_interval_are_named(lab: Path, client: Client) -> N
     )
 
 
-def test_a_damaged_report_says_what_helps(lab: Path, client: Client) -> None:
+def test_invalid_report_returns_500_with_a_remedy(lab: Path, client: Client) -> None:
     (write_report(lab / "sharing") / "report.json").write_text("{}")
     answer = client.get("/lab/sharing/", headers={"Accept": "text/html"})
     html = answer.content.decode()
@@ -222,13 +220,13 @@ def test_a_damaged_report_says_what_helps(lab: Path, client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere", "..", "experiments"])
-def test_a_report_that_is_not_published_is_not_found(lab: Path, client: Client, name: str) -> None:
+def test_unpublished_report_returns_404(lab: Path, client: Client, name: str) -> None:
     (lab / "experiments").mkdir()
     for path in ("", "figure.json", "report.json", "runs.tar.gz"):
         assert client.get(f"/lab/{name}/{path}").status_code == 404
 
 
-def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> None:
+def test_map_shows_experiments_as_rows(lab: Path, client: Client) -> None:
     def cell(experiment: str, arm: str, gain: float) -> dict[str, object]:
         return make_finding(experiment=experiment, arm=arm, gain=gain, holds=None)
 
@@ -248,7 +246,7 @@ def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> No
     assert "as was expected" not in html
 
 
-def test_a_report_says_how_soon_an_arm_is_as_good_as_the_baseline_at_the_end(
+def test_report_shows_when_an_arm_reaches_the_baselines_final_score(
     lab: Path, client: Client
 ) -> None:
     publish_sharing(lab)
@@ -262,7 +260,7 @@ def test_a_report_says_how_soon_an_arm_is_as_good_as_the_baseline_at_the_end(
     assert cells == ["5 of 6", "20", "61\u202f500"]
 
 
-def test_a_report_says_what_the_gain_was_earlier(lab: Path, client: Client) -> None:
+def test_report_shows_the_gain_after_fewer_rounds(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/sharing/")
     row = html.split("Gain by number of rounds")[1].split("<bdi>4/4</bdi>")[1].split("</tr>")[0]

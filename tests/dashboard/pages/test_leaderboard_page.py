@@ -1,4 +1,4 @@
-"""The leaderboard's page: who stands where, and why somebody stands nowhere."""
+"""Test the leaderboard page: order, ranks, remarks, filters and search."""
 
 import re
 from collections.abc import Callable
@@ -34,14 +34,14 @@ def row_of(html: str, node: Node) -> str:
 
 
 def make_owner(name: str) -> User:
-    """Create an account that shows its nodes."""
+    """Create an account with a public profile."""
     owner = User.objects.create_user(name)
     show_profile(owner, is_public=True)
     return owner
 
 
 def judge(season: Season, **correct: int) -> dict[str, Node]:
-    """Judge nodes by name in one round of 16 questions; `base-…` are untrained."""
+    """Judge nodes by name in one round of 16 questions; names with `base` are base models."""
     judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
     nodes = {}
     for name in correct:
@@ -52,24 +52,24 @@ def judge(season: Season, **correct: int) -> dict[str, Node]:
     return nodes
 
 
-def test_nodes_are_listed_best_first(judged: list[Node], client: Client) -> None:
+def test_nodes_are_listed_from_best_to_worst(judged: list[Node], client: Client) -> None:
     assert listed(read(client)) == [node.name for node in judged]
 
 
-def test_a_row_shows_score_interval_and_n(judged: list[Node], client: Client) -> None:
+def test_row_shows_score_interval_and_n(judged: list[Node], client: Client) -> None:
     row = row_of(read(client), judged[0])
     assert '<data value="1.0">1.000</data>' in row
     assert f"{interval(macro_interval(1.0, 32))}, n = 32" in row
 
 
-def test_connected_nodes_without_a_score_are_named_as_waiting(
+def test_connected_node_without_a_score_is_listed_as_waiting(
     judged: list[Node], client: Client
 ) -> None:
     make_node("young-robin", last_seen=timezone.now())
     assert "young-robin" in read(client)
 
 
-def test_a_node_that_missed_the_last_round_does_not_wait_for_its_first(
+def test_node_that_missed_the_last_round_is_not_listed_as_waiting(
     season: Season, client: Client
 ) -> None:
     node = judge_nodes(season, count=1, rounds=1)[0]
@@ -79,7 +79,7 @@ def test_a_node_that_missed_the_last_round_does_not_wait_for_its_first(
     assert node.name not in html
 
 
-def test_a_window_that_slides_says_that_ranks_are_of_the_season(
+def test_page_of_a_sliding_window_explains_that_ranks_cover_the_season(
     season: Season, client: Client
 ) -> None:
     judge_nodes(season, count=2, rounds=1)
@@ -89,9 +89,7 @@ def test_a_window_that_slides_says_that_ranks_are_of_the_season(
     assert '<abbr title="ranks compare nodes over the whole season">–</abbr>' in html
 
 
-def test_beside_the_seasons_score_stands_that_of_the_last_rounds(
-    season: Season, client: Client
-) -> None:
+def test_recent_score_is_shown_beside_the_season_score(season: Season, client: Client) -> None:
     Season.objects.update(recent_rounds=1)
     season.refresh_from_db()
     calm = judge(season, calm=0)["calm"]
@@ -103,23 +101,23 @@ def test_beside_the_seasons_score_stands_that_of_the_last_rounds(
     assert ">1.000</data> <small>over the season’s last rounds</small>" in page
 
 
-def test_a_quarantined_node_is_not_named_as_waiting(judged: list[Node], client: Client) -> None:
+def test_quarantined_node_is_not_listed_as_waiting(judged: list[Node], client: Client) -> None:
     sly, _ = make_node("sly-fox", last_seen=timezone.now())
     quarantine_node(sly, reason="copies", actor=None, now=timezone.now())
     assert "sly-fox" not in read(client)
 
 
-def test_an_unknown_window_is_refused_with_a_code(judged: list[Node], client: Client) -> None:
+def test_unknown_window_returns_400(judged: list[Node], client: Client) -> None:
     answer = client.get("/leaderboard/?window=decade")
     assert answer.status_code == 400
     assert answer.json()["code"] == "query.window"
 
 
-def test_no_leader_is_named_among_equals(judged: list[Node], client: Client) -> None:
+def test_tied_nodes_share_first_place(judged: list[Node], client: Client) -> None:
     assert "3 of 3 ranked nodes share first place" in read(client)
 
 
-def test_a_remark_is_told_in_the_readers_language(client: Client, season: Season) -> None:
+def test_remark_is_translated(client: Client, season: Season) -> None:
     judge(season, amber=4)
     Standing.objects.update(remark=Standing.Remark.TOO_FEW, rank_low=None, rank_high=None)
     words = "not enough questions in this window yet"
@@ -127,12 +125,12 @@ def test_a_remark_is_told_in_the_readers_language(client: Client, season: Season
     assert words not in client.get("/leaderboard/", headers={"accept-language": "fa"}).text
 
 
-def test_a_leader_that_is_surely_ahead_is_named(client: Client, season: Season) -> None:
+def test_significant_leader_is_named(client: Client, season: Season) -> None:
     judge(season, amber=16, bold=0)
     assert '<span class="name">amber</span> leads 2 ranked nodes' in read(client)
 
 
-def test_a_node_with_too_few_questions_has_no_rank_and_says_why(
+def test_node_with_too_few_questions_has_no_rank_and_a_remark(
     client: Client, season: Season
 ) -> None:
     node, _ = make_node()
@@ -145,7 +143,7 @@ def test_a_node_with_too_few_questions_has_no_rank_and_says_why(
     assert '<small class="remark">not enough questions in this window yet</small>' in row
 
 
-def test_an_untrained_model_stands_unranked_under_the_best_of_its_kind(
+def test_base_is_unranked_and_follows_the_best_node_of_its_model(
     client: Client, season: Season
 ) -> None:
     nodes = judge(season, amber=16, base_tiny=4, bold=12)
@@ -157,7 +155,7 @@ def test_an_untrained_model_stands_unranked_under_the_best_of_its_kind(
     assert "2 of 2 ranked nodes share first place" in html
 
 
-def test_a_row_tells_its_distance_from_the_untrained_model(client: Client, season: Season) -> None:
+def test_row_shows_the_lift_over_the_base(client: Client, season: Season) -> None:
     nodes = judge(season, amber=16, base_tiny=4)
     row = row_of(read(client), nodes["amber"])
     assert ">+75.0</abbr>" in row
@@ -173,20 +171,20 @@ def test_quarantined_nodes_are_counted_and_not_listed(client: Client, season: Se
     assert "1 quarantined node is not shown." in html
 
 
-def test_the_switch_says_how_many_rounds_recent_spans(client: Client, season: Season) -> None:
+def test_window_switch_shows_the_number_of_recent_rounds(client: Client, season: Season) -> None:
     Season.objects.filter(pk=season.pk).update(recent_rounds=7)
     html = read(client, "?window=recent")
     assert '<a href="?window=recent" aria-current="true">last 7 rounds</a>' in html
 
 
-def test_the_page_says_how_to_read_it(judged: list[Node], client: Client) -> None:
+def test_page_has_a_help_text(judged: list[Node], client: Client) -> None:
     html = read(client)
     assert "How to read this table" in html
     assert "once 16 of its questions count, if it was scored in at least 90 %" in html
 
 
 @pytest.mark.parametrize("page", ["/", "/leaderboard/"])
-def test_the_help_explains_every_column(judged: list[Node], client: Client, page: str) -> None:
+def test_help_explains_every_column(judged: list[Node], client: Client, page: str) -> None:
     html = client.get(page).content.decode()
     head = html[html.index('id="board"') : html.index("<tbody data-rows>")]
     columns = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<th .*?</th>", head)]
@@ -195,7 +193,7 @@ def test_the_help_explains_every_column(judged: list[Node], client: Client, page
     assert re.findall(r"<dt>(.*?)</dt>", explained) == columns
 
 
-def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season: Season) -> None:
+def test_page_has_fifty_rows_and_links_to_its_neighbours(client: Client, season: Season) -> None:
     judge_nodes(season, count=60, rounds=1)
     first = read(client)
     assert (len(listed(first)), "50 of 60 nodes" in first) == (50, True)
@@ -207,7 +205,7 @@ def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season
 
 
 @pytest.mark.slow
-def test_a_filtered_page_counts_what_its_filter_leaves(client: Client, season: Season) -> None:
+def test_filtered_page_counts_only_matching_nodes(client: Client, season: Season) -> None:
     nodes = judge_nodes(season, count=60, rounds=1)
     others = [node.pk for node in nodes[:5]]
     Standing.objects.filter(node__in=others).update(model="huge")
@@ -215,9 +213,7 @@ def test_a_filtered_page_counts_what_its_filter_leaves(client: Client, season: S
     assert "50 of 55 nodes" in read(client, f"?model={model}")
 
 
-def test_filters_leave_only_nodes_that_fit_and_ranks_as_they_are(
-    client: Client, season: Season
-) -> None:
+def test_filters_select_nodes_without_changing_ranks(client: Client, season: Season) -> None:
     nodes = judge(season, amber=16, base_tiny=4, bold=0)
     Node.objects.filter(pk=nodes["bold"].pk).update(owner=make_owner("ada"))
     assert listed(read(client, "?search=mbe")) == ["amber", "base_tiny"]
@@ -236,7 +232,7 @@ def test_filters_leave_only_nodes_that_fit_and_ranks_as_they_are(
         lambda owner: User.objects.update(is_active=False),
     ],
 )
-def test_an_owner_who_shows_no_profile_is_not_found(
+def test_owner_filter_finds_only_public_profiles(
     client: Client, season: Season, hide: Callable[[User], object]
 ) -> None:
     owner = make_owner("ada")
@@ -246,7 +242,7 @@ def test_an_owner_who_shows_no_profile_is_not_found(
     assert listed(read(client, "?owner=ada")) == []
 
 
-def test_the_form_shows_the_filters_of_the_address(client: Client, season: Season) -> None:
+def test_form_shows_the_filters_of_the_query(client: Client, season: Season) -> None:
     judge(season, amber=16)
     html = read(client, "?model=tiny&arm=swarm&search=am&window=round")
     assert 'name="model" list="models" value="tiny"' in html
@@ -256,19 +252,19 @@ def test_the_form_shows_the_filters_of_the_address(client: Client, season: Seaso
 
 
 @pytest.mark.slow
-def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Season) -> None:
+def test_search_opens_the_page_that_lists_the_node(client: Client, season: Season) -> None:
     judge_nodes(season, count=60, rounds=1)
     last = listed(read(client, "?after=50"))[-1]
     html = read(client, f"?find={last}")
     assert f'<tr data-node="{last}" id="found"' in html
     assert len(listed(html)) == 10
-    # The chart is of the page that is shown.
+    # The chart shows the nodes of the same page.
     figure = "/leaderboard/figure.json?view=board&amp;window=season&amp;after=50"
     assert f'data-figure="{figure}"' in html
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "words"),
     [
         ("?find=nobody-here", "No node has this name."),
         ("?find=young", "It has not been judged in this window yet."),
@@ -277,33 +273,31 @@ def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Seas
         ("?find=amber&search=bold", "your filters exclude it"),
     ],
 )
-def test_who_is_not_on_the_board_is_told_why(
-    client: Client, season: Season, query: str, says: str
+def test_search_explains_why_a_node_is_not_listed(
+    client: Client, season: Season, query: str, words: str
 ) -> None:
     nodes = judge(season, amber=16, bold=12, base=4, sly=15)
     make_node("young")
     quarantine_node(nodes["sly"], reason="copies", actor=None, now=timezone.now())
-    assert says in read(client, query)
+    assert words in read(client, query)
 
 
 @pytest.mark.parametrize("query", ["?arm=left", "?after=-1", "?after=x"])
-def test_a_query_without_meaning_is_refused(db: None, client: Client, query: str) -> None:
+def test_invalid_query_returns_400(db: None, client: Client, query: str) -> None:
     assert client.get(f"/leaderboard/{query}").status_code == 400
 
 
-def test_a_place_beyond_the_last_one_has_an_empty_page(client: Client, season: Season) -> None:
+def test_page_beyond_the_last_row_is_empty(client: Client, season: Season) -> None:
     judge(season, amber=16)
     assert listed(read(client, f"?after={10**30}")) == []
 
 
-def test_filters_without_a_wish_are_none() -> None:
+def test_empty_filters_are_false() -> None:
     assert not Filters()
     assert Filters(search="heron")
 
 
-def test_a_row_tells_how_many_of_the_rounds_the_node_took_part_in(
-    client: Client, season: Season
-) -> None:
+def test_row_shows_the_attendance(client: Client, season: Season) -> None:
     early, late = make_node("early")[0], make_node("late")[0]
     make_score(make_round(season, phase=Round.Phase.CLOSED), early, correct=8)
     both = make_round(season, phase=Round.Phase.CLOSED)
@@ -315,5 +309,5 @@ def test_a_row_tells_how_many_of_the_rounds_the_node_took_part_in(
     assert '<abbr title="1 round">50\u202f%</abbr>' in row_of(html, late)
 
 
-def test_a_row_draws_the_last_rounds(judged: list[Node], client: Client) -> None:
+def test_row_has_a_sparkline_of_the_last_rounds(judged: list[Node], client: Client) -> None:
     assert '<polyline points="2.0,2.0 58.0,2.0"/>' in row_of(read(client), judged[0])

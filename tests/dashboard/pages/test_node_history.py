@@ -1,4 +1,4 @@
-"""A node's page over time: its rounds, its training, whom it learns with, what it was refused."""
+"""Test a node's page over time: rounds, training, provenance, and refusals."""
 
 import copy
 
@@ -30,7 +30,7 @@ def judged_amber(module_rows: None) -> Node:
 
 @pytest.fixture
 def amber(judged_amber: Node, db: None) -> Node:
-    """A node that was judged in six rounds, beside its untrained model."""
+    """A node that was judged in six rounds, with a base of its model."""
     return copy.deepcopy(judged_amber)
 
 
@@ -46,7 +46,7 @@ def draw(client: Client, query: str = "") -> list[dict[str, list[float]]]:
     return data
 
 
-def test_its_scores_stand_beside_the_untrained_model(amber: Node, client: Client) -> None:
+def test_scores_are_shown_beside_the_base(amber: Node, client: Client) -> None:
     _, dots, line, base = draw(client)
     assert dots["y"] == [correct / 16 for correct in range(4, 10)]
     assert line["y"][-1] == (5 + 6 + 7 + 8 + 9) / 80
@@ -56,7 +56,7 @@ def test_its_scores_stand_beside_the_untrained_model(amber: Node, client: Client
     assert '<td class="num">.250</td>' in html
 
 
-def test_a_longer_stretch_pools_more_rounds_a_point(
+def test_longer_span_pools_more_rounds_per_point(
     amber: Node, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "SPANS", (2, 6))
@@ -65,7 +65,7 @@ def test_a_longer_stretch_pools_more_rounds_a_point(
     assert "?rounds=6" in client.get("/nodes/amber/?rounds=6").content.decode()
 
 
-def test_only_so_many_rounds_are_read(
+def test_number_of_rounds_in_the_chart_is_limited(
     amber: Node, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "SPANS", (2, 6))
@@ -74,15 +74,13 @@ def test_only_so_many_rounds_are_read(
 
 
 @pytest.mark.parametrize("query", ["rounds=7", "rounds=all", "chart=odd"])
-def test_what_cannot_be_drawn_is_refused(amber: Node, client: Client, query: str) -> None:
+def test_invalid_chart_query_returns_400(amber: Node, client: Client, query: str) -> None:
     refusal = client.get(f"/nodes/amber/figure.json?{query}")
     assert refusal.status_code == 400
     assert refusal.json()["code"].startswith("query.")
 
 
-def test_its_training_is_drawn_as_it_reports_it(
-    season: Season, amber: Node, client: Client
-) -> None:
+def test_training_is_drawn_as_reported(season: Season, amber: Node, client: Client) -> None:
     TrainingPoint.objects.create(
         node=amber,
         season=season,
@@ -98,7 +96,7 @@ def test_its_training_is_drawn_as_it_reports_it(
     assert recheck["y"] == [0.125]
 
 
-def test_it_names_whom_it_learned_from_and_whom_it_taught(
+def test_page_lists_nodes_that_it_learned_from_and_that_it_taught(
     season: Season, amber: Node, client: Client
 ) -> None:
     bold, coral = make_node("bold")[0], make_node("coral")[0]
@@ -120,7 +118,7 @@ async def refuse_thrice(node: Node) -> None:
     await pending_refusals().flush()
 
 
-def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> None:
+def test_page_shows_the_last_error_and_its_fix(amber: Node, client: Client) -> None:
     assert "Nothing in the last 7 days." in client.get("/nodes/amber/").content.decode()
     async_to_sync(refuse_thrice)(amber)
     html = client.get("/nodes/amber/").content.decode()
@@ -130,13 +128,13 @@ def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> Non
 
 
 @pytest.mark.usefixtures("redis_away")
-def test_it_does_not_call_unknown_refusals_none(amber: Node, client: Client) -> None:
+def test_unavailable_refusals_are_not_shown_as_none(amber: Node, client: Client) -> None:
     html = client.get("/nodes/amber/").content.decode()
     assert "Nothing in the last 7 days." not in html
     assert "Not available now" in html
 
 
-def test_hardware_is_shown_only_where_its_owner_tells_it(amber: Node, client: Client) -> None:
+def test_hardware_is_shown_only_if_it_is_declared(amber: Node, client: Client) -> None:
     assert "Hardware" not in client.get("/nodes/amber/").content.decode()
     amber.hardware = {"device": "RTX 4070", "memory": 12 * 2**30}
     amber.save()

@@ -1,4 +1,4 @@
-"""A node's page: its standing, its shares by dataset, and what the operator decided about it."""
+"""Test a node's page: standing, cells by dataset, and decisions of the operator."""
 
 import pytest
 from django.test import Client
@@ -15,7 +15,7 @@ from tests.factories import make_node, make_round, make_score, publish
 
 @pytest.fixture
 def amber(season: Season) -> Node:
-    """A node that solved 7 of 8 sums and 4 of 8 products, beside its untrained model."""
+    """A node with 6 of 8 sums and 5 of 8 products solved, and a base of its model."""
     judge_round = make_round(
         season, phase=Round.Phase.CLOSED, questions=16, datasets=("chain_sum", "products")
     )
@@ -31,13 +31,13 @@ def read(client: Client, node: Node) -> str:
     return client.get(node.get_absolute_url()).content.decode()
 
 
-def test_it_shows_its_rank_among_the_ranked(judged: list[Node], client: Client) -> None:
+def test_page_shows_the_rank_range(judged: list[Node], client: Client) -> None:
     html = read(client, judged[0])
     assert "is healthy." in html
     assert "It ranks 1–3 of 3." in html
 
 
-def test_it_shows_each_dataset_with_its_own_interval(amber: Node, client: Client) -> None:
+def test_page_shows_each_dataset_with_its_interval(amber: Node, client: Client) -> None:
     html = read(client, amber)
     assert "6 of 8" in html
     assert interval(macro_interval(6 / 8, 8)) in html
@@ -45,7 +45,7 @@ def test_it_shows_each_dataset_with_its_own_interval(amber: Node, client: Client
     assert interval(macro_interval(5 / 8, 8)) in html
 
 
-def test_the_api_has_the_same_cells(amber: Node, client: Client) -> None:
+def test_api_has_the_same_cells(amber: Node, client: Client) -> None:
     cells = client.get("/api/v1/nodes/amber").json()["cells"]
     assert cells == {
         "chain_sum": {
@@ -63,32 +63,30 @@ def test_the_api_has_the_same_cells(amber: Node, client: Client) -> None:
     }
 
 
-def test_it_shows_its_distance_from_the_untrained_model(amber: Node, client: Client) -> None:
+def test_page_and_api_show_the_lift_over_the_base(amber: Node, client: Client) -> None:
     assert "+43.8" in read(client, amber)
-    told = client.get("/api/v1/nodes/amber").json()
-    assert told["over_base"] == pytest.approx(0.4375)
+    body = client.get("/api/v1/nodes/amber").json()
+    assert body["over_base"] == pytest.approx(0.4375)
 
 
-def test_an_untrained_model_has_no_rank_and_says_what_it_is_for(
-    amber: Node, client: Client
-) -> None:
+def test_page_of_a_base_has_no_rank_and_explains_its_purpose(amber: Node, client: Client) -> None:
     html = client.get("/nodes/base-tiny/").content.decode()
     assert "It is an untrained model, shown for comparison" in html
     assert "It ranks" not in html
 
 
-def test_a_quarantined_node_reads_why_and_what_to_do(amber: Node, client: Client) -> None:
+def test_page_of_a_quarantined_node_shows_reason_and_remedy(amber: Node, client: Client) -> None:
     quarantine_node(amber, reason="answers copied", actor=None, now=timezone.now())
     html = read(client, amber)
     assert "is quarantined." in html
     assert "contact the operator" in html
     assert "answers copied" in html
     assert "It ranks" not in html
-    told = client.get("/api/v1/nodes/amber").json()
-    assert (told["rank"], told["remark"], told["score"]) == (None, "quarantined", 0.6875)
+    body = client.get("/api/v1/nodes/amber").json()
+    assert (body["rank"], body["remark"], body["score"]) == (None, "quarantined", 0.6875)
 
 
-def test_a_released_node_is_ranked_again_and_both_decisions_stay(
+def test_released_node_is_ranked_again_and_both_rulings_are_shown(
     amber: Node, client: Client
 ) -> None:
     quarantine_node(amber, reason="answers copied", actor=None, now=timezone.now())
@@ -98,7 +96,7 @@ def test_a_released_node_is_ranked_again_and_both_decisions_stay(
     assert html.index("answers copied") < html.index("it was a shared model")
 
 
-def test_a_reason_for_dropping_may_have_the_name_of_a_method(
+def test_drop_reason_with_the_name_of_a_dict_method_is_shown(
     season: Season, client: Client
 ) -> None:
     node, _ = make_node("amber")
@@ -106,18 +104,16 @@ def test_a_reason_for_dropping_may_have_the_name_of_a_method(
     assert 'Dropped: items</th><td class="num">5</td>' in read(client, node)
 
 
-def test_what_a_node_declared_is_told_with_what_our_verifier_found(
-    season: Season, client: Client
-) -> None:
+def test_checked_declarations_are_shown_with_the_false_ones(season: Season, client: Client) -> None:
     node, _ = make_node("amber")
     part = Contribution.objects.create(node=node, season=season)
     assert "Declared informative" not in read(client, node)
     Contribution.objects.update(declared_checked=40, declared_false=1)
     assert "40 checked, 1 false" in read(client, node)
     assert "ignored at present" not in read(client, node)
-    told = client.get("/api/v1/nodes/amber").json()
-    assert (told["declared_checked"], told["declared_false"]) == (40, 1)
-    assert told["declarations_count"]
+    body = client.get("/api/v1/nodes/amber").json()
+    assert (body["declared_checked"], body["declared_false"]) == (40, 1)
+    assert body["declarations_count"]
     part.refresh_from_db()
     part.declarations_lapsed_at = timezone.now()
     part.save()

@@ -1,4 +1,4 @@
-"""Every page answers, says what it is about, and keeps to the content security policy."""
+"""Test that every page works, has a content security policy, and conforms to it."""
 
 import copy
 import re
@@ -11,7 +11,7 @@ from swarm_web.nodes.models import Node
 from tests.dashboard.pages.test_empty_site import PAGES
 from tests.factories import make_node, make_round
 
-# A script that a browser would run: one without src that is not a block of data.
+# A script that a browser would run: without src, and not a block of data.
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*(\bsrc=|application/json))[^>]*>", re.IGNORECASE)
 INLINE_HANDLER = re.compile(r"<[^>]+\son\w+=", re.IGNORECASE)
 
@@ -27,12 +27,12 @@ def season(judged: list[Node]) -> Season:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_answer_with_judged_nodes(judged: list[Node], client: Client, page: str) -> None:
+def test_page_works_with_judged_nodes(judged: list[Node], client: Client, page: str) -> None:
     assert client.get(page).status_code == 200
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_carry_a_policy_and_no_inline_script(
+def test_page_has_a_security_policy_and_no_inline_script(
     judged: list[Node], client: Client, page: str
 ) -> None:
     answer = client.get(page)
@@ -46,14 +46,12 @@ def test_pages_carry_a_policy_and_no_inline_script(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_name_no_other_site_for_their_parts(
-    judged: list[Node], client: Client, page: str
-) -> None:
+def test_page_loads_nothing_from_other_sites(judged: list[Node], client: Client, page: str) -> None:
     html = client.get(page).content.decode()
     assert not re.search(r"""(src=|<link[^>]+href=)"(https?:)?//""", html)
 
 
-def test_the_home_page_shows_the_round_and_connected_nodes(
+def test_home_page_shows_the_round_and_connected_nodes(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     judge_round = make_round(season, phase=Round.Phase.OPEN)
@@ -63,19 +61,19 @@ def test_the_home_page_shows_the_round_and_connected_nodes(
 
 
 @pytest.mark.parametrize("page", ["/nodes/nobody/", "/rounds/987654/", "/nowhere/"])
-def test_what_does_not_exist_is_404_with_a_way_on(db: None, client: Client, page: str) -> None:
+def test_missing_page_returns_404_with_links(db: None, client: Client, page: str) -> None:
     answer = client.get(page)
     assert answer.status_code == 404
     assert "/leaderboard/" in answer.content.decode()
 
 
-def test_names_of_models_are_escaped(season: Season, client: Client) -> None:
+def test_model_names_are_escaped(season: Season, client: Client) -> None:
     node, _ = make_node("sly-fox", model="<script>alert(1)</script>")
     html = client.get(node.get_absolute_url()).content.decode()
     assert "<script>alert" not in html
 
 
-def test_a_browser_is_refused_with_a_page(db: None, client: Client) -> None:
+def test_browser_receives_an_html_error_page(db: None, client: Client) -> None:
     accepted = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     answer = client.get("/leaderboard/?window=year", headers=accepted)
     html = answer.content.decode()
@@ -86,7 +84,7 @@ def test_a_browser_is_refused_with_a_page(db: None, client: Client) -> None:
 
 
 @pytest.mark.parametrize("accepted", ["*/*", "application/json"])
-def test_a_program_is_refused_with_json(db: None, client: Client, accepted: str) -> None:
+def test_program_receives_a_json_error(db: None, client: Client, accepted: str) -> None:
     answer = client.get("/leaderboard/?window=year", headers={"Accept": accepted})
     assert answer.json()["code"] == "query.window"
     assert "Accept" in answer.headers["Vary"]

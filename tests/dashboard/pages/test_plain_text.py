@@ -1,4 +1,4 @@
-"""Text that the database cannot hold is refused: a NUL, and half of a surrogate pair."""
+"""Test that text which the database cannot store is rejected: NUL and lone surrogates."""
 
 import pytest
 from django.test import Client
@@ -18,18 +18,18 @@ from swarm_web.dashboard.live.views import read_key
         "/api/v1/nodes?search=%00",
     ],
 )
-def test_a_query_with_a_nul_is_refused(db: None, client: Client, path: str) -> None:
+def test_query_with_a_nul_returns_400(db: None, client: Client, path: str) -> None:
     refusal = client.get(path)
     assert (refusal.status_code, refusal.json()["code"]) == (400, "query.invalid")
 
 
-def test_a_socket_that_asks_for_a_nul_is_refused() -> None:
+def test_live_view_with_a_nul_is_rejected() -> None:
     with pytest.raises(RequestError):
         read_key({"view": "board", "search": "\0"})
 
 
 @pytest.mark.parametrize("path", ["login/", "signup/", "password/reset/"])
-def test_a_form_in_another_encoding_is_refused(db: None, client: Client, path: str) -> None:
+def test_form_in_another_encoding_returns_415(db: None, client: Client, path: str) -> None:
     part = 'Content-Disposition: form-data; name="{}"\r\n\r\na+2AA-b'
     names = ("login", "username", "email", "password", "password1", "password2")
     body = "--x\r\n" + "\r\n--x\r\n".join(map(part.format, names)) + "\r\n--x--\r\n"

@@ -1,4 +1,4 @@
-"""The number of queries of a page does not grow with the number of nodes or rounds."""
+"""Test that a page's number of queries is independent of the number of nodes and rounds."""
 
 import pytest
 from django.db import connection
@@ -53,7 +53,7 @@ def count_queries(client: Client, page: str) -> int:
 
 @pytest.fixture(scope="module")
 def counts(module_rows: None) -> dict[str, tuple[int, int]]:
-    """Return each page's number of queries with 3 nodes and 2 rounds, and with 31 and 4."""
+    """Each page's number of queries with 3 nodes and 2 rounds, and with 31 and 4."""
     client, season = Client(), make_season("Autumn")
 
     def count_all() -> list[int]:
@@ -68,7 +68,7 @@ def counts(module_rows: None) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("page", PAGES)
-def test_queries_do_not_grow_with_nodes_and_rounds(
+def test_number_of_queries_is_independent_of_nodes_and_rounds(
     counts: dict[str, tuple[int, int]], page: str
 ) -> None:
     few, many = counts[page]

@@ -1,4 +1,4 @@
-"""One question of a closed round: everybody's answers, by outcome, by node, a page at a time."""
+"""Test the page of a question of a closed round: answers by outcome and node, in pages."""
 
 import re
 
@@ -49,7 +49,7 @@ def test_answers_are_filtered_by_the_query(
     assert names_in(client, question, query) == names
 
 
-def test_pages_keep_the_filter(
+def test_link_to_the_next_page_preserves_the_filter(
     question: Question, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "PAGE_ANSWERS", 1)
@@ -59,19 +59,17 @@ def test_pages_keep_the_filter(
     assert names_in(client, question, query.replace("&amp;", "&")) == ["bold"]
 
 
-def test_it_says_how_many_solved_it(question: Question, client: Client) -> None:
+def test_heading_shows_how_many_nodes_solved_it(question: Question, client: Client) -> None:
     html = client.get(f"/rounds/{question.round.number}/questions/1/").content.decode()
     assert "Question 1 was solved by 2 of 4 nodes" in html
 
 
-def test_there_is_no_other_question(question: Question, client: Client) -> None:
+def test_unknown_question_returns_404(question: Question, client: Client) -> None:
     assert client.get(f"/rounds/{question.round.number}/questions/9/").status_code == 404
 
 
 @pytest.mark.parametrize("query", ["outcome=odd", "after=nobody"])
-def test_a_filter_that_does_not_exist_is_refused(
-    question: Question, client: Client, query: str
-) -> None:
+def test_invalid_filter_returns_400(question: Question, client: Client, query: str) -> None:
     refusal = client.get(f"/rounds/{question.round.number}/questions/1/?{query}")
     assert refusal.status_code == 400
     assert refusal.json()["code"].startswith("query.")
@@ -81,7 +79,7 @@ def test_a_filter_that_does_not_exist_is_refused(
 def half_graded(season: Season) -> Round:
     """A round of three questions; the second counts for one of its two nodes, the third for none.
 
-    Whoever answered them was right.
+    All counted answers are right.
     """
     judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=3)
     make_score(judge_round, make_node("amber")[0], correct=2, n=2)
@@ -89,9 +87,7 @@ def half_graded(season: Season) -> Round:
     return judge_round
 
 
-def test_an_answer_that_could_not_be_graded_is_not_counted_as_wrong(
-    half_graded: Round, client: Client
-) -> None:
+def test_ungraded_answer_is_not_counted_as_wrong(half_graded: Round, client: Client) -> None:
     html = client.get(half_graded.get_absolute_url()).content.decode()
     tallies = re.findall(r'<span class="tally num">([^<]*)</span>', html)
     assert tallies == ["2 of 2 right", "1 of 1 right", "not graded"]
@@ -99,14 +95,14 @@ def test_an_answer_that_could_not_be_graded_is_not_counted_as_wrong(
     assert re.findall(r'<td class="num">([^<]*)</td>', shares) == ["100\u202f%", "100\u202f%", "–"]
 
 
-def test_it_says_that_nobody_could_grade_it(half_graded: Round, client: Client) -> None:
+def test_page_of_an_ungraded_question_explains_it(half_graded: Round, client: Client) -> None:
     html = client.get(f"/rounds/{half_graded.number}/questions/3/").content.decode()
     assert "No answer to question 3 was graded" in html
 
 
-def test_the_api_counts_as_the_pages_do(half_graded: Round, client: Client) -> None:
+def test_api_has_the_same_counts_as_the_pages(half_graded: Round, client: Client) -> None:
     path = f"/api/v1/rounds/{half_graded.number}"
     listed = client.get(f"{path}/questions").json()["items"]
-    told = [(question["solved"], question["counted"], question["seated"]) for question in listed]
-    assert told == [(2, 2, 2), (1, 1, 2), (0, 0, 2)]
+    counts = [(question["solved"], question["counted"], question["seated"]) for question in listed]
+    assert counts == [(2, 2, 2), (1, 1, 2), (0, 0, 2)]
     assert client.get(path).json()["questions"] == listed

@@ -1,4 +1,4 @@
-"""What programs ask every site for: /robots.txt (RFC 9309) and /favicon.ico."""
+"""Test /robots.txt (RFC 9309) and /favicon.ico."""
 
 import io
 import re
@@ -9,7 +9,7 @@ from PIL import Image
 
 
 def is_allowed(rules: str, path: str) -> bool:
-    """Follow RFC 9309: the longest rule that matches decides, and without any all is allowed."""
+    """Apply RFC 9309: the longest matching rule decides, and without any the path is allowed."""
     found = re.findall(r"^(Allow|Disallow): (\S+)$", rules, flags=re.MULTILINE)
     matching = [
         (len(rule), kind == "Allow")
@@ -51,18 +51,18 @@ def test_robots_may_read_pages(rules: str, path: str) -> None:
         *("/metrics", "/readyz"),
     ],
 )
-def test_robots_keep_away_from_what_is_no_page_or_has_no_end(rules: str, path: str) -> None:
+def test_robots_may_not_read_data_accounts_or_endless_queries(rules: str, path: str) -> None:
     assert not is_allowed(rules, path)
 
 
-def test_the_icon_has_the_sizes_that_browsers_show(client: Client) -> None:
+def test_icon_has_the_usual_sizes(client: Client) -> None:
     answer = client.get("/favicon.ico")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/x-icon")
     icon = Image.open(io.BytesIO(answer.content))
     assert icon.info["sizes"] == {(16, 16), (32, 32), (48, 48)}
 
 
-def test_browsers_keep_the_icon_for_a_day_and_then_ask_whether_it_changed(client: Client) -> None:
+def test_icon_is_cached_for_a_day_and_revalidated_with_an_etag(client: Client) -> None:
     answer = client.get("/favicon.ico")
     assert answer.headers["Cache-Control"] == "public, max-age=86400"
     again = client.get("/favicon.ico", headers={"If-None-Match": answer.headers["ETag"]})
@@ -70,6 +70,6 @@ def test_browsers_keep_the_icon_for_a_day_and_then_ask_whether_it_changed(client
 
 
 @pytest.mark.parametrize("path", ["/robots.txt", "/favicon.ico"])
-def test_they_are_the_same_in_every_language(client: Client, path: str) -> None:
+def test_files_do_not_vary_by_language(client: Client, path: str) -> None:
     answer = client.get(path, headers={"Accept-Language": "fa"})
     assert "Accept-Language" not in answer.headers.get("Vary", "")

@@ -1,4 +1,4 @@
-"""The rollouts pages: search, cards, one rollout, and who learned from whom."""
+"""Test the rollouts pages: search, cards, one rollout, and the flow diagram."""
 
 import re
 from datetime import timedelta
@@ -23,14 +23,12 @@ def read(client: Client, path: str) -> str:
 
 
 def shown(client: Client, query: str = "") -> list[int]:
-    """Return the keys of the rollouts on a page, in order and once each."""
+    """Return the distinct keys of the rollouts on a page, in order."""
     html = read(client, f"/rollouts/{query}")
     return [int(pk) for pk in dict.fromkeys(re.findall(r'href="/rollouts/(\d+)/"', html))]
 
 
-def test_newest_rollouts_come_first_and_unchecked_ones_not_at_all(
-    season: Season, client: Client
-) -> None:
+def test_checked_rollouts_are_listed_from_newest_to_oldest(season: Season, client: Client) -> None:
     author, now = make_node()[0], timezone.now()
     old = make_archived_rollout(season, author, published_at=now - HOUR)
     new = make_archived_rollout(season, author, published_at=now)
@@ -38,9 +36,7 @@ def test_newest_rollouts_come_first_and_unchecked_ones_not_at_all(
     assert shown(client) == [new.pk, old.pk]
 
 
-def test_pages_hold_all_rollouts_once_also_those_of_one_moment(
-    season: Season, client: Client
-) -> None:
+def test_pages_contain_rollouts_of_equal_time_once(season: Season, client: Client) -> None:
     author, now = make_node()[0], timezone.now()
     made = [make_archived_rollout(season, author, published_at=now) for _ in range(PAGE_CARDS + 3)]
     first = read(client, "/rollouts/")
@@ -61,7 +57,7 @@ def test_pages_hold_all_rollouts_once_also_those_of_one_moment(
         ("?model=big", "pears"),
     ],
 )
-def test_each_filter_keeps_what_it_says(
+def test_filters_select_matching_rollouts(
     season: Season, client: Client, query: str, expected: str
 ) -> None:
     ann, bob = make_node("ann")[0], make_node("bob")[0]
@@ -75,14 +71,14 @@ def test_each_filter_keeps_what_it_says(
     assert shown(client, query) == [made[expected].pk]
 
 
-def test_the_links_of_pages_keep_the_search(season: Season, client: Client) -> None:
+def test_link_to_the_next_page_preserves_the_filter(season: Season, client: Client) -> None:
     author = make_node("ann")[0]
     for _ in range(PAGE_CARDS + 1):
         make_archived_rollout(season, author)
     assert 'href="?author=ann&amp;after=' in read(client, "/rollouts/?author=ann")
 
 
-def test_rollouts_of_another_season_are_a_query_away(season: Season, client: Client) -> None:
+def test_rollouts_of_another_season_can_be_selected(season: Season, client: Client) -> None:
     season.state = Season.State.ENDED
     season.save()
     old = make_archived_rollout(season, make_node()[0])
@@ -95,21 +91,19 @@ def test_rollouts_of_another_season_are_a_query_away(season: Season, client: Cli
     "query",
     ["?outcome=maybe", "?after=x", "?after=999999999999999999-1", "?season=none", "?after=1-1%0A"],
 )
-def test_a_query_that_cannot_be_answered_is_refused_with_what_helps(
-    season: Season, client: Client, query: str
-) -> None:
+def test_invalid_query_returns_400_with_a_fix(season: Season, client: Client, query: str) -> None:
     response = client.get(f"/rollouts/{query}")
     assert response.status_code == 400
     assert response.json()["fix"]
 
 
 @pytest.mark.parametrize("words", ["%22", "-", "((", "a:*", "%F0%9F%90%A6"])
-def test_any_words_can_be_searched_for(season: Season, client: Client, words: str) -> None:
+def test_search_accepts_any_characters(season: Season, client: Client, words: str) -> None:
     make_archived_rollout(season, make_node()[0])
     read(client, f"/rollouts/?q={words}")
 
 
-def test_what_nodes_wrote_is_shown_as_text(season: Season, client: Client) -> None:
+def test_question_and_completions_are_escaped(season: Season, client: Client) -> None:
     rollout = make_archived_rollout(season, make_node()[0], question="<script>alert(1)</script>")
     for path in ("/rollouts/", f"/rollouts/{rollout.pk}/"):
         html = read(client, path)
@@ -118,9 +112,7 @@ def test_what_nodes_wrote_is_shown_as_text(season: Season, client: Client) -> No
         assert "I think so.\n&lt;answer&gt;2&lt;/answer&gt;" in html
 
 
-def test_a_card_says_who_made_it_who_learned_from_it_and_whether_it_teaches(
-    season: Season, client: Client
-) -> None:
+def test_card_shows_author_learners_and_right_completions(season: Season, client: Client) -> None:
     author, learner = make_node("ann")[0], make_node("bob")[0]
     make_archived_rollout(season, author, solved=1, learners=[learner])
     html = read(client, "/rollouts/")
@@ -129,32 +121,32 @@ def test_a_card_says_who_made_it_who_learned_from_it_and_whether_it_teaches(
     assert "1 of 2 completions are right" in html
 
 
-def test_a_list_shows_a_right_and_a_wrong_completion_of_many(
-    season: Season, client: Client
-) -> None:
+def test_card_shows_one_right_and_one_wrong_completion(season: Season, client: Client) -> None:
     rollout = make_archived_rollout(season, make_node()[0], solved=1)
     wrong = {**rollout.completions[1], "text": "wrong one"}
     right = {**rollout.completions[0], "text": "right one"}
     rollout.completions = [wrong, wrong, wrong, right]
     rollout.total = 4
     rollout.save()
-    listed, whole = read(client, "/rollouts/"), read(client, f"/rollouts/{rollout.pk}/")
+    listed, single = read(client, "/rollouts/"), read(client, f"/rollouts/{rollout.pk}/")
     assert (listed.count("wrong one"), listed.count("right one")) == (1, 1)
-    assert (whole.count("wrong one"), whole.count("right one")) == (3, 1)
+    assert (single.count("wrong one"), single.count("right one")) == (3, 1)
 
 
-def test_a_rollout_that_is_not_checked_has_no_page(season: Season, client: Client) -> None:
+def test_unchecked_rollout_returns_404(season: Season, client: Client) -> None:
     rollout = make_archived_rollout(season, make_node()[0], solved=None)
     assert client.get(f"/rollouts/{rollout.pk}/").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/rollouts/", "/rollouts/flow/"])
-def test_pages_say_when_there_is_nothing_yet(db: None, client: Client, path: str) -> None:
+def test_pages_without_rollouts_are_marked_as_empty(db: None, client: Client, path: str) -> None:
     assert 'class="empty"' in read(client, path)
 
 
 @pytest.mark.parametrize("path", ["/rollouts/", "/rollouts/flow/"])
-def test_the_number_of_queries_does_not_grow(season: Season, client: Client, path: str) -> None:
+def test_number_of_queries_is_independent_of_nodes_and_rollouts(
+    season: Season, client: Client, path: str
+) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             read(client, path)
@@ -172,7 +164,7 @@ def test_the_number_of_queries_does_not_grow(season: Season, client: Client, pat
     assert count() == few
 
 
-def test_the_search_for_words_uses_its_index(season: Season) -> None:
+def test_full_text_search_uses_its_index(season: Season) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")
@@ -185,7 +177,7 @@ def test_the_search_for_words_uses_its_index(season: Season) -> None:
     assert "archive_by_words" in plan
 
 
-def test_the_strongest_links_of_the_hour_come_first(season: Season, client: Client) -> None:
+def test_flow_lists_the_strongest_links_first(season: Season, client: Client) -> None:
     ann, bob, cat = (make_node(name)[0] for name in ("ann", "bob", "cat"))
     make_exchange(season, ann, bob, used=3)
     make_exchange(season, bob, cat, used=8)
@@ -196,7 +188,7 @@ def test_the_strongest_links_of_the_hour_come_first(season: Season, client: Clie
     assert html.count('class="band"') == 2
 
 
-def test_another_hour_is_a_query_away(season: Season, client: Client) -> None:
+def test_flow_of_another_hour_can_be_selected(season: Season, client: Client) -> None:
     ann, bob = make_node("ann")[0], make_node("bob")[0]
     before = timezone.now() - HOUR
     make_exchange(season, ann, bob, used=3, hour=before)
@@ -207,13 +199,11 @@ def test_another_hour_is_a_query_away(season: Season, client: Client) -> None:
 @pytest.mark.parametrize(
     "hour", ["now", "2026-13-01T00", "0001-01-01T00", "9999-12-31T23", "2026-01-01T1"]
 )
-def test_an_hour_that_cannot_be_shown_is_refused(season: Season, client: Client, hour: str) -> None:
+def test_invalid_hour_returns_400(season: Season, client: Client, hour: str) -> None:
     assert client.get(f"/rollouts/flow/?hour={hour}").status_code == 400
 
 
-def test_a_models_name_in_another_direction_leaves_the_step_where_it_is(
-    season: Season, client: Client
-) -> None:
+def test_right_to_left_model_name_is_directionally_isolated(season: Season, client: Client) -> None:
     author, _ = make_node(model="مدل")
     rollout = make_archived_rollout(season, author)
     assert "<bdi>مدل</bdi>, step 1" in read(client, f"/rollouts/{rollout.pk}/")

@@ -1,4 +1,4 @@
-"""A closed round's page: scores, how long answers took, why results are low, what was decided."""
+"""Test the page of a closed round: scores, latencies, reasons, and rulings."""
 
 import copy
 
@@ -28,7 +28,7 @@ def read(client: Client, judge_round: Round) -> str:
     return client.get(judge_round.get_absolute_url()).content.decode()
 
 
-def test_it_shows_when_a_node_was_done_and_when_each_answer_came(
+def test_page_shows_the_latency_of_each_answer_and_of_the_last_one(
     judge_round: Round, judged: list[Node], client: Client
 ) -> None:
     for took, answer in enumerate(Answer.objects.filter(node=judged[0]), start=1):
@@ -45,18 +45,18 @@ def latency(answer: Answer) -> int:
 
 
 @pytest.mark.parametrize("reason", [r for r in Score.Reason if r])
-def test_each_reason_says_what_its_owner_can_do(
+def test_each_reason_has_advice_for_the_owner(
     judge_round: Round, client: Client, reason: Score.Reason
 ) -> None:
     node, _ = make_node()
     Score.objects.create(round=judge_round, node=node, arm="swarm", status="absent", reason=reason)
-    page, told = read(client, judge_round), client.get(f"/api/v1/nodes/{node.name}").json()
+    page, node_data = read(client, judge_round), client.get(f"/api/v1/nodes/{node.name}").json()
     assert advise(reason)
     assert advise(reason) in page
-    assert told["scores"][0]["advice"] == advise(reason)
+    assert node_data["scores"][0]["advice"] == advise(reason)
 
 
-def test_a_quarantined_node_leads_no_round_and_is_marked(
+def test_quarantined_node_is_marked_and_not_named_as_leader(
     judge_round: Round, judged: list[Node], client: Client
 ) -> None:
     assert f'was led by <span class="name">{judged[0].name}</span>' in read(client, judge_round)
@@ -66,35 +66,35 @@ def test_a_quarantined_node_leads_no_round_and_is_marked(
     assert "Quarantined: not ranked." in html
 
 
-def test_those_who_are_tied_lead_together(
+def test_tied_nodes_are_counted_as_leaders(
     judge_round: Round, judged: list[Node], client: Client
 ) -> None:
     judge_round.scores.update(score=0.5)
     assert f"was led by {len(judged)} nodes with .500 each" in read(client, judge_round)
 
 
-def test_a_round_without_a_right_answer_was_led_by_nobody(
-    judge_round: Round, client: Client
-) -> None:
+def test_round_without_right_answers_has_no_leader(judge_round: Round, client: Client) -> None:
     judge_round.scores.update(score=0, correct=0)
     html = read(client, judge_round)
     assert "closed with no question solved" in html
     assert "was led by" not in html
 
 
-def test_it_says_how_to_check_it(judge_round: Round, client: Client) -> None:
+def test_page_shows_how_to_verify_the_round(judge_round: Round, client: Client) -> None:
     html = read(client, judge_round)
     assert "Verify it yourself" in html
     assert f"swarm-node verify-round http://localhost:8000 {judge_round.number}" in html
 
 
-def test_the_api_tells_each_nodes_cells(judge_round: Round, client: Client) -> None:
-    told = client.get(f"/api/v1/rounds/{judge_round.number}").json()
-    second = told["scores"][1]
+def test_api_contains_the_cells_of_each_node(judge_round: Round, client: Client) -> None:
+    content = client.get(f"/api/v1/rounds/{judge_round.number}").json()
+    second = content["scores"][1]
     assert (second["correct"], second["n"], second["cells"]) == (15, 16, {"chain_sum": [15, 16]})
 
 
-def test_the_operators_decision_is_told_without_a_name(judge_round: Round, client: Client) -> None:
+def test_ruling_is_shown_without_the_name_of_the_operator(
+    judge_round: Round, client: Client
+) -> None:
     operator = User.objects.create_user("grace-operator")
     Ruling.objects.create(
         action=Ruling.Action.RECOMPUTE,
@@ -108,8 +108,8 @@ def test_the_operators_decision_is_told_without_a_name(judge_round: Round, clien
     assert "The operator had this round&#x27;s answers regraded." in html
     assert "the verifier was mended" in html
     assert "scores changed: 3" in html
-    told = client.get(f"/api/v1/rounds/{judge_round.number}").json()
-    (ruling,) = told["rulings"]
+    content = client.get(f"/api/v1/rounds/{judge_round.number}").json()
+    (ruling,) = content["rulings"]
     assert ruling["action"] == "recompute"
     assert ruling["changes"] == {"scores_changed": 3}
-    assert "grace-operator" not in html + str(told)
+    assert "grace-operator" not in html + str(content)

@@ -1,4 +1,4 @@
-"""The list of rounds: by season, a page at a time, with turnout, spread and why one is void."""
+"""Test the list of rounds: by season, in pages, with turnout, spread and reason if void."""
 
 import re
 
@@ -15,7 +15,7 @@ from tests.factories import make_node, make_round, make_score, make_season, publ
 
 
 @pytest.fixture
-def two_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_per_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "PAGE_ROUNDS", 2)
 
 
@@ -28,15 +28,15 @@ def follow(client: Client, html: str, rel: str) -> str:
     return client.get("/rounds/" + query.replace("&amp;", "&")).content.decode()
 
 
-def test_it_tells_turnout_and_spread(judged: list[Node], client: Client) -> None:
+def test_page_shows_turnout_and_spread(judged: list[Node], client: Client) -> None:
     html = client.get("/rounds/").content.decode()
     assert '<td class="num">3 of 3</td>' in html
     assert ".938 <span>(.906–.969)</span>" in html
     assert '<td class="num">1.000</td>' in html
 
 
-def test_pages_follow_each_other_both_ways(
-    season: Season, client: Client, two_a_page: None
+def test_pages_link_to_each_other_in_both_directions(
+    season: Season, client: Client, two_per_page: None
 ) -> None:
     made = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(5)][::-1]
     first = client.get("/rounds/").content.decode()
@@ -49,8 +49,8 @@ def test_pages_follow_each_other_both_ways(
     assert 'rel="prev"' not in first
 
 
-def test_a_season_shows_its_own_rounds_on_every_page(
-    season: Season, client: Client, two_a_page: None
+def test_pages_of_a_season_contain_only_its_rounds(
+    season: Season, client: Client, two_per_page: None
 ) -> None:
     made = [make_round(season).number for _ in range(1)]
     made += [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(2)]
@@ -62,7 +62,7 @@ def test_a_season_shows_its_own_rounds_on_every_page(
     assert 'href="?season=Winter%20%26%20ice"' in first
 
 
-def test_a_void_round_says_why_and_shows_no_spread(season: Season, client: Client) -> None:
+def test_void_round_shows_its_reason_and_no_spread(season: Season, client: Client) -> None:
     judge_round = make_round(season, phase=Round.Phase.CLOSED)
     make_score(judge_round, make_node()[0], correct=11)
     publish(season)
@@ -73,7 +73,7 @@ def test_a_void_round_says_why_and_shows_no_spread(season: Season, client: Clien
     assert client.get("/rounds/figure.json").json()["data"] == []
 
 
-def test_the_figure_draws_what_the_page_lists(judged: list[Node], client: Client) -> None:
+def test_figure_contains_the_rounds_of_the_page(judged: list[Node], client: Client) -> None:
     numbers = numbers_in(client.get("/rounds/").content.decode())
     _, median, best = client.get("/rounds/figure.json").json()["data"]
     assert median["x"] == numbers[::-1]
@@ -86,19 +86,19 @@ def test_the_figure_draws_what_the_page_lists(judged: list[Node], client: Client
     ("query", "code"),
     [("before=soon", "query.before"), ("before=-3", "query.before"), ("season=x", "query.season")],
 )
-def test_a_query_that_makes_no_sense_is_refused(
-    season: Season, client: Client, query: str, code: str
-) -> None:
+def test_invalid_query_returns_400(season: Season, client: Client, query: str, code: str) -> None:
     refusal = client.get(f"/rounds/?{query}")
     assert (refusal.status_code, refusal.json()["code"]) == (400, code)
 
 
-def test_a_number_that_is_too_large_asks_for_the_newest(season: Season, client: Client) -> None:
+def test_number_above_the_newest_round_returns_the_newest_page(
+    season: Season, client: Client
+) -> None:
     made = make_round(season).number
     assert numbers_in(client.get(f"/rounds/?before={10**30}").content.decode()) == [made]
 
 
-def test_beyond_the_oldest_round_there_is_a_way_back(season: Season, client: Client) -> None:
+def test_page_before_the_oldest_round_is_empty(season: Season, client: Client) -> None:
     make_round(season)
     html = client.get("/rounds/?before=0").content.decode()
     assert "There are no earlier rounds." in html

@@ -1,4 +1,4 @@
-"""Nothing of a round's questions, answers or scores is told before it has closed."""
+"""Test that questions, answers and scores of a round are not shown before it has closed."""
 
 import re
 
@@ -28,7 +28,7 @@ def make_answered_round(season: Season, phase: Phase) -> Round:
 
 
 def secrets_of(judge_round: Round) -> list[str]:
-    """Everything that nobody may read before the round has closed."""
+    """Return all texts that must not be shown before the round has closed."""
     indices = [str(question.spec["index"]) for question in judge_round.questions.all()]
     return [*TEXTS, *indices, bytes(judge_round.secret).hex(), "0.6875", ".688"]
 
@@ -51,18 +51,16 @@ def secrets_of(judge_round: Round) -> list[str]:
         "/tasks/chain_sum/figure.json",
     ],
 )
-def test_an_unclosed_round_is_sealed(
-    season: Season, client: Client, phase: Phase, path: str
-) -> None:
+def test_unclosed_round_is_sealed(season: Season, client: Client, phase: Phase, path: str) -> None:
     judge_round = make_answered_round(season, phase)
-    told = client.get(path.format(number=judge_round.number)).content.decode()
-    # The fraction of a second may be any number, also that of the score.
-    told = re.sub(r":\d\d\.\d+", "", told)
-    assert not [secret for secret in secrets_of(judge_round) if secret in told]
+    shown = client.get(path.format(number=judge_round.number)).content.decode()
+    # The fraction of a second may equal any number, also the score.
+    shown = re.sub(r":\d\d\.\d+", "", shown)
+    assert not [secret for secret in secrets_of(judge_round) if secret in shown]
 
 
 @pytest.mark.parametrize("phase", UNCLOSED)
-def test_answers_of_an_unclosed_round_are_refused_with_a_code(
+def test_answers_of_an_unclosed_round_return_409(
     season: Season, client: Client, phase: Phase
 ) -> None:
     judge_round = make_answered_round(season, phase)
@@ -73,9 +71,7 @@ def test_answers_of_an_unclosed_round_are_refused_with_a_code(
 
 
 @pytest.mark.parametrize("phase", [*UNCLOSED, Phase.CLOSED])
-def test_the_commitment_is_public_in_every_phase(
-    season: Season, client: Client, phase: Phase
-) -> None:
+def test_commitment_is_public_in_every_phase(season: Season, client: Client, phase: Phase) -> None:
     judge_round = make_answered_round(season, phase)
     number = judge_round.number
     assert judge_round.commitment in client.get(f"/rounds/{number}/").content.decode()
@@ -89,40 +85,40 @@ def test_secret_and_rules_are_null_until_the_round_has_closed(
     season: Season, client: Client, phase: Phase
 ) -> None:
     number = make_answered_round(season, phase).number
-    told = client.get(f"/api/v1/rounds/{number}").json()
-    assert (told["secret"], told["rules"], told["questions"]) == (None, None, [])
+    shown = client.get(f"/api/v1/rounds/{number}").json()
+    assert (shown["secret"], shown["rules"], shown["questions"]) == (None, None, [])
 
 
-def test_a_sealed_round_says_what_the_hash_is_for(season: Season, client: Client) -> None:
+def test_page_of_a_sealed_round_explains_the_commitment(season: Season, client: Client) -> None:
     judge_round = make_answered_round(season, Phase.OPEN)
-    told = client.get(judge_round.get_absolute_url()).content.decode()
-    assert "the hash below was published before any node answered" in told
+    shown = client.get(judge_round.get_absolute_url()).content.decode()
+    assert "the hash below was published before any node answered" in shown
 
 
-def test_a_closed_round_is_revealed(season: Season, client: Client) -> None:
+def test_closed_round_is_revealed(season: Season, client: Client) -> None:
     judge_round = make_answered_round(season, Phase.CLOSED)
-    told = client.get(judge_round.get_absolute_url()).content.decode()
+    shown = client.get(judge_round.get_absolute_url()).content.decode()
     secrets = [text for text in secrets_of(judge_round) if text != "0.6875"]
-    assert not [text for text in secrets if text not in told]
+    assert not [text for text in secrets if text not in shown]
 
 
-def test_what_is_revealed_makes_the_commitment_again(season: Season, client: Client) -> None:
+def test_revealed_secret_and_rules_reproduce_the_commitment(season: Season, client: Client) -> None:
     number = make_answered_round(season, Phase.CLOSED).number
-    told = client.get(f"/api/v1/rounds/{number}").json()
-    rules = msgspec.convert(told["rules"], QuizRules)
-    assert commit_quiz(rules, secret=bytes.fromhex(told["secret"])) == told["commitment"]
+    shown = client.get(f"/api/v1/rounds/{number}").json()
+    rules = msgspec.convert(shown["rules"], QuizRules)
+    assert commit_quiz(rules, secret=bytes.fromhex(shown["secret"])) == shown["commitment"]
 
 
-def test_a_round_that_became_void_after_it_closed_stays_revealed_without_scores(
+def test_round_voided_after_it_closed_is_revealed_without_scores(
     season: Season, client: Client
 ) -> None:
     judge_round = make_answered_round(season, Phase.CLOSED)
     publish(season)
     void_round(judge_round, reason="a bad question", actor=None, now=timezone.now())
-    told = client.get(f"/api/v1/rounds/{judge_round.number}").json()
-    assert told["secret"] == bytes(judge_round.secret).hex()
-    assert len(told["questions"]) == 16
-    assert told["scores"] == []
+    shown = client.get(f"/api/v1/rounds/{judge_round.number}").json()
+    assert shown["secret"] == bytes(judge_round.secret).hex()
+    assert len(shown["questions"]) == 16
+    assert shown["scores"] == []
     page = client.get(judge_round.get_absolute_url()).content.decode()
     assert "a bad question" in page
     assert "swordfish" in page

@@ -1,4 +1,4 @@
-"""Who solved what in a closed round: a page of nodes at a time, and when each answer came."""
+"""Test the sheet of a closed round: marks by node and question in pages, and the replay."""
 
 import re
 from datetime import timedelta
@@ -19,7 +19,7 @@ def judge_round(judged: list[Node], season: Season) -> Round:
 
 
 @pytest.fixture
-def two_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_per_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "PAGE_NODES", 2)
 
 
@@ -60,14 +60,14 @@ def test_each_node_has_a_cell_for_each_question(
         (AnswerMark(None), AnswerOutcome.NONE, "·", "no answer received"),
     ],
 )
-def test_a_mark_has_a_sign_and_words(
+def test_mark_has_a_sign_and_words(
     mark: AnswerMark, outcome: AnswerOutcome, sign: str, words: str
 ) -> None:
     assert (mark.outcome, mark.sign, mark.words) == (outcome, sign, words)
 
 
-def test_pages_of_nodes_follow_the_scores_through_ties_and_absences(
-    season: Season, client: Client, two_a_page: None
+def test_pages_follow_the_order_of_scores_with_ties_and_absent_nodes(
+    season: Season, client: Client, two_per_page: None
 ) -> None:
     judge_round = make_round(season, phase=Round.Phase.CLOSED)
     nodes = [make_node(name)[0] for name in ("amber", "birch", "coral", "dune", "elm")]
@@ -86,25 +86,25 @@ def test_pages_of_nodes_follow_the_scores_through_ties_and_absences(
     assert query == ""
 
 
-def test_a_page_behind_nobody_is_refused(judge_round: Round, client: Client) -> None:
+def test_cursor_with_an_unknown_node_returns_400(judge_round: Round, client: Client) -> None:
     refusal = client.get(judge_round.get_absolute_url() + "?after=nobody")
     assert (refusal.status_code, refusal.json()["code"]) == (400, "query.after")
 
 
-def test_the_replay_tells_when_each_answer_came(
+def test_replay_contains_the_time_of_each_answer(
     judge_round: Round, judged: list[Node], client: Client
 ) -> None:
     late = Answer.objects.get(question__position=2, question__round=judge_round, node=judged[1])
     late.received_at = judge_round.opens_at + timedelta(seconds=7.25)
     late.save()
-    told = client.get(f"/rounds/{judge_round.number}/replay.json").json()
-    assert told["nodes"] == [node.name for node in judged]
-    assert told["seconds"] == 8
-    assert [1, 1, 7.25] in told["answers"]
-    assert len(told["answers"]) == 6
+    body = client.get(f"/rounds/{judge_round.number}/replay.json").json()
+    assert body["nodes"] == [node.name for node in judged]
+    assert body["seconds"] == 8
+    assert [1, 1, 7.25] in body["answers"]
+    assert len(body["answers"]) == 6
 
 
-def test_the_page_quotes_the_beginning_of_an_answer_and_the_questions_page_all_of_it(
+def test_round_page_truncates_answers_and_question_page_does_not(
     judge_round: Round, client: Client
 ) -> None:
     Answer.objects.update(text="x" * 16_384)
@@ -114,7 +114,7 @@ def test_the_page_quotes_the_beginning_of_an_answer_and_the_questions_page_all_o
     assert "x" * 16_384 in whole
 
 
-def test_the_page_quotes_the_first_nodes_answers_only(
+def test_round_page_quotes_only_the_answers_of_the_first_nodes(
     season: Season, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "QUOTED_NODES", 1)

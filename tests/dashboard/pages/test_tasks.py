@@ -1,4 +1,4 @@
-"""The tasks pages: what is asked, how hard it is, how often it is solved, what it teaches."""
+"""Test the pages of tasks: questions, difficulty, pass rates and informative share."""
 
 import pytest
 from django.db import connection
@@ -21,7 +21,7 @@ def read(client: Client, path: str) -> str:
     return response.content.decode()
 
 
-def test_each_dataset_of_the_season_has_a_card_with_its_share_of_the_questions(
+def test_each_dataset_has_a_card_with_its_share_of_the_questions(
     season: Season, client: Client
 ) -> None:
     season.tasks = [
@@ -35,10 +35,10 @@ def test_each_dataset_of_the_season_has_a_card_with_its_share_of_the_questions(
     assert "25\u202f%" in html
 
 
-def test_pass_rates_are_those_of_closed_rounds(
+def test_pass_rates_cover_the_closed_rounds(
     season: Season, judged: list[Node], client: Client
 ) -> None:
-    # Of 16 questions in two rounds the three nodes solve 16, 15 and 14.
+    # Of 16 questions in each of two rounds the three nodes solve 16, 15 and 14.
     for page in ("/tasks/", PAGE):
         html = read(client, page)
         assert ".938" in html
@@ -46,7 +46,7 @@ def test_pass_rates_are_those_of_closed_rounds(
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING])
-def test_questions_of_a_round_that_has_not_closed_are_not_shown(
+def test_questions_of_an_unclosed_round_are_not_shown(
     season: Season, judged: list[Node], client: Client, phase: Phase
 ) -> None:
     sealed = make_round(season, phase=phase, questions=2)
@@ -55,7 +55,7 @@ def test_questions_of_a_round_that_has_not_closed_are_not_shown(
         assert "the sealed one" not in read(client, page)
 
 
-def test_a_void_round_is_left_out(season: Season, judged: list[Node], client: Client) -> None:
+def test_void_round_is_omitted(season: Season, judged: list[Node], client: Client) -> None:
     Question.objects.update(prompt="the void one")
     Round.objects.update(phase=Round.Phase.VOID)
     for page in ("/tasks/", PAGE):
@@ -64,7 +64,7 @@ def test_a_void_round_is_left_out(season: Season, judged: list[Node], client: Cl
         assert "no round has closed yet" in html
 
 
-def test_an_example_is_the_newest_revealed_question(
+def test_example_is_the_newest_revealed_question(
     season: Season, judged: list[Node], client: Client
 ) -> None:
     latest = season.rounds.latest("number")
@@ -72,7 +72,7 @@ def test_an_example_is_the_newest_revealed_question(
     assert "&lt;b&gt;the newest&lt;/b&gt;" in read(client, "/tasks/")
 
 
-def test_the_informative_share_is_of_the_archives_checked_rollouts(
+def test_informative_share_covers_the_checked_archived_rollouts(
     season: Season, client: Client
 ) -> None:
     author = make_node()[0]
@@ -83,7 +83,7 @@ def test_the_informative_share_is_of_the_archives_checked_rollouts(
     assert "n = 4" in html
 
 
-def test_the_hardest_questions_are_those_that_fewest_solve(
+def test_hardest_questions_are_those_solved_by_the_fewest_nodes(
     season: Season, judged: list[Node], client: Client
 ) -> None:
     Question.objects.filter(position=16).update(prompt="the hard one")
@@ -95,7 +95,7 @@ def test_the_hardest_questions_are_those_that_fewest_solve(
     assert "the easy one" not in hardest
 
 
-def test_the_figure_has_the_rows_of_the_table(
+def test_figure_has_the_rows_of_the_table(
     season: Season, judged: list[Node], client: Client
 ) -> None:
     figure = client.get(f"{PAGE}figure.json").json()
@@ -106,19 +106,19 @@ def test_the_figure_has_the_rows_of_the_table(
 
 
 @pytest.mark.parametrize("path", ["/tasks/none/", "/tasks/none/figure.json"])
-def test_a_dataset_that_the_season_does_not_ask_has_no_page(
-    season: Season, client: Client, path: str
-) -> None:
+def test_dataset_outside_the_season_returns_404(season: Season, client: Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
 
-def test_before_the_first_season_the_page_says_so(db: None, client: Client) -> None:
+def test_page_before_the_first_season_is_empty(db: None, client: Client) -> None:
     assert "No season has started yet" in read(client, "/tasks/")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/tasks/", PAGE])
-def test_the_number_of_queries_does_not_grow(season: Season, client: Client, path: str) -> None:
+def test_number_of_queries_is_independent_of_nodes_and_rounds(
+    season: Season, client: Client, path: str
+) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             read(client, path)

@@ -1,4 +1,4 @@
-"""A node's page shows how fast it answers, and marks what no model could have written."""
+"""Test how fast a node answers, compared with its training, and when that is suspicious."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ def amber(season: Season) -> Node:
 
 
 def train(node: Node, season: Season, *, steps: int, seconds: float) -> None:
-    """Let a node report so much training of 64 completions a step."""
+    """Let a node report training steps of 64 completions each over a time."""
     Season.objects.filter(pk=season.pk).update(batch=8, completions=8)
     for step, at in ((10, NOW - timedelta(seconds=seconds)), (10 + steps, NOW)):
         TrainingPoint.objects.create(
@@ -38,7 +38,7 @@ def train(node: Node, season: Season, *, steps: int, seconds: float) -> None:
 
 
 def speed_of(node: Node, *, milliseconds: int) -> AnswerSpeed:
-    """Return the speed when the last of its answers took this long."""
+    """Return the speed if the last of the node's answers took `milliseconds`."""
     Answer.objects.update(latency_ms=milliseconds // 2)
     Answer.objects.filter(question__position=7).update(latency_ms=milliseconds)
     speed = read_report(node, now=NOW).speed
@@ -46,16 +46,16 @@ def speed_of(node: Node, *, milliseconds: int) -> AnswerSpeed:
     return speed
 
 
-def test_the_last_answer_tells_the_time(amber: Node) -> None:
+def test_last_answer_determines_the_time(amber: Node) -> None:
     speed = speed_of(amber, milliseconds=800)
     assert (speed.answers, speed.milliseconds, speed.ratio) == (16, 800, None)
 
 
-# 64 completions in 10 s: 6.4 a second.
+# 64 completions in 10 s are 6.4 per second.
 @pytest.mark.parametrize(
     ("milliseconds", "ratio", "suspicious"), [(2500, 1, False), (26, 96, False), (10, 250, True)]
 )
-def test_it_is_compared_with_training(
+def test_speed_is_compared_with_training(
     season: Season, amber: Node, milliseconds: int, ratio: float, suspicious: bool
 ) -> None:
     train(amber, season, steps=6, seconds=60)
@@ -66,19 +66,19 @@ def test_it_is_compared_with_training(
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(0, 60), (-5, 60), (6, 0)])
-def test_without_progress_in_training_there_is_nothing_to_compare(
+def test_no_ratio_without_progress_in_training(
     season: Season, amber: Node, steps: int, seconds: float
 ) -> None:
     train(amber, season, steps=steps, seconds=seconds)
     assert speed_of(amber, milliseconds=10).ratio is None
 
 
-def test_a_node_that_answered_nothing_has_no_speed(season: Season, amber: Node) -> None:
+def test_node_without_answers_has_no_speed(season: Season, amber: Node) -> None:
     Answer.objects.all().delete()
     assert read_report(amber, now=NOW).speed is None
 
 
-def test_the_page_says_how_many_times_as_fast(season: Season, amber: Node, client: Client) -> None:
+def test_page_and_api_show_the_ratio(season: Season, amber: Node, client: Client) -> None:
     train(amber, season, steps=6, seconds=60)
     speed_of(amber, milliseconds=10)
     html = client.get("/nodes/amber/").content.decode()

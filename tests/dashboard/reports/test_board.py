@@ -1,4 +1,4 @@
-"""Untrained models stand beside the trained ones, and say how far these have come."""
+"""Test the placement of base models on the leaderboard, and the lift of nodes over them."""
 
 import pytest
 from django.utils import timezone
@@ -46,7 +46,7 @@ def make_board(*rows: LeaderboardRow) -> Leaderboard:
     )
 
 
-def test_an_untrained_model_follows_the_best_of_its_kind_only() -> None:
+def test_base_follows_the_best_node_of_its_model() -> None:
     board = make_board(
         make_row("a", model="large"),
         make_row("b"),
@@ -63,12 +63,12 @@ def test_an_untrained_model_follows_the_best_of_its_kind_only() -> None:
     ]
 
 
-def test_an_untrained_model_that_nobody_trained_stands_last() -> None:
+def test_base_without_nodes_of_its_model_is_last() -> None:
     board = make_board(make_row("base-odd", model="odd", base=True), make_row("a"))
     assert [line.row.node for line in make_lines(board)] == ["a", "base-odd"]
 
 
-def test_every_row_of_the_model_is_compared_with_it() -> None:
+def test_every_node_of_the_model_has_a_lift() -> None:
     board = make_board(
         make_row("a", score=0.75), make_row("b", score=0.25), make_row("base-tiny", base=True)
     )
@@ -76,29 +76,29 @@ def test_every_row_of_the_model_is_compared_with_it() -> None:
     assert lifts == {"a": 0.25, "b": -0.25}
 
 
-def test_of_several_untrained_nodes_the_one_with_most_questions_is_compared() -> None:
+def test_lift_is_measured_over_the_base_with_the_most_questions() -> None:
     few, many = make_row("few", n=16, base=True), make_row("many", n=32, base=True)
     lift = measure_lift(make_row("a"), [few, many, few])
     assert lift is not None
     assert lift.base is many
 
 
-def test_the_interval_of_a_difference_adds_squares() -> None:
+def test_interval_of_a_lift_combines_both_intervals() -> None:
     lift = measure_lift(make_row("a", score=0.75), [make_row("base", base=True)])
     assert lift is not None
     assert lift.interval == pytest.approx((0.25 - 0.05, 0.25 + 0.05))
 
 
-def test_all_lines_of_a_page_are_drawn_on_the_scale_of_the_highest_interval() -> None:
+def test_lines_share_the_scale_of_the_highest_interval() -> None:
     board = make_board(make_row("a", score=0.12), make_row("b", score=0.04))
     assert [line.scale_end for line in make_lines(board)] == [0.2, 0.2]
 
 
-def test_a_recent_score_above_all_intervals_widens_the_scale() -> None:
+def test_recent_score_above_all_intervals_extends_the_scale() -> None:
     rows = [make_row("a", score=0.01)]
     assert choose_scale_end(rows, {}) == 0.05
     assert choose_scale_end(rows, {"a": [0.0, 0.3]}) == 0.5
 
 
-def test_a_page_without_lines_has_a_scale_up_to_one() -> None:
+def test_scale_without_lines_ends_at_one() -> None:
     assert choose_scale_end([], {}) == 1.0

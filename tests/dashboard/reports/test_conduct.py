@@ -1,4 +1,4 @@
-"""What a node was refused, told to whoever looks at its page."""
+"""Test the report of a node's refusals."""
 
 from django.utils import timezone, translation
 
@@ -9,7 +9,7 @@ from swarm_web.dashboard.reports.conduct import describe_refusals
 LATE = Refusals({"answer.late": 2}, LastRefusal("answer.late", "too late", timezone.now()))
 
 
-def test_what_helps_is_told_in_the_readers_language() -> None:
+def test_remedy_is_translated() -> None:
     english = FIXES[ErrorCode.ANSWER_LATE]
     report = describe_refusals(LATE)
     assert report is not None
@@ -21,7 +21,7 @@ def test_what_helps_is_told_in_the_readers_language() -> None:
     assert translated.fix != english
 
 
-def test_a_code_that_is_not_known_has_no_remedy() -> None:
+def test_unknown_code_has_no_remedy() -> None:
     new = LATE.last
     assert new is not None
     report = describe_refusals(Refusals({"new.code": 1}, LastRefusal("new.code", "?", new.at)))

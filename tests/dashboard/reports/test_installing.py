@@ -1,4 +1,4 @@
-"""The lines that install and update the client are the same wherever somebody may read them."""
+"""Test that page and documentation have the same lines to install and update the client."""
 
 import html
 import json
@@ -34,23 +34,23 @@ def split_lines(site: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", TEXTS)
-def test_a_text_tells_no_line_that_the_page_does_not(path: str) -> None:
+def test_text_contains_only_lines_of_the_join_page(path: str) -> None:
     text = Path(PROJECT / path).read_text()
-    told = re.findall(r"(?:uv tool|pipx|pip|~/\S+/python -m pip) [^`\n]*-index[^`\n]*", text)
-    assert told
+    found = re.findall(r"(?:uv tool|pipx|pip|~/\S+/python -m pip) [^`\n]*-index[^`\n]*", text)
+    assert found
     written = split_lines("https://SITE") | split_lines("https://swarm.example.org")
-    assert {re.sub(r"'swarm-node\[.*?\]'", "swarm-node", line) for line in told} <= written
+    assert {re.sub(r"'swarm-node\[.*?\]'", "swarm-node", line) for line in found} <= written
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/client.md"])
-def test_the_docs_have_a_line_for_each_tool(path: str) -> None:
+def test_docs_contain_the_lines_of_each_tool(path: str) -> None:
     text = Path(PROJECT / path).read_text()
     for lines in write_install_lines("https://SITE")["cpu"].values():
         assert lines in text
 
 
 @pytest.mark.django_db
-def test_the_page_shows_all_lines_with_its_own_address(client: Client, settings: Settings) -> None:
+def test_page_shows_all_lines_with_its_own_address(client: Client, settings: Settings) -> None:
     settings.SITE_URL = "https://swarm.example.net"
     page = html.unescape(client.get("/join/").content.decode())
     assert all(line in page for line in split_lines("https://swarm.example.net"))
@@ -59,17 +59,17 @@ def test_the_page_shows_all_lines_with_its_own_address(client: Client, settings:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_page_offers_to_join_without_an_account_where_the_site_allows_it(
+def test_page_offers_anonymous_joining_only_if_the_site_allows_it(
     client: Client, settings: Settings, allowed: bool
 ) -> None:
     settings.ANONYMOUS_JOIN = allowed
     assert ("--anonymous" in client.get("/join/").content.decode()) == allowed
 
 
-def test_the_page_tells_what_was_measured() -> None:
+def test_costs_on_the_page_equal_the_measured_ones() -> None:
     measured = json.loads(RESULTS.read_text())["figures"]
-    told = {f"{build}-{tool}": cost for build, of in COSTS.items() for tool, cost in of.items()}
-    assert told == {
+    found = {f"{build}-{tool}": cost for build, of in COSTS.items() for tool, cost in of.items()}
+    assert found == {
         line: Cost(took["download"], took["disk"], round(took["seconds"]))
         for line, took in measured.items()
     }

@@ -1,4 +1,4 @@
-"""What the lab answers, from its summary and its reports."""
+"""Test the lab's answer, from its summary and reports."""
 
 from pathlib import Path
 from typing import Any
@@ -36,20 +36,20 @@ def load(**changes: Any) -> PublishedReport:
         ({"phase": "exploratory"}, "explored"),
     ],
 )
-def test_the_first_finding_decides_the_answer(
+def test_first_finding_determines_the_verdict(
     lab: Path, finding: dict[str, Any], verdict: str
 ) -> None:
     write_summary(lab, sparse=make_answer(make_finding(**finding), make_finding(difference=-9.0)))
     assert read_answer().verdict == verdict
 
 
-def test_without_a_summary_nothing_is_claimed(lab: Path) -> None:
+def test_verdict_without_a_summary_is_unmeasured(lab: Path) -> None:
     write_report(lab / "sharing")
     answer = read_answer()
     assert (answer.verdict, answer.source, sketch_answer(answer)) == ("unmeasured", None, None)
 
 
-def test_an_answer_knows_its_report_by_the_folder(lab: Path) -> None:
+def test_source_of_an_answer_is_found_by_its_directory(lab: Path) -> None:
     write_report(lab / "sharing")
     write_report(lab / "of-spring")
     write_summary(lab, sparse=make_answer(make_finding(report="of-spring")))
@@ -58,14 +58,14 @@ def test_an_answer_knows_its_report_by_the_folder(lab: Path) -> None:
     assert source.name == "of-spring"
 
 
-def test_an_answer_stands_without_its_report(lab: Path) -> None:
+def test_answer_without_a_readable_report_has_a_verdict(lab: Path) -> None:
     (write_report(lab / "sharing") / "report.json").write_text("{")
     write_summary(lab, sparse=make_answer(make_finding()))
     answer = read_answer()
     assert (answer.verdict, answer.source, sketch_answer(answer)) == ("helps", None, None)
 
 
-def test_the_sketch_has_the_two_arms_that_are_compared(lab: Path) -> None:
+def test_sketch_shows_the_two_compared_arms(lab: Path) -> None:
     publish_sharing(lab)
     sketch = sketch_answer(read_answer())
     assert sketch is not None
@@ -73,7 +73,7 @@ def test_the_sketch_has_the_two_arms_that_are_compared(lab: Path) -> None:
     assert sketch.rounds == ROUNDS
 
 
-def test_every_question_is_told_whether_answered_or_not(lab: Path) -> None:
+def test_every_question_is_listed_whether_answered_or_not(lab: Path) -> None:
     write_summary(lab, rival=make_answer(make_finding(), make_finding(holds=False)))
     questions = {each.key: each for each in read_questions(read_summary(), list_published())}
     assert len(questions) == 9
@@ -81,21 +81,21 @@ def test_every_question_is_told_whether_answered_or_not(lab: Path) -> None:
     assert questions["map"].found == []
 
 
-def test_an_arm_stands_beside_the_papers_of_the_same_name() -> None:
+def test_arm_is_compared_with_the_papers_arm_of_the_same_name() -> None:
     alone, mixed, other = list_arms(load())
     assert (alone.is_baseline, alone.found, alone.paper) == (True, None, 1.0)
     assert (mixed.found and mixed.found.gain, mixed.paper) == (2.0, 1.94)
     assert other.paper is None
 
 
-def test_curves_that_were_not_measured_are_not_drawn() -> None:
+def test_curves_without_measurements_are_not_drawn() -> None:
     assert [each.key for each in draw_report(load())] == ["cumulative", "own", "held_out", "length"]
     planted = make_report()
     planted["arms"][0]["curves"]["poisoned"] = make_curve([1, 2], [0.0, 0.1])
     assert "poisoned" in [each.key for each in draw_report(load(arms=planted["arms"]))]
 
 
-def test_a_curves_table_ends_with_its_last_round() -> None:
+def test_table_of_a_curve_ends_with_the_last_round() -> None:
     cumulative = draw_report(load())[0].drawing
     assert cumulative.columns == ["Round", "8/0", "95 %", "4/4", "95 %", "4/4 sender", "95 %"]
     last = cumulative.rows[-1]
@@ -104,7 +104,7 @@ def test_a_curves_table_ends_with_its_last_round() -> None:
     assert len(cumulative.rows) < ROUNDS
 
 
-def test_an_arm_without_a_point_in_a_round_leaves_its_cells_empty() -> None:
+def test_arm_without_a_point_in_a_round_has_empty_cells() -> None:
     report = make_report()
     report["arms"][0]["curves"]["held_out"] = make_curve([1, 31], [0.0, 0.1])
     held_out = draw_report(load(arms=report["arms"]))[2].drawing
@@ -113,7 +113,7 @@ def test_an_arm_without_a_point_in_a_round_leaves_its_cells_empty() -> None:
     assert row[3] is not None
 
 
-def test_tables_beside_points_say_what_each_arm_is() -> None:
+def test_tables_of_points_describe_each_arm() -> None:
     report = load()
     assert [row[:3] for row in chart_mechanism(report).rows] == [
         ["8/0", "1", "baseline"],

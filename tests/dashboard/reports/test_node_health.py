@@ -1,4 +1,4 @@
-"""A node's page answers "is my node working?" with the first thing that stands in the way."""
+"""Test the verdict of a node's page: its state and the first problem that explains it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ def judge(
 
 
 def sit(**fields: Any) -> SeatStatus:
-    """Return a seat in the open round 10, of which a node has answered 3 of 16 questions."""
+    """Return a seat in the open round 10, with 3 of 16 questions answered."""
     answering = SeatStatus(
         number=10,
         is_open=True,
@@ -90,6 +90,6 @@ MISSED = sit(offered=False, answered=0, half_over=True, is_open=False)
         (judge(reason=None, seat=LATE), "waiting", "joined after round 10 opened"),
     ],
 )
-def test_the_verdict_names_state_and_reason(verdict: NodeHealth, state: str, words: str) -> None:
+def test_verdict_has_state_and_reason(verdict: NodeHealth, state: str, words: str) -> None:
     assert verdict.state == state
     assert words in f"{verdict.text} {verdict.reason}"

@@ -1,4 +1,4 @@
-"""The round pill promises a countdown only where the clock alone decides what comes next."""
+"""Test the round pill: it shows a countdown only if the next event depends on the clock alone."""
 
 from datetime import datetime
 
@@ -18,19 +18,19 @@ def read() -> Pill:
     return read_pill(now=timezone.now())
 
 
-def look(client: Client, path: str) -> str:
+def read_page(client: Client, path: str) -> str:
     return " ".join(client.get(path).content.decode().split())
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING])
-def test_it_counts_down_to_the_end_of_the_rounds_phase(season: Season, phase: Phase) -> None:
+def test_pill_counts_down_to_the_end_of_the_phase(season: Season, phase: Phase) -> None:
     made = make_round(season, phase=phase)
     ends: dict[Phase, datetime] = {Phase.SCHEDULED: made.opens_at, Phase.OPEN: made.closes_at}
     pill = read()
     assert (pill.number, pill.phase, pill.until) == (made.number, phase, ends.get(phase))
 
 
-def test_a_round_that_waits_in_a_paused_season_has_no_countdown(
+def test_scheduled_round_in_a_paused_season_has_no_countdown(
     season: Season, client: Client
 ) -> None:
     made = make_round(season, phase=Phase.SCHEDULED)
@@ -38,25 +38,23 @@ def test_a_round_that_waits_in_a_paused_season_has_no_countdown(
     pill = read()
     assert (pill.number, pill.phase, pill.until) == (made.number, "paused", None)
     for path in ("/", made.get_absolute_url()):
-        html = look(client, path)
+        html = read_page(client, path)
         assert "The season is paused" in html
         assert "countdown" not in html
-    assert f"Round {made.number} is waiting: the season is paused" in look(
+    assert f"Round {made.number} is waiting: the season is paused" in read_page(
         client, made.get_absolute_url()
     )
-    told = client.get("/api/v1/status").json()
-    assert (told["phase"], told["until"]) == ("paused", None)
+    answer = client.get("/api/v1/status").json()
+    assert (answer["phase"], answer["until"]) == ("paused", None)
 
 
-def test_a_round_that_waits_for_the_public_beacon_has_no_countdown(
-    season: Season, client: Client
-) -> None:
+def test_round_that_waits_for_the_beacon_has_no_countdown(season: Season, client: Client) -> None:
     made = make_round(season, phase=Phase.SCHEDULED)
     made.rules["beacon"] = {"chain": QUICKNET, "round": 1000}
     made.save()
     assert (read().phase, read().until) == ("scheduled", None)
     for path in ("/", made.get_absolute_url()):
-        html = look(client, path)
+        html = read_page(client, path)
         assert "opens soon" in html
         assert "countdown" not in html
     made.beacon = {"round": 1000}
@@ -64,23 +62,23 @@ def test_a_round_that_waits_for_the_public_beacon_has_no_countdown(
     assert read().until == made.opens_at
 
 
-def test_a_paused_season_finishes_the_round_that_is_open(season: Season) -> None:
+def test_paused_season_finishes_its_open_round(season: Season) -> None:
     made = make_round(season, phase=Phase.OPEN)
     pause_season(season)
     assert (read().phase, read().until) == ("open", made.closes_at)
 
 
-def test_between_rounds_a_season_is_paused_or_prepares_the_next(season: Season) -> None:
+def test_pill_between_rounds_shows_whether_the_season_is_paused(season: Season) -> None:
     make_round(season, phase=Phase.CLOSED)
     assert (read().season, read().phase) == ("Autumn", "none")
     pause_season(season)
     assert (read().season, read().phase) == ("Autumn", "paused")
 
 
-def test_no_round_is_promised_where_the_operator_makes_them(db: None, client: Client) -> None:
+def test_season_with_manual_rounds_promises_none(db: None, client: Client) -> None:
     season = make_season("By hand", cadence_seconds=0)
     assert (read().season, read().phase) == ("By hand", "manual")
-    home = look(client, "/")
+    home = read_page(client, "/")
     assert "No round is scheduled" in home
     assert "being prepared" not in home
     made = make_round(season, phase=Phase.SCHEDULED)
@@ -88,17 +86,15 @@ def test_no_round_is_promised_where_the_operator_makes_them(db: None, client: Cl
 
 
 @pytest.mark.parametrize("phase", [Phase.OPEN, Phase.SCORING])
-def test_a_season_that_ended_still_finishes_its_last_round(
-    season: Season, client: Client, phase: Phase
-) -> None:
+def test_ended_season_finishes_its_last_round(season: Season, client: Client, phase: Phase) -> None:
     made = make_round(season, phase=phase)
     end_season(season, now=timezone.now())
     pill = read()
     assert (pill.season, pill.number, pill.phase) == ("Autumn", made.number, phase)
-    assert "No season is running" not in look(client, "/")
+    assert "No season is running" not in read_page(client, "/")
 
 
-def test_nothing_is_promised_without_a_season(season: Season) -> None:
+def test_pill_without_a_season_is_empty(season: Season) -> None:
     make_round(season, phase=Phase.CLOSED)
     end_season(season, now=timezone.now())
     assert (read().season, read().number, read().phase) == (None, None, "none")

@@ -1,4 +1,4 @@
-"""A node's page knows its part in the round that goes on."""
+"""Test the status of a node's seat in the current round."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def read(node: Node, season: Season, *, after_s: float = 0) -> SeatStatus | None
     return read_seat_status(node, season, now=NOW + timedelta(seconds=after_s))
 
 
-def test_its_own_answers_to_this_round_are_counted(
+def test_only_own_answers_to_the_current_round_are_counted(
     season: Season, amber: Node, open_round: Round
 ) -> None:
     closed = make_round(season, phase=Phase.CLOSED, questions=16, opens_at=NOW - timedelta(hours=1))
@@ -54,7 +54,7 @@ def test_its_own_answers_to_this_round_are_counted(
 
 
 @pytest.mark.parametrize(("after_s", "half_over"), [(29, False), (31, True)])
-def test_a_seat_that_was_not_taken_is_told_with_how_long_it_waits(
+def test_seat_without_requested_questions_shows_whether_half_of_the_time_is_over(
     season: Season, amber: Node, open_round: Round, after_s: float, half_over: bool
 ) -> None:
     Seat.objects.create(round=open_round, node=amber)
@@ -63,7 +63,7 @@ def test_a_seat_that_was_not_taken_is_told_with_how_long_it_waits(
     assert (seat.offered, seat.answered, seat.half_over) == (False, 0, half_over)
 
 
-def test_the_open_round_comes_before_one_that_is_being_scored(
+def test_open_round_takes_precedence_over_a_scoring_one(
     season: Season, amber: Node, open_round: Round
 ) -> None:
     scored = make_round(season, phase=Phase.SCORING, opens_at=NOW - timedelta(minutes=5))
@@ -75,18 +75,18 @@ def test_the_open_round_comes_before_one_that_is_being_scored(
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.CLOSED, Phase.VOID])
-def test_a_round_that_does_not_go_on_is_nobodys_turn(
+def test_round_that_is_not_current_gives_no_status(
     season: Season, amber: Node, phase: Phase
 ) -> None:
     make_seat(make_round(season, phase=phase), amber)
     assert read(amber, season) is None
 
 
-def test_a_node_without_a_seat_has_no_turn(season: Season, amber: Node, open_round: Round) -> None:
+def test_node_without_a_seat_has_no_status(season: Season, amber: Node, open_round: Round) -> None:
     assert read(amber, season) is None
 
 
-def test_the_page_of_a_node_in_its_first_round_says_so(
+def test_page_of_a_node_in_its_first_round_shows_its_progress(
     amber: Node, open_round: Round, client: Client
 ) -> None:
     answer_some(open_round, amber, count=3)

@@ -1,4 +1,4 @@
-"""Preview cards are pictures of the right size that are drawn only when something changed."""
+"""Test that preview cards have the required size and are drawn only after a change."""
 
 import io
 from xml.etree import ElementTree
@@ -37,7 +37,7 @@ def open_card(png: bytes) -> Image.Image:
 
 
 def shows(card: Image.Image, colour: tuple[int, int, int]) -> bool:
-    """Tell whether a card has at least a dot of a colour, or nearly that."""
+    """Return whether a card has a dot of about this colour."""
     data = card.resize((400, 210)).get_flattened_data()
     near = (
         pixel
@@ -50,45 +50,43 @@ def shows(card: Image.Image, colour: tuple[int, int, int]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/card.png", "/nodes/{node}/card.png"])
-def test_a_card_is_a_picture_of_the_size_that_previews_have(
-    judged: list[Node], client: Client, path: str
-) -> None:
+def test_card_is_a_png_of_the_required_size(judged: list[Node], client: Client, path: str) -> None:
     answer = client.get(path.format(node=judged[0].name))
     assert answer["Content-Type"] == "image/png"
     open_card(answer.content)
     assert len(answer.content) < 100_000
 
 
-def test_a_card_has_the_colour_of_its_nodes_arm() -> None:
+def test_card_has_the_colour_of_the_arm() -> None:
     card = open_card(cards.draw_node_card(JUDGED, site="Murmuration"))
     assert shows(card, SWARM_BLUE)
     assert not shows(card, ISOLATED_RED)
 
 
-def test_a_node_without_a_score_has_a_card(season: Season, client: Client) -> None:
+def test_node_without_a_score_has_a_card(season: Season, client: Client) -> None:
     make_node("young-robin")
     open_card(client.get("/nodes/young-robin/card.png").content)
 
 
-def test_a_site_without_a_season_has_a_card(db: None, client: Client) -> None:
+def test_site_without_a_season_has_a_card(db: None, client: Client) -> None:
     open_card(client.get("/card.png").content)
 
 
-def test_names_of_any_length_stay_on_the_card() -> None:
+def test_long_names_do_not_cross_the_margin_of_the_card() -> None:
     facts = SiteFacts("N" * 60, "S" * 80, 128, 41, 38, (("n" * 64, 0.5, (0.4, 0.6)),) * 3)
     edge = open_card(cards.draw_site_card(facts)).crop((1150, 340, 1200, 630))
     assert edge.getcolors() is not None
-    assert len(edge.getcolors() or []) == 1, "nothing but paper beyond the margin"
+    assert len(edge.getcolors() or []) == 1, "nothing but background beyond the margin"
 
 
-def test_the_cards_logo_is_that_of_the_pages() -> None:
+def test_logo_of_the_cards_equals_the_logo_of_the_pages() -> None:
     drawing = ElementTree.parse(settings.BASE_DIR / "static" / "img" / "logo.svg")
     circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
     assert len(cards.read_logo()) == len(circles) > 0
 
 
 @pytest.mark.slow
-def test_a_card_that_is_known_is_not_drawn_again(judged: list[Node], client: Client) -> None:
+def test_unchanged_card_returns_304_without_being_drawn(judged: list[Node], client: Client) -> None:
     path = f"/nodes/{judged[0].name}/card.png"
     etag = client.get(path)["ETag"]
     drawn = cards.draw_node_card.cache_info().misses
@@ -98,7 +96,7 @@ def test_a_card_that_is_known_is_not_drawn_again(judged: list[Node], client: Cli
 
 
 @pytest.mark.slow
-def test_a_card_changes_with_the_nodes_score(
+def test_card_changes_with_the_score_of_the_node(
     judged: list[Node], season: Season, client: Client
 ) -> None:
     path = f"/nodes/{judged[0].name}/card.png"
@@ -111,11 +109,11 @@ def test_a_card_changes_with_the_nodes_score(
 
 
 @pytest.mark.parametrize(("path", "card"), [("/", "/card.png"), ("/nodes/{node}/", None)])
-def test_pages_name_their_card(
+def test_page_has_open_graph_tags_with_its_card(
     judged: list[Node], client: Client, path: str, card: str | None
 ) -> None:
     page = path.format(node=judged[0].name)
-    told = client.get(page).content.decode()
+    html = client.get(page).content.decode()
     shown = f"{settings.SITE_URL}{card or f'{page}card.png'}"
-    assert f'<meta property="og:image" content="{shown}">' in told
-    assert '<meta name="twitter:card" content="summary_large_image">' in told
+    assert f'<meta property="og:image" content="{shown}">' in html
+    assert '<meta name="twitter:card" content="summary_large_image">' in html

@@ -1,4 +1,4 @@
-"""The feed of closed rounds is Atom, and tells what has closed only."""
+"""Test the Atom feed of closed rounds."""
 
 from xml.etree import ElementTree
 
@@ -20,7 +20,7 @@ def read_feed(client: Client) -> ElementTree.Element:
     return ElementTree.fromstring(answer.content)
 
 
-def test_a_feed_has_what_atom_demands(season: Season, client: Client) -> None:
+def test_feed_has_the_required_elements_of_atom(season: Season, client: Client) -> None:
     judge_nodes(season, count=3)
     feed = read_feed(client)
     for element in (feed, *feed.iter(f"{ATOM}entry")):
@@ -28,7 +28,9 @@ def test_a_feed_has_what_atom_demands(season: Season, client: Client) -> None:
             assert element.findtext(f"{ATOM}{name}"), name
 
 
-def test_entries_are_the_closed_rounds_newest_first(season: Season, client: Client) -> None:
+def test_entries_are_the_closed_rounds_from_newest_to_oldest(
+    season: Season, client: Client
+) -> None:
     judge_nodes(season, count=3)
     make_round(season, phase=Round.Phase.OPEN)
     make_round(season, phase=Round.Phase.VOID)
@@ -42,17 +44,17 @@ def test_entries_are_the_closed_rounds_newest_first(season: Season, client: Clie
     assert (link.get("href") or "").endswith(f"/rounds/{closed[0].number}/")
 
 
-def test_a_feed_is_empty_before_the_first_round(db: None, client: Client) -> None:
+def test_feed_is_empty_before_the_first_round(db: None, client: Client) -> None:
     assert read_feed(client).findall(f"{ATOM}entry") == []
 
 
 @pytest.mark.parametrize("rounds", [1, 5])
-def test_a_feed_takes_one_query(season: Season, client: Client, rounds: int) -> None:
+def test_feed_takes_one_query(season: Season, client: Client, rounds: int) -> None:
     judge_nodes(season, count=2, rounds=rounds)
     with CaptureQueriesContext(connection) as queries:
         read_feed(client)
     assert len(queries) == 1
 
 
-def test_every_page_names_the_feed(db: None, client: Client) -> None:
+def test_page_links_to_the_feed(db: None, client: Client) -> None:
     assert '<link rel="alternate" href="/rounds/feed.atom"' in client.get("/").content.decode()

@@ -1,4 +1,4 @@
-"""A site of real processes that a test may kill, freeze and start again, one by one."""
+"""A site of real processes that a test can kill, freeze and restart one by one."""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ WEB = ("web-1", "web-2")
 
 
 class BrokenSite:
-    """Two web processes, worker and beat on the test's database, and a Valkey of their own."""
+    """Two web processes, worker and beat on the test's database, and their own Valkey."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
@@ -46,17 +46,17 @@ class BrokenSite:
         self._running[name] = self._stack.enter_context(running(self._parts[name], log=log))
 
     def kill(self, name: str) -> None:
-        """End a part as a power cut would."""
+        """Kill a part with SIGKILL."""
         self._running[name].kill()
 
     def empty_valkey(self) -> None:
-        """Throw away what the killed Valkey had saved."""
+        """Delete the data that the killed Valkey had saved."""
         for file in (self._folder / "valkey").glob("*.rdb"):
             file.unlink()
 
     @contextmanager
     def frozen(self, name: str) -> Iterator[None]:
-        """Let a part stand still, with all its connections open."""
+        """Stop a part with SIGSTOP; its connections stay open."""
         process = self._running[name].process
         process.send_signal(signal.SIGSTOP)
         try:
@@ -67,13 +67,13 @@ class BrokenSite:
     def set_clock(self, *, ahead_s: float) -> None:
         """Move the wall clock of web, worker and beat."""
         self._ahead = timedelta(seconds=ahead_s)
-        # In its place at once: it is read all the time.
+        # Replaced atomically, because other processes read it all the time.
         fresh = self._clock.with_suffix(".fresh")
         fresh.write_text(str(ahead_s))
         fresh.rename(self._clock)
 
     def now(self) -> datetime:
-        """Return the time by the site's clock."""
+        """Return the time of the site's clock."""
         return timezone.now() + self._ahead
 
     def _site_parts(self, redis_url: str) -> dict[str, SiteProcess]:
@@ -90,7 +90,7 @@ class BrokenSite:
     def _part(
         self, name: str, command: Sequence[str], environment: Mapping[str, str]
     ) -> SiteProcess:
-        """Return a process of the site, by the clock that the test moves."""
+        """Return a process of the site that uses the clock that the test moves."""
         python, dash_m, *rest = command
         shifted = (python, dash_m, "tests.swarm.faults.shifted", str(self._clock), *rest)
         return SiteProcess(

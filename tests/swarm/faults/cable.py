@@ -1,4 +1,4 @@
-"""A cable between nodes and a site that a test can cut: a TCP proxy in a thread of its own."""
+"""A connection between nodes and a site that a test can cut: a TCP proxy in its own thread."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ _CHUNK = 1 << 16
 
 
 class Cable:
-    """Passes each connection on to the first port that takes it, in turns.
+    """Forwards each connection to one of the ports, in turn, or to the next one that accepts it.
 
-    While it is cut, it takes whatever comes and delivers nothing: both sides have a half-open
-    connection and are told nothing. What was connected then stays dead when it is mended.
+    While it is cut, it accepts all data and forwards nothing: both sides have a half-open
+    connection without an error. Connections of that time stay dead after `mend`.
     """
 
     def __init__(self, ports: Sequence[int], loop: asyncio.AbstractEventLoop) -> None:
@@ -28,25 +28,25 @@ class Cable:
 
     @property
     def url(self) -> str:
-        """What nodes take for the site's address."""
+        """The address that nodes use for the site."""
         return f"http://{HOST}:{self.port}"
 
     def cut(self) -> None:
-        """Let nothing through from now on."""
+        """Stop forwarding."""
         self._is_cut = True
         self._dead |= self._open
 
     def mend(self) -> None:
-        """Let new connections through."""
+        """Forward new connections again."""
         self._is_cut = False
 
     def reset(self) -> None:
-        """Tell both sides of the dead connections that they are dead."""
+        """Reset the dead connections on both sides."""
         for writer in tuple(self._dead):
             self._loop.call_soon_threadsafe(writer.transport.abort)
 
     async def serve(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        """Hold one connection."""
+        """Serve one connection."""
         self._open.add(back)
         if self._is_cut:
             self._dead.add(back)
@@ -61,7 +61,7 @@ class Cable:
         await asyncio.gather(self._pass(near, forth), self._pass(far, back))
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to one of the ports. Raises OSError when none takes it."""
+        """Connect to one of the ports. Raises OSError if none accepts."""
         self._turn += 1
         places = [(self._turn + n) % len(self._ports) for n in range(len(self._ports))]
         for place in places[:-1]:
@@ -76,24 +76,24 @@ class Cable:
                     to.write(chunk)
                     await to.drain()
         except OSError:
-            pass  # The other side is told by what follows.
+            pass  # The code below closes the other side.
         finally:
             if to not in self._dead:
                 to.close()
 
     async def hang_up(self, server: asyncio.Server) -> None:
-        """End what is still open."""
+        """Abort the open connections and stop."""
         server.close()
         for writer in self._open:
             writer.transport.abort()
         serving = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.wait_for(asyncio.gather(*serving, return_exceptions=True), timeout=5)
-        await asyncio.sleep(0)  # Transports close one turn of the loop later.
+        await asyncio.sleep(0)  # Transports close in the next iteration of the loop.
 
 
 @contextmanager
 def laid_cable(ports: Sequence[int]) -> Iterator[Cable]:
-    """Lay a cable to these ports of this machine until the block ends."""
+    """Run a proxy for these ports of this machine until the block ends."""
     loop = asyncio.new_event_loop()
     cable = Cable(ports, loop)
     server = loop.run_until_complete(asyncio.start_server(cable.serve, HOST, 0))

@@ -1,10 +1,10 @@
-"""Run a module as `python -m` does, by a clock that a test can move.
+"""Run a module as `python -m` does, with a wall clock that a test can move.
 
     python -m tests.swarm.faults.shifted FILE MODULE ARGUMENTS...
 
-FILE holds the seconds by which the wall clock is ahead; it is read anew again and again. All of the
-project asks `django.utils.timezone.now` or `time.time` for the time of day. Celery's own clock,
-which decides when a task has waited too long, stays right: beat and worker share it.
+FILE contains the seconds by which the clock is ahead, and is read repeatedly. The whole project
+reads the time of day with `django.utils.timezone.now` or `time.time`. Celery's own clock, which
+decides when a task has expired, is not moved: beat and worker share it.
 """
 
 import runpy
@@ -19,7 +19,7 @@ _LOOK_EVERY_S = 0.05
 
 
 class ShiftedClock:
-    """The wall clock plus what the file says."""
+    """The wall clock plus the seconds in the file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -28,11 +28,11 @@ class ShiftedClock:
         self._looked = -_LOOK_EVERY_S
 
     def time(self) -> float:
-        """Stand in for `time.time`."""
+        """Replace `time.time`."""
         return self._time() + self._read()
 
     def now(self) -> datetime:
-        """Stand in for `django.utils.timezone.now`."""
+        """Replace `django.utils.timezone.now`."""
         return self._now() + timedelta(seconds=self._read())
 
     def _read(self) -> float:
@@ -43,7 +43,7 @@ class ShiftedClock:
 
 
 def main(file: str, module: str, *arguments: str) -> None:
-    """Shift the clock, then become the module."""
+    """Move the clock, then run the module."""
     clock = ShiftedClock(Path(file))
     time.time = clock.time
     timezone.now = clock.now

@@ -1,8 +1,8 @@
-"""A site and its network fail under nodes that train and are being judged: what it costs them.
+"""Test faults of a site and its network while nodes train and are judged.
 
-Each fault begins when every node has its questions and has not handed in its answers. `make test`
-keeps the faults short; `FAULTS=1 pytest tests/swarm/faults` has a Valkey that stands still for 20 s
-and a network that is cut for 30 s without a word to either side.
+Each fault starts when every node has its questions and has not submitted its answers. `make test`
+keeps the faults short; `FAULTS=1 pytest tests/swarm/faults` freezes Valkey for 20 s and cuts the
+network for 30 s without closing any connection.
 """
 
 import logging
@@ -34,7 +34,7 @@ from tests.processes import eventually
 from tests.swarm.faults.broken_site import WEB, BrokenSite, broken_site
 from tests.swarm.faults.cable import Cable, laid_cable
 from tests.swarm.learners import Learners, Pace
-from tests.swarm.story import TASKS
+from tests.swarm.scenario import TASKS
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
 
@@ -44,15 +44,15 @@ IS_LONG = os.environ.get("FAULTS") == "1"
 PAUSED_S = 20.0 if IS_LONG else 3.0
 CUT_S = 30.0 if IS_LONG else 3.0
 AWAY_S = 20.0 if IS_LONG else 2.0
-# In a fault every node must make so many steps, and may take so long.
+# The steps that every node must make during a fault, and the limit for them.
 STEPS = 2
 STEPS_WITHIN_S = 30.0
 JUMP_S = 3600.0
 BACK_WITHIN_S = 60.0
-# Of the nodes one has a cable of its own, and the others share one to both web processes.
+# One of the nodes has its own proxy; the others share one to both web processes.
 NODES = ("far", "amber", "bold", "calm")
 QUESTIONS = 8
-# Every deadline is far beyond the test: a round that ends before was answered by all.
+# Every deadline is far beyond the test: a round that closes earlier was answered by all nodes.
 OPEN_S = 300
 PACE = Pace(step_s=0.4, answer_s=0.15)
 
@@ -85,7 +85,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             verifier=verifier,
             pace=PACE,
         )
-        # Its doorbells must reach the site's own Valkey.
+        # The doorbells of this process must reach the site's own Valkey.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(settings, "REDIS_URL", site.redis_url)
         sync_redis.cache_clear()
@@ -96,7 +96,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def make_season() -> Season:
-    """Start a season of sums whose rounds are made by hand."""
+    """Start a season of sums whose rounds are created by the test."""
     season = Season.objects.create(
         name="Faults",
         tasks=msgspec.to_builtins(TASKS),
@@ -120,11 +120,11 @@ def await_all_connected(learners: Learners) -> None:
     )
 
 
-# ---- the faults; each returns when the site and the network are whole again
+# ---- the faults; each returns when the site and the network work again
 
 
-def endure(scene: Scene, seconds: float) -> None:
-    """Let a fault last, at least until every node has made steps in it."""
+def sustain(scene: Scene, seconds: float) -> None:
+    """Let a fault last for some time, and until every node has made steps during it."""
     began = scene.learners.steps
     time.sleep(seconds)
     eventually(
@@ -138,67 +138,67 @@ def endure(scene: Scene, seconds: float) -> None:
 
 def empty_valkey(scene: Scene) -> None:
     scene.site.kill("valkey")
-    endure(scene, AWAY_S)
+    sustain(scene, AWAY_S)
     scene.site.empty_valkey()
     scene.site.start("valkey")
 
 
 def freeze_valkey(scene: Scene) -> None:
     with scene.site.frozen("valkey"):
-        endure(scene, PAUSED_S)
+        sustain(scene, PAUSED_S)
 
 
 def kill_one_web_process(scene: Scene) -> None:
     scene.site.kill(WEB[0])
-    endure(scene, AWAY_S)
+    sustain(scene, AWAY_S)
     scene.site.start(WEB[0])
 
 
 def kill_all_web_processes(scene: Scene) -> None:
     for name in WEB:
         scene.site.kill(name)
-    endure(scene, AWAY_S)
+    sustain(scene, AWAY_S)
     for name in WEB:
         scene.site.start(name)
 
 
 def cut_the_network(scene: Scene) -> None:
     scene.far.cut()
-    endure(scene, CUT_S)
+    sustain(scene, CUT_S)
     scene.far.mend()
     if not IS_LONG:
-        # Without a word to it a node finds out by itself, within 40 s.
+        # Without a reset a node detects the dead connection within 40 s.
         scene.far.reset()
 
 
 def jump_at_the_nodes(scene: Scene) -> None:
-    """Let the nodes' wall clock be an hour ahead, and then right again."""
+    """Set the nodes' wall clock an hour ahead, and back again."""
     modules = [module for name, module in sys.modules.items() if name.startswith("node_client.")]
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", LaterTime)
-        endure(scene, AWAY_S)
+        sustain(scene, AWAY_S)
 
 
 class LaterTime(datetime):
-    """What a node takes for the time when its clock is ahead."""
+    """The nodes' `datetime` while their clock is ahead."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
-        """Return a wrong time."""
+        """Return a time that is an hour ahead."""
         return super().now(tz) + timedelta(seconds=JUMP_S)
 
 
 def jump_back(scene: Scene) -> None:
     scene.site.set_clock(ahead_s=-JUMP_S)
-    endure(scene, AWAY_S)
+    sustain(scene, AWAY_S)
 
 
 def jump_ahead(scene: Scene) -> None:
-    """Jump to the right time, from where the clock is after `jump_back`."""
+    """Set the clock to the right time again after `jump_back`."""
     scene.site.set_clock(ahead_s=0)
-    endure(scene, AWAY_S)
+    sustain(scene, AWAY_S)
 
 
 FAULTS: list[Callable[[Scene], None]] = [
@@ -215,7 +215,7 @@ FAULTS: list[Callable[[Scene], None]] = [
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of nodes and answers in a fault; answers by node, question and hash."""
+    """The state of nodes and answers after a fault; answers by node, question and hash."""
 
     metrics: str
     scores: dict[str, tuple[int, str]]
@@ -227,9 +227,9 @@ class Outcome:
 def outcome(
     scene: Scene, request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker
 ) -> Outcome:
-    """Let one fault happen, in which every node must train on.
+    """Cause one fault; every node must continue to train during it.
 
-    Its round must end by itself, and afterwards all must go on as before.
+    Its round must close, and nodes must share and use rollouts again after it.
     """
     with django_db_blocker.unblock():
         quiz = open_round(scene)
@@ -241,12 +241,12 @@ def outcome(
         closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
         eventually(closed.exists, within_s=BACK_WITHIN_S, what="the round closed by itself")
         return Outcome(
-            fetch_metrics(scene.site), tell_scores(quiz), stored(quiz), receipted(scene, quiz)
+            fetch_metrics(scene.site), count_graded(quiz), stored(quiz), receipted(scene, quiz)
         )
 
 
 def await_recovery(learners: Learners) -> None:
-    """Wait until every node is connected, and has shared rollouts and used others' since."""
+    """Wait until every node is connected and has shared rollouts and used external ones since."""
     await_all_connected(learners)
     then = [(node.view.published, node.external_used) for node in learners.nodes]
     eventually(
@@ -260,7 +260,7 @@ def await_recovery(learners: Learners) -> None:
 
 
 def open_round(scene: Scene) -> Round:
-    """Make a round, and return it once all nodes have their questions."""
+    """Create a round, and return it when all nodes have their questions."""
     now = scene.site.now()
     quiz = schedule_round(scene.season, opens_at=now, now=now, verifier=scene.verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
@@ -274,8 +274,8 @@ def fetch_metrics(site: BrokenSite) -> str:
     return body.decode()
 
 
-def tell_scores(quiz: Round) -> dict[str, tuple[int, str]]:
-    """Return how many graded answers each node's score counts, and why some are missing."""
+def count_graded(quiz: Round) -> dict[str, tuple[int, str]]:
+    """Return the number of graded answers of each node, and the reason for missing ones."""
     graded = Answer.objects.filter(question__round=quiz, score__isnull=False)
     return {
         score.node.name: (graded.filter(node=score.node).count(), score.reason)
@@ -292,7 +292,7 @@ def stored(quiz: Round) -> set[tuple[str, str, str]]:
 
 
 def receipted(scene: Scene, quiz: Round) -> set[tuple[str, str, str]]:
-    """Return what nodes have genuine receipts of."""
+    """Return the answers for which nodes have genuine receipts."""
     return {
         (entry.node, entry.question, entry.text_hash)
         for node in scene.learners.nodes
@@ -302,14 +302,14 @@ def receipted(scene: Scene, quiz: Round) -> set[tuple[str, str, str]]:
     }
 
 
-def test_every_question_of_every_node_is_answered_and_graded(outcome: Outcome) -> None:
+def test_every_question_is_answered_and_graded(outcome: Outcome) -> None:
     assert outcome.scores == dict.fromkeys(NODES, (QUESTIONS, ""))
 
 
-def test_nodes_have_receipts_of_what_is_stored_and_of_nothing_else(outcome: Outcome) -> None:
+def test_nodes_have_receipts_of_exactly_the_stored_answers(outcome: Outcome) -> None:
     assert outcome.receipted == outcome.stored
 
 
 @pytest.mark.parametrize("outcome", [empty_valkey], indirect=True, ids=["empty_valkey"])
-def test_what_an_outage_of_valkey_kept_from_others_is_counted(outcome: Outcome) -> None:
+def test_rollouts_not_replicated_during_an_outage_of_valkey_are_counted(outcome: Outcome) -> None:
     assert 'swarm_relay_total{code="not_replicated"}' in outcome.metrics

@@ -1,4 +1,4 @@
-"""What an operator sets up: GitHub, and the verification of addresses."""
+"""Test optional sign-in settings of an operator: GitHub and mandatory e-mail verification."""
 
 import re
 
@@ -17,7 +17,7 @@ GITHUB = {"GITHUB_CLIENT_ID": "an-id", "GITHUB_CLIENT_SECRET": "a-secret"}
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_github_is_offered_where_it_is_set_up() -> None:
+def test_github_login_is_offered_if_it_is_configured() -> None:
     with serving(**GITHUB) as site, httpx.Client(base_url=site) as browser:
         page = browser.get("/account/login/")
         assert 'href="/account/github/login/' in page.text
@@ -30,7 +30,7 @@ def test_github_is_offered_where_it_is_set_up() -> None:
 
 
 @pytest.mark.django_db
-def test_where_verification_is_mandatory_one_signs_in_after_following_the_link(
+def test_mandatory_verification_requires_following_the_mailed_link(
     client: Client, settings: Settings
 ) -> None:
     settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"

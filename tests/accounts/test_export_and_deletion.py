@@ -1,4 +1,4 @@
-"""Taking one's data along, and deleting the account."""
+"""Test the export of an account's data and the deletion of an account."""
 
 import time
 from datetime import timedelta
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def token(olive: User) -> str:
-    """The token of Olive's node, which was judged once."""
+    """The token of olive's node, which was judged once."""
     node, token = make_node("amber")
     Node.objects.filter(pk=node.pk).update(owner=olive, title="Kitchen laptop")
     season = make_season("Autumn")
@@ -38,8 +38,8 @@ def token(olive: User) -> str:
 
 
 @pytest.fixture
-def fresh(client: Client, olive: User) -> Client:
-    """A browser in which Olive gave her password a moment ago."""
+def recently_authenticated(client: Client, olive: User) -> Client:
+    """A client in which olive has just entered her password."""
     client.post("/account/login/", {"login": "olive", "password": PASSWORD})
     client.post("/account/reauthenticate/", {"password": PASSWORD})
     return client
@@ -51,73 +51,77 @@ def add_webhook(owner: User) -> Channel:
     )
 
 
-def make_stale(client: Client) -> None:
-    """Let the password have been given ten minutes ago."""
+def expire_authentication(client: Client) -> None:
+    """Set the time of the authentication to ten minutes ago."""
     session = client.session
     for record in session[AUTHENTICATION_METHODS_SESSION_KEY]:
         record["at"] = time.time() - 600
     session.save()
 
 
-def test_the_export_holds_account_nodes_scores_and_contributions(
+def test_export_contains_account_nodes_scores_and_contributions(
     signed_in: Client, token: str
 ) -> None:
     answer = signed_in.get("/account/data/export.json")
-    told: dict[str, Any] = answer.json()
+    exported: dict[str, Any] = answer.json()
     assert "attachment" in answer["Content-Disposition"]
-    assert told["account"]["username"] == "olive"
-    assert told["account"]["email"] == "olive@example.org"
-    assert [(node["name"], node["title"]) for node in told["nodes"]] == [
+    assert exported["account"]["username"] == "olive"
+    assert exported["account"]["email"] == "olive@example.org"
+    assert [(node["name"], node["title"]) for node in exported["nodes"]] == [
         ("amber", "Kitchen laptop")
     ]
-    assert [(score["season"], score["correct"]) for score in told["scores"]] == [("Autumn", 12)]
-    assert [part["published"] for part in told["contributions"]] == [777]
+    assert [(score["season"], score["correct"]) for score in exported["scores"]] == [("Autumn", 12)]
+    assert [part["published"] for part in exported["contributions"]] == [777]
 
 
-def test_the_export_holds_where_notifications_go(signed_in: Client, olive: User) -> None:
+def test_export_contains_notification_channels(signed_in: Client, olive: User) -> None:
     add_webhook(olive)
-    told = signed_in.get("/account/data/export.json").json()["notifications"]
-    assert [(channel["kind"], channel["target"]) for channel in told] == [("webhook", HOOK)]
+    exported = signed_in.get("/account/data/export.json").json()["notifications"]
+    assert [(channel["kind"], channel["target"]) for channel in exported] == [("webhook", HOOK)]
 
 
-def test_the_export_holds_no_secret(signed_in: Client, token: str, olive: User) -> None:
-    kept = (token, Node.objects.get().token_hash, olive.password, add_webhook(olive).secret)
+def test_export_contains_no_secret(signed_in: Client, token: str, olive: User) -> None:
+    secrets = (token, Node.objects.get().token_hash, olive.password, add_webhook(olive).secret)
     text = signed_in.get("/account/data/export.json").content.decode()
-    for secret in kept:
+    for secret in secrets:
         assert secret not in text
 
 
-def test_the_export_holds_nothing_of_others(signed_in: Client) -> None:
+def test_export_contains_no_nodes_of_other_accounts(signed_in: Client) -> None:
     make_node("oscars")
     assert "oscars" not in signed_in.get("/account/data/export.json").content.decode()
 
 
-def test_a_deleted_account_leaves_the_record_without_an_owner(fresh: Client, token: str) -> None:
-    fresh.post("/account/delete/")
+def test_deleting_an_account_keeps_scores_and_removes_owner_title_and_token(
+    recently_authenticated: Client, token: str
+) -> None:
+    recently_authenticated.post("/account/delete/")
     assert not User.objects.exists()
     node = Node.objects.get()
     assert (node.name, node.owner, node.title) == ("amber", None, "")
     assert Score.objects.get().correct == 12
     assert authenticate(token) is None
-    assert fresh.get("/account/").status_code == 302
+    assert recently_authenticated.get("/account/").status_code == 302
 
 
-def test_the_page_says_what_stays_and_deletes_nothing(fresh: Client, token: str) -> None:
-    page = fresh.get("/account/delete/").content.decode()
+def test_get_of_delete_page_explains_what_remains_and_deletes_nothing(
+    recently_authenticated: Client, token: str
+) -> None:
+    page = recently_authenticated.get("/account/delete/").content.decode()
     assert "signed public record" in page
     assert User.objects.exists()
 
 
-def test_the_password_is_asked_for_unless_it_was_given_lately(fresh: Client, token: str) -> None:
-    make_stale(fresh)
-    answer = fresh.post("/account/delete/")
+def test_deletion_requires_a_recent_password(recently_authenticated: Client, token: str) -> None:
+    expire_authentication(recently_authenticated)
+    answer = recently_authenticated.post("/account/delete/")
     assert answer["Location"].startswith("/account/reauthenticate/")
     assert User.objects.exists()
-    fresh.post(answer["Location"], {"password": PASSWORD}, follow=True)
+    recently_authenticated.post(answer["Location"], {"password": PASSWORD}, follow=True)
     assert not User.objects.exists()
 
 
-def test_an_account_without_a_password_is_deleted_after_a_new_sign_in(
+def test_deletion_without_a_password_requires_a_recent_login(
     signed_in: Client, olive: User
 ) -> None:
     olive.set_unusable_password()
@@ -130,7 +134,9 @@ def test_an_account_without_a_password_is_deleted_after_a_new_sign_in(
     assert not User.objects.exists()
 
 
-def test_an_operator_whom_the_record_names_stays(fresh: Client, token: str, olive: User) -> None:
+def test_account_of_an_operator_with_rulings_cannot_be_deleted(
+    recently_authenticated: Client, token: str, olive: User
+) -> None:
     Ruling.objects.create(
         node=Node.objects.get(),
         action="quarantine",
@@ -138,13 +144,13 @@ def test_an_operator_whom_the_record_names_stays(fresh: Client, token: str, oliv
         reason="x",
         made_at=timezone.now(),
     )
-    answer = fresh.post("/account/delete/")
+    answer = recently_authenticated.post("/account/delete/")
     assert (answer.status_code, answer.json()["code"]) == (409, "account.kept")
     assert authenticate(token) is not None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_account_that_leaves_takes_a_new_token_with_it(
+def test_token_rotated_while_the_account_is_deleted_is_revoked(
     signed_in: Client, olive: User, token: str
 ) -> None:
     path = "/account/nodes/amber/token/"

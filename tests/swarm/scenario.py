@@ -1,4 +1,4 @@
-"""The story of the fault test: a site loses each of its parts to SIGKILL in one open round."""
+"""The scenario of the fault test: SIGKILL for each part of a site during one open round."""
 
 import os
 import signal
@@ -25,14 +25,14 @@ from swarm_web.nodes.services import create_node
 from tests.local.launcher import LaunchedSite
 from tests.processes import eventually
 from tests.swarm.flock import Flock
-from tests.swarm.witness import call_witness
+from tests.swarm.witness import install_witness
 
 Found = TypeVar("Found")
 LOST = (OperationalError, InterfaceError)
 PARTS = ("worker", "beat", "web", "valkey", "postgres")
 NODES = 8
 QUESTIONS = 16
-# What the node that loses its way answers of the second round.
+# The number of answers of the disturbed node in the second round.
 FEW = 5
 OPEN_S = 300
 SHORT_S = 8
@@ -40,8 +40,8 @@ TASKS: list[TaskChoice] = [task for task in STARTER_TASKS if task.dataset in ("c
 
 
 @dataclass(frozen=True)
-class Story:
-    """What there is to look at when all is over."""
+class Scenario:
+    """The results of the scenario, for the tests."""
 
     flock: Flock
     season: Season
@@ -51,36 +51,36 @@ class Story:
     outages: Sequence[timedelta]
 
 
-def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
-    """Let a flock live through the outages, then hold another round as if nothing had been.
+def run_scenario(site: LaunchedSite, stack: ExitStack) -> Scenario:
+    """Run a flock through the outages, and then play another round without any.
 
-    The flock lives as long as the stack.
+    The flock runs until the stack is closed.
     """
-    # The launcher's own season would end ours if it came later.
+    # The launcher's own season would end this one if it started later.
     running = Season.objects.filter(state=Season.State.RUNNING)
     eventually(running.exists, within_s=120, what="the launcher has started its season")
     season = make_season()
-    call_witness()
+    install_witness()
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
     folder = Path(stack.enter_context(TemporaryDirectory()))
     flock = stack.enter_context(Flock(site=parse_site(site.url), tokens=tokens, folder=folder))
     eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
     quiz = open_round(season)
     outages = [lose(part, site, flock, quiz) for part in PARTS]
-    flock.hand_in(each=QUESTIONS - 3 * len(PARTS))
+    flock.allow_answers(each=QUESTIONS - 3 * len(PARTS))
     await_end(quiz)
     Season.objects.filter(pk=season.pk).update(open_seconds=SHORT_S)
     season.refresh_from_db()
     next_quiz = open_round(season)
-    # One node loses its way: nothing but the deadline can end this round.
-    flock.hand_in(each=FEW, nodes=flock.nodes[:1], pause_s=0)
-    flock.hand_in(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
+    # One node stops answering early, so only the deadline can close this round.
+    flock.allow_answers(each=FEW, nodes=flock.nodes[:1], pause_s=0)
+    flock.allow_answers(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
     await_end(next_quiz)
-    return Story(flock, season, quiz, next_quiz, site.console(), outages)
+    return Scenario(flock, season, quiz, next_quiz, site.console(), outages)
 
 
 def make_season() -> Season:
-    """Start a season of sums whose rounds are made by hand."""
+    """Start a season of sums whose rounds are created by the test."""
     season = Season.objects.create(
         name="Outages",
         tasks=msgspec.to_builtins(TASKS),
@@ -94,7 +94,7 @@ def make_season() -> Season:
 
 
 def open_round(season: Season) -> Round:
-    """Make a round, and return it once all nodes have their seats in it."""
+    """Create a round, and return it when all nodes have their seats in it."""
     now = timezone.now()
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
@@ -115,16 +115,16 @@ def await_end(quiz: Round) -> None:
 
 
 def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
-    """Kill a part while acknowledged answers wait for grades, and others for acknowledgement.
+    """Kill a part while some answers wait for grading and others for acknowledgement.
 
-    Returns how long it was away when it is back: when all that was written is acknowledged and
-    graded, and the judge's clock ticks.
+    Returns the time from the kill until the part has recovered: all written answers are
+    acknowledged and graded, and the judge ticks.
     """
     pid = site.pid_of(part)
     assert pid is not None
-    flock.hand_in(each=2)
+    flock.allow_answers(each=2)
     with stalled(flock, quiz):
-        flock.hand_in(each=1)
+        flock.allow_answers(each=1)
         eventually(lambda: flock.are_all_waiting, within_s=30, what="all wait for acknowledgement")
         killed_at = timezone.now()
         os.kill(pid, signal.SIGKILL)
@@ -138,14 +138,14 @@ def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
 
 @contextmanager
 def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
-    """Let no answer be stored and no grade be written, from when there are ungraded answers.
+    """Block the storage of answers and of grades, starting when there are ungraded answers.
 
     Both take a shared lock on the round's row. The database itself may be killed meanwhile.
     """
     try:
         with transaction.atomic():
             eventually(
-                lambda: hold_ungraded(flock, quiz),
+                lambda: lock_if_ungraded(flock, quiz),
                 within_s=30,
                 what="answers wait for their grades",
             )
@@ -154,13 +154,13 @@ def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
         connection.close()
 
 
-def hold_ungraded(flock: Flock, quiz: Round) -> bool:
-    """Lock the round if acknowledged answers wait for their grades; tell whether that is so."""
+def lock_if_ungraded(flock: Flock, quiz: Round) -> bool:
+    """Lock the round if acknowledged answers wait for grading, and return whether it is locked."""
     before = transaction.savepoint()
     Round.objects.select_for_update().get(pk=quiz.pk)
     if ungraded(quiz) & flock.acked:
         return True
-    transaction.savepoint_rollback(before)  # Which gives the lock back.
+    transaction.savepoint_rollback(before)  # Releases the lock.
     return False
 
 
@@ -168,7 +168,7 @@ def is_caught_up(flock: Flock, quiz: Round, *, since: datetime) -> bool:
     if len(flock.acked) < flock.allowed:
         return False
     ticked = Season.objects.filter(pk=quiz.season_id, watched_at__gt=since)
-    return bool(patiently(lambda: not ungraded(quiz) and ticked.exists()))
+    return bool(tolerating_outage(lambda: not ungraded(quiz) and ticked.exists()))
 
 
 def ungraded(quiz: Round) -> set[tuple[str, str]]:
@@ -177,8 +177,8 @@ def ungraded(quiz: Round) -> set[tuple[str, str]]:
     return {(name, str(pk)) for name, pk in waiting.values_list("node__name", "question_id")}
 
 
-def patiently(find: Callable[[], Found]) -> Found | None:
-    """Return what `find` finds, None while the database is away."""
+def tolerating_outage(find: Callable[[], Found]) -> Found | None:
+    """Return the result of `find`, or None while the database is unavailable."""
     try:
         return find()
     except LOST:

@@ -1,4 +1,4 @@
-"""The site's own pages behind the page cache, which is off while DEBUG is on."""
+"""Test the site's own pages behind the page cache, which is disabled in DEBUG mode."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ PATIENCE_S = 20
 
 
 async def get(cache: PageCache, path: str) -> bytes:
-    """Ask for a page as uvicorn does, and return its body."""
+    """Request a page like uvicorn, and return its body."""
     sent: list[Any] = []
     request = asyncio.Queue[Any]()
     request.put_nowait({"type": "http.request", "body": b"", "more_body": False})
@@ -37,7 +37,7 @@ async def get(cache: PageCache, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/", "/lab/"])
-async def test_a_page_of_the_site_is_renewed_behind_its_visitors_backs(path: str) -> None:
+async def test_stale_page_is_served_and_renewed_in_the_background(path: str) -> None:
     now = 0.0
     cache = PageCache(get_asgi_application(), seconds=1, state=SharedState(), clock=lambda: now)
     async with asyncio.timeout(PATIENCE_S):
