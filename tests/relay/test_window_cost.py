@@ -37,7 +37,14 @@ def count_looks(
     random, looks = Random(1), []
     for _ in range(50):
         requester = CountingParty(party)
-        draw(window, COUNT, strategy=strategy, excluding=requester, delivered=delivered, random=random)
+        draw(
+            window,
+            COUNT,
+            strategy=strategy,
+            excluding=requester,
+            delivered=delivered,
+            random=random,
+        )
         looks.append(requester.looks)
     return fmean(looks)
 

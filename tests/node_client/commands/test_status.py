@@ -160,7 +160,9 @@ def test_json_contains_both_sides_and_no_token(tmp_path: Path) -> None:
 
 
 def test_json_contains_null_for_a_side_without_data(tmp_path: Path) -> None:
-    described = json.loads(describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord()))))
+    described = json.loads(
+        describe_status(Status(read_local_status(StateDir(tmp_path), NodeRecord())))
+    )
     here: dict[str, object] = {"node": "", "arm": "", "model": ""}
     here |= {"checkpoint": None, "lifetime": None}
     here |= {"site": None, "state_dir": str(tmp_path), "run": None}
