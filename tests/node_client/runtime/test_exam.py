@@ -214,7 +214,7 @@ async def test_deadline_extended_by_an_outage_is_used() -> None:
 
 
 class SlowModel(EchoModel):
-    """Starts an exam and continues when the test allows it."""
+    """Starts to answer and continues when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -259,7 +259,7 @@ async def test_no_training_step_runs_between_the_questions_of_a_round() -> None:
             assert len(echo.questions) == 40
 
 
-async def test_exam_waits_only_for_the_step_in_progress() -> None:
+async def test_answering_waits_only_for_the_step_in_progress() -> None:
     coordinator, order = Coordinator(), list[str]()
     step_may_end = threading.Event()
 
