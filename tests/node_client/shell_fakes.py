@@ -102,7 +102,7 @@ class Answer:
 
 
 class EchoModel:
-    """A model that repeats the question, and records what it was asked.
+    """A model that answers with the question, and records what it was asked.
 
     `before_batch` is called in the model's thread before each batch.
     """

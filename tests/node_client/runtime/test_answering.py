@@ -261,7 +261,7 @@ async def test_no_training_step_runs_between_the_questions_of_a_round() -> None:
             assert len(echo.questions) == 40
 
 
-async def test_exam_waits_only_for_the_step_in_progress() -> None:
+async def test_answering_waits_only_for_the_step_in_progress() -> None:
     coordinator, order = Coordinator(), list[str]()
     step_may_end = threading.Event()
 

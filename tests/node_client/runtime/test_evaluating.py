@@ -73,7 +73,7 @@ async def test_score_is_logged_with_its_interval(verifier: Verifier) -> None:
         assert 0 <= float(figures[f"{name}/low"]) <= float(figures[f"{name}/score"])
 
 
-async def test_exam_runs_between_two_batches_of_an_evaluation(
+async def test_answering_runs_between_two_batches_of_an_evaluation(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = count_batches(monkeypatch)

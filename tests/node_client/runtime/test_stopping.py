@@ -18,7 +18,7 @@ from tests.node_client.runtime.answerers import open_spool, running_answerer
 from tests.node_client.shell_fakes import EchoModel, empty_view, running_connection
 
 
-async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
+async def test_answering_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
     coordinator, view, worker = Coordinator(), empty_view(), ModelWorker()
 
     def stop() -> None:
@@ -40,7 +40,7 @@ async def test_exam_ends_after_the_batch_in_progress(tmp_path: Path) -> None:
     assert len(open_spool(tmp_path).answered(1)) == 16
 
 
-async def test_no_step_follows_an_exam_during_which_the_node_was_stopped(
+async def test_no_step_follows_if_the_node_was_stopped_while_answering(
     settings: Settings, verifier: Verifier
 ) -> None:
     settings.state.path.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ async def test_no_step_follows_an_exam_during_which_the_node_was_stopped(
             before_step=note,
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
-        async with worker.turn:  # as during a judge round
+        async with worker.turn:  # as a judge round holds it
             running_training = asyncio.create_task(training.run())
             await waits.wait()
             training.stop()

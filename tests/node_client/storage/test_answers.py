@@ -93,7 +93,7 @@ def test_file_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [number for number, _ in spool.pending] == [17, 18, 18, 19, 19]
 
 
-def test_unwritable_disk_does_not_stop_the_exam(
+def test_unwritable_disk_does_not_stop_the_answering(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool = open_spool(tmp_path / "missing")
