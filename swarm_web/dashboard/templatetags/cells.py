@@ -165,7 +165,7 @@ def _result_row(row: SheetRow) -> str:
     quarantined = escape(_("Quarantined: not ranked.")) + " " if score.node.quarantined else ""
     return (
         f"<tr{untrained}>{_heading(row, kind='who')}{score_cells(score)}"
-        f'<td class="num">{seconds(row.latency)}</td><td>{arm_label(score.arm)}</td>'
+        f'<td class="num">{seconds(row.took)}</td><td>{arm_label(score.arm)}</td>'
         f"<td>{escape(score.model) or NONE}</td><td>{quarantined}{reason_words(score)}</td></tr>\n"
     )
 
