@@ -83,5 +83,7 @@ def _await_ready(site_process: SiteProcess, started: Running) -> None:
     deadline = time.monotonic() + site_process.ready_timeout_s
     while not site_process.is_ready():
         if started.process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"{site_process.name} did not start; it said:\n{started.output()}")
+            raise AssertionError(
+                f"{site_process.name} did not start; its output:\n{started.output()}"
+            )
         time.sleep(POLL_S)

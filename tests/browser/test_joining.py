@@ -48,7 +48,7 @@ class Machine:
         """Return the code that a command shows, as soon as it is in the log."""
         code = r"\b[B-Z]{4}-[B-Z]{4}\b"
         found = eventually(
-            lambda: re.search(code, self.log_of(command)), within_s=60, what="a code"
+            lambda: re.search(code, self.log_of(command)), within_s=60, what="a code is shown"
         )
         assert found is not None
         return found[0]
@@ -116,7 +116,7 @@ async def test_owner_renames_a_node_and_revokes_its_tokens(
     await enter(newcomer, await sync_to_async(machine.shown_code)("join"))
     await newcomer.page.fill("[name=name]", "heron")
     await newcomer.page.click("[value=approve]")
-    await until(lambda: is_live("heron"), within_s=60, what="a live node")
+    await until(lambda: is_live("heron"), within_s=60, what="the node is connected")
     page = newcomer.page
     manage = f"{newcomer.site}/account/nodes/heron/"
 
@@ -129,24 +129,26 @@ async def test_owner_renames_a_node_and_revokes_its_tokens(
     await page.goto(manage)
     await page.click("#token .plain")
     token = await page.locator("#token").inner_text()
-    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the old socket's end")
-    await until(lambda: client.exitcode is not None, within_s=30, what="the client's end")
+    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the old socket is closed")
+    await until(lambda: client.exitcode is not None, within_s=30, what="the client exits")
     assert client.exitcode == REFUSED
     assert "swarm-node login" in machine.log_of("join")
 
     (tmp_path / "token").write_text(token)
     client = machine.run("join", "--token-file", str(tmp_path / "token"), "--plain")
-    await until(lambda: is_live("heron"), within_s=60, what="the node again")
+    await until(lambda: is_live("heron"), within_s=60, what="the node is connected again")
     await page.goto(manage)
     await page.click("#token .danger")
-    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the socket's end")
-    await until(lambda: client.exitcode is not None, within_s=30, what="the client's end")
+    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the socket is closed")
+    await until(lambda: client.exitcode is not None, within_s=30, what="the client exits")
     assert client.exitcode == REFUSED
 
 
 async def test_anonymous_node_is_claimed_while_it_runs(newcomer: Visitor, machine: Machine) -> None:
     machine.run("join", "--anonymous", "--model", "tiny", "--plain")
-    await until(lambda: "connected as" in machine.log_of("join"), within_s=60, what="a node")
+    await until(
+        lambda: "connected as" in machine.log_of("join"), within_s=60, what="the node is connected"
+    )
     node = await Node.objects.aget()
     assert node.owner_id is None
     machine.run("claim")
@@ -154,7 +156,9 @@ async def test_anonymous_node_is_claimed_while_it_runs(newcomer: Visitor, machin
     await newcomer.page.click("[value=approve]")
     await expect(newcomer.page.locator("#machine")).to_contain_text("has joined")
     await until(
-        lambda: "belongs to your account" in machine.log_of("claim"), within_s=20, what="it"
+        lambda: "belongs to your account" in machine.log_of("claim"),
+        within_s=20,
+        what="the claim is confirmed",
     )
     await node.arefresh_from_db()
     assert node.owner_id is not None

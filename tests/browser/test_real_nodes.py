@@ -85,7 +85,9 @@ def swarm(site: str, tmp_path: Path) -> Iterator[Swarm]:
         for name in NODES:
             swarm.start(name)
         connected = Node.objects.connected(now=timezone.now())
-        eventually(lambda: connected.count() == len(NODES), within_s=120, what="nodes connected")
+        eventually(
+            lambda: connected.count() == len(NODES), within_s=120, what="all nodes are connected"
+        )
         yield swarm
 
 
@@ -110,7 +112,7 @@ def play_round(swarm: Swarm, season: Season) -> Round:
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, node__name="amber", offered_at__isnull=False)
-    eventually(seats.exists, within_s=60, what="amber took its seat")
+    eventually(seats.exists, within_s=60, what="amber has a seat")
     swarm.running["amber"].kill()
     swarm.running["amber"].join()
     swarm.start("amber")

@@ -68,7 +68,7 @@ def test_killed_postgres_is_restarted_with_its_data(tmp_path: Path) -> None:
             except psycopg.OperationalError:
                 return False
 
-        eventually(has_data, within_s=10, what="Postgres is back with its data")
+        eventually(has_data, within_s=10, what="Postgres has restarted with its data")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs the other tests this way")

@@ -121,7 +121,7 @@ def test_stopped_postgres_leaves_no_processes_memory_or_sockets(tmp_path: Path) 
         assert memory
         assert memory <= existing_shared_memory()
         assert port in listening_ports()
-    eventually(lambda: not processes_inside(tmp_path), within_s=10, what="its processes are gone")
+    eventually(lambda: not processes_inside(tmp_path), within_s=10, what="all processes have ended")
     assert not memory & existing_shared_memory()
     assert port not in listening_ports()
     assert not list(Path("/tmp").glob(f".s.PGSQL.{port}*"))

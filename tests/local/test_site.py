@@ -21,7 +21,7 @@ STOPS_WITHIN_S = 10.0
 
 
 def await_ready(site: LaunchedSite) -> None:
-    eventually(lambda: answers_ok(site.port, "/readyz"), within_s=30, what="/readyz says 200")
+    eventually(lambda: answers_ok(site.port, "/readyz"), within_s=30, what="/readyz returns 200")
 
 
 def test_site_starts_with_its_own_servers_and_leaves_no_processes(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def open_round(season: Season) -> Round:
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
-    eventually(lambda: seats.count() == NODES, within_s=60, what="all nodes sit in the round")
+    eventually(lambda: seats.count() == NODES, within_s=60, what="all nodes have a seat")
     return quiz
 
 

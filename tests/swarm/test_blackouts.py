@@ -105,10 +105,10 @@ def test_no_node_loses_a_question_in_an_outage(scene: Scene, turn: int, part: st
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
     eventually(lambda: seats.count() == NODES - 1, within_s=60, what="all but one have a seat")
     answers = Answer.objects.filter(question__round=quiz)
-    eventually(lambda: answers.count() >= NODES - 1, within_s=60, what="answers come in")
+    eventually(lambda: answers.count() >= NODES - 1, within_s=60, what="answers are received")
     black_out(part, scene)
     closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
-    eventually(lambda: tolerating_outage(closed.exists), within_s=180, what="the round is over")
+    eventually(lambda: tolerating_outage(closed.exists), within_s=180, what="the round is closed")
     counts = count_answers(quiz)
     log.info("%d %s: %s", turn, part, counts)
     assert counts == {f"node-{i}": (QUESTIONS, "") for i in range(NODES)}

@@ -132,7 +132,7 @@ def sustain(scene: Scene, seconds: float) -> None:
             now >= then + STEPS for now, then in zip(scene.learners.steps, began, strict=True)
         ),
         within_s=STEPS_WITHIN_S,
-        what="every node trains in the fault",
+        what="every node trains during the fault",
     )
 
 
@@ -264,7 +264,7 @@ def open_round(scene: Scene) -> Round:
     now = scene.site.now()
     quiz = schedule_round(scene.season, opens_at=now, now=now, verifier=scene.verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
-    eventually(lambda: seats.count() == len(NODES), within_s=60, what="all sit in the round")
+    eventually(lambda: seats.count() == len(NODES), within_s=60, what="all nodes have a seat")
     return quiz
 
 
