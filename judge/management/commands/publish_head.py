@@ -1,4 +1,4 @@
-"""`manage.py publish_head`: save the newest link's hash where the operator cannot change it."""
+"""`manage.py publish_head`: append the chain's signed head to a file, for publication."""
 
 import subprocess
 from pathlib import Path
