@@ -25,7 +25,7 @@ class SitePart(StrEnum):
 
 
 def stamp(part: SitePart, *, now: datetime) -> None:
-    """Record that the part is alive."""
+    """Write the heartbeat of a part."""
     sync_redis().set(_key(part), now.timestamp())
 
 

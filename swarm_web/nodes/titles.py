@@ -39,8 +39,8 @@ def validate_title(title: str) -> None:
 def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
-    Accents and compatibility forms are removed, but letters of other scripts that look like ASCII
-    letters are not replaced.
+    Accents are removed, compatibility forms such as full-width letters and all dashes become ASCII,
+    but letters of other scripts that look like ASCII letters are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(character) == "Pd" else character
