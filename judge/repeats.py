@@ -56,7 +56,7 @@ def read_asked(season: Season) -> AskedQuestions:
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return a function that returns those of given digests that earlier rounds asked."""
+    """Return a function of question digests: it returns those asked before this round."""
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 

@@ -110,7 +110,7 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers without a verdict in rounds that are open or being scored.
 
-    Answers without a verdict in closed or void rounds are left out: only a recompute grades them.
+    Other answers without a verdict get one only if their round is closed and is recomputed.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)

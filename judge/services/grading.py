@@ -87,7 +87,7 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
 
 def _lock_waiting() -> list[_Ungraded]:
-    """Lock up to BATCH ungraded answers that are not postponed, ordered by question.
+    """Lock up to BATCH answers that are not postponed, by their round's deadline and question.
 
     Answers to questions that could not be generated again come last.
 

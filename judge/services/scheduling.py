@@ -208,8 +208,8 @@ def _halt(season: Season, refusal: RefusedError) -> None:
 def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -> list[Round]:
     """Draw the questions of rounds whose beacon value is published, and return these rounds.
 
-    A round for whose dataset no question is left becomes void, and its season is halted. Safe to
-    run twice or concurrently: every run draws the same, and the first one is stored.
+    If a dataset has no question left, the round becomes void, and its season is halted. Safe to run
+    twice or concurrently: every run draws the same, and the first one is stored.
     """
     return [
         judge_round

@@ -35,7 +35,7 @@ class PendingCounts:
         self.close = self._writer.close
 
     def add(self, field: str, by: int) -> None:
-        """Add to a counter."""
+        """Add to the counter with this field, `<name>/<code>`."""
         self._counts[field] += by
         self._writer.wake()
 

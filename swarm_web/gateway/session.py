@@ -93,7 +93,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the pool, if joined; the node's list of rollouts is kept for its next connection."""
+        """Leave the pool, if joined, and keep the node's list of rollouts for its return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

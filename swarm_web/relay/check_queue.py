@@ -48,10 +48,11 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `limit` rollouts off the list, and skip those that were already checked.
+    """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
-    A rollout stays in the pool for a while, and repeated checks would count one mistake several
-    times. The publication time distinguishes it from a later rollout with the same id.
+    A rollout stays in the pool for `max_age_s` seconds, and repeated checks would count one mistake
+    several times. The publication time distinguishes it from a later rollout with the same id.
+    `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)

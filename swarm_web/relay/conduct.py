@@ -82,7 +82,7 @@ Cells = Mapping[str, tuple[int, int]]
 
 
 class Level(StrEnum):
-    """A node's hand-out weight."""
+    """The levels of a node's hand-out weight."""
 
     FULL = "full"
     LOWERED = "lowered"
@@ -172,9 +172,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class Checks:
-    """The spot checks of a window: how many were worthless, and the others by dataset.
+    """The spot checks of a window: how many were worthless, and counts of the others.
 
-    Of the others, `declared` were declared informative, `misdeclared` of them falsely.
+    `cells` has (all right, checked) by dataset. `declared` were declared informative, `misdeclared`
+    of them without any right completion.
     """
 
     worthless: int = 0
@@ -245,7 +246,7 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding: a level lower, for 2 to 64 hours from `now`."""
+    """Return the hold after one more finding: the next lower level, for 2 to 64 hours."""
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)

@@ -73,7 +73,7 @@ class CreditOutbox:
         self._unsent: list[bytes] = []
 
     async def send(self, tally: Tally) -> None:
-        """Take the credits of a tally and send them, after the batches that could not be sent.
+        """Send the batches that failed earlier, then take and send the credits of a tally.
 
         Raises the errors of the Redis client; the next call then sends the same batches again.
         """

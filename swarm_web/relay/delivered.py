@@ -76,7 +76,7 @@ class DeliveredList:
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
-        """Return the keys that the node was given and has not reported; mark them as reported."""
+        """Return those of `keys` that the node was given and has not reported, and mark them so."""
         taken = []
         for key in keys:
             delivered = self._waiting.pop(key, None)

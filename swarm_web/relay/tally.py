@@ -105,7 +105,10 @@ class Pair(NamedTuple):
 
 
 class Lesson(msgspec.Struct, array_like=True, frozen=True):
-    """A node trained on a rollout that the archive may hold; the time is Unix seconds."""
+    """A node trained on a rollout that was offered to the archive, as reported at a time.
+
+    `rollout_id` is the id that the giver gave it; `at` is Unix seconds.
+    """
 
     season_id: int
     giver_id: int

@@ -15,7 +15,7 @@ FILE = "heads.jsonl"
 
 
 class Command(BaseCommand):
-    """Append the signed head to a file, and commit it if the folder is in a git repository."""
+    """Append the signed head to heads.jsonl in a folder, and with `--git` commit the file."""
 
     help = "Append the chain's head to heads.jsonl in a folder, for publication elsewhere."
 

@@ -67,9 +67,9 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 
 
 def evaluate_conduct(*, now: datetime) -> int:
-    """Evaluate new evidence about nodes of the running season; return the number of nodes.
+    """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
 
-    Only nodes with new evidence, or whose level is due to rise, are evaluated. All weights are
+    These are nodes with new evidence, and nodes whose level is due to rise. All weights are
     published each time, because Redis may have lost them, or a worker may have crashed before
     publishing.
     """
