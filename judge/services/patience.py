@@ -81,7 +81,7 @@ def time_out_closed() -> int:
 def _time_out(answers: QuerySet[Answer]) -> int:
     """Give the postponed ones among these answers the verdict "timeout"; return how many.
 
-    Answers that a worker has locked are skipped: it may wait for the round's lock, which we hold.
+    Answers that a worker has locked are skipped: it may wait for a round's lock that we hold.
     """
     postponed = answers.filter(score=None, verdict=POSTPONED)
     unlocked = postponed.select_for_update(skip_locked=True, of=("self",)).values_list(
