@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class JudgeConfig(AppConfig):
-    """Name the app."""
+    """The judge's Django app."""
 
     name = "judge"

@@ -3,10 +3,11 @@
     SCHEDULED -> OPEN -> SCORING -> CLOSED,   and VOID from any phase
 
 `TRANSITIONS` is the whole machine: every legal transition, with the condition under which the
-clock makes it. Every phase has a deadline. The phases that wait for others also end early: OPEN
-when all expected answers have arrived, SCORING when all answers are graded. So a round cannot get
-stuck, whatever nodes and workers do. A round whose questions depend on a public beacon opens once
-they are drawn, and becomes void if they are not drawn within BEACON_TIMEOUT.
+clock makes it. Once open, a round has a deadline in each phase, so nodes and workers cannot keep it
+from ending. OPEN ends early when all expected answers have arrived (if the season has
+`early_advance`), SCORING when all answers are graded. A scheduled round waits while its season is
+paused or another of its rounds is open. If its questions are not drawn within BEACON_TIMEOUT of its
+opening time, it becomes void.
 
 The services lock the round's row, read the facts, ask `next_phase` and write its answer with
 `Round.change_phase`. Two ticks at the same time therefore move a round once.
@@ -50,7 +51,7 @@ class Deadlines:
     score_by: datetime
 
     def extend(self, lost: timedelta) -> "Deadlines":
-        """Return the deadlines with both ends moved later by the judge's downtime."""
+        """Return the deadlines with `closes_at` and `score_by` moved later by `lost`."""
         return Deadlines(self.opens_at, self.closes_at + lost, self.score_by + lost)
 
 
@@ -59,9 +60,10 @@ class RoundFacts:
     """Everything that decides a round's next transition.
 
     `season_active`: the season is running and not paused. `another_open`: another round of the
-    season is open. `expected` nodes have a seat that counts, and `completed` of them have answered
-    every question. `ungraded` counts stored answers without a verdict. `drawn`: the round has its
-    questions.
+    season is open. `early_advance`: answering may end before its deadline. While the round is open,
+    `expected` nodes have a seat and did not come late, and `completed` of them have answered every
+    question. While it is being scored, `ungraded` answers have no verdict. `drawn`: the round has
+    its questions.
     """
 
     phase: Phase
@@ -130,7 +132,7 @@ def next_phase(facts: RoundFacts, *, now: datetime) -> Phase | None:
 
 
 def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> bool:
-    """Tell whether an answer that arrives now is in time."""
+    """Tell whether a round in this phase accepts an answer that arrives at `now`."""
     return phase == Phase.OPEN and now < deadlines.closes_at
 
 
@@ -138,10 +140,10 @@ def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> boo
 
 
 def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
-    """Return how long the judge was down, which must not cost nodes their answering time.
+    """Return for how long the judge did not tick, by which the deadlines of rounds must move.
 
-    A clock that was set back has lost nothing. Downtime begins with the first missed tick; so even
-    if every tick is late, each one brings the deadlines one TICK nearer.
+    It is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago. One TICK of the
+    gap does not count, so deadlines come nearer even if every tick is late.
     """
     if last_tick is None or now - last_tick < TOLERANCE:
         return timedelta(0)
@@ -149,10 +151,10 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
 
 
 def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
-    """Return the time of the latest tick, given the one before and the time of this one.
+    """Return the time to store for a tick at `now`: the later of `last_tick` and `now`.
 
-    The clocks of several workers may differ by up to TOLERANCE: a slow one does not turn the
-    others back. A clock that was set back by more is trusted.
+    A `last_tick` that is TOLERANCE or more ahead is discarded: the clocks of two workers differ by
+    less, so the clock was set back.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
         return last_tick
@@ -160,10 +162,10 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 
 
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
-    """Return the time to use in a tick that began at `now` and may have been suspended since.
+    """Return the later of `now` and `last_tick`, for a tick that began at `now`.
 
-    Other workers may have ticked meanwhile: a round opened by this tick's old time would lose part
-    of its answering time.
+    If this tick was suspended, other workers may have ticked meanwhile. A round that opened at the
+    older time would lose part of its answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 
@@ -174,7 +176,8 @@ def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    They pause as `swarm_protocol.returning` defines, at first for `within` at most.
+    Between attempts they pause for up to `within`, or up to MAX_PAUSE_S after a silence of HURRY_S
+    (`swarm_protocol.returning`).
     """
     is_short = silence < timedelta(seconds=HURRY_S)
     return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
@@ -183,12 +186,11 @@ def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
 def unserved_time(
     last_tick: datetime | None, *, silence: timedelta | None, within: timedelta, now: datetime
 ) -> timedelta:
-    """Return how much time to add at this tick because no web process was ready.
+    """Return by how much to move deadlines at this tick because no web process was ready.
 
-    `silence` is how long ago one was ready, None if unknown; `last_tick` is the tick before. A
-    silence is worth its length plus the time to return. Each tick adds the difference between what
-    the silence is worth now and what it was worth at the tick before, so no deadline passes
-    meanwhile.
+    `silence` is the time since one was ready, None if unknown; `last_tick` is the previous tick. In
+    total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each tick
+    adds what was not added at the previous one, so no deadline passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

@@ -40,7 +40,7 @@ class TaskMixField(forms.JSONField):
 
 
 class SamplingField(forms.MultipleChoiceField):
-    """How nodes may ask the pool to draw; `any` is always included and not offered."""
+    """The sampling strategies that nodes may request; `any` is always included and not offered."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -51,14 +51,15 @@ class SamplingField(forms.MultipleChoiceField):
         super().__init__(**{**options, **fixed})
 
     def clean(self, value: Any) -> list[str]:
-        """Return `any` and the selected preferences."""
+        """Return `any` and the selected strategies. Raises ValidationError for unknown ones."""
         return ["any", *super().clean(value)]
 
 
 class SeasonForm(forms.ModelForm[Season]):
-    """A season; a sample of every task is generated, so that an invalid mix never starts.
+    """A season. Validation refuses a mix of which it cannot generate a sample of each task.
 
-    Frozen fields are not in the form and are not checked again.
+    It keeps the samples in `samples`, and for how many rounds each dataset lasts in `lasting`.
+    Fields that are frozen (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
     """
 
     samples: tuple[DrawnTask, ...] = ()
@@ -128,7 +129,7 @@ class SeasonForm(forms.ModelForm[Season]):
             self.add_error("tasks", problem)
 
     def _check_batch(self, data: Data) -> None:
-        # A started season's batch is frozen, so it is not in the form.
+        # A form without this field leaves the season's own batch.
         local, batch = data.get("local"), data.get("batch", self.instance.batch)
         if local and batch and local > batch:
             self.add_error(

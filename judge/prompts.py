@@ -8,7 +8,7 @@ MAX_PROMPT_CHARS = 2_000
 # Only the text between them is scored (`swarm_tasks.answers`).
 ANSWER_TAGS = ("<answer>", "</answer>")
 
-# Answer formats, and a prompt for each.
+# A prompt to copy for each format of answers, by the format's description.
 ANSWER_FORMATS = {
     "brief thoughts, then the answer": SYSTEM_PROMPT,
     "thoughts in tags of their own": (
@@ -22,7 +22,7 @@ ANSWER_FORMATS = {
 
 
 def check_system_prompt(text: str) -> None:
-    """Raise ValidationError unless a model that follows the prompt can be scored."""
+    """Raise ValidationError if the prompt lacks an ANSWER_TAGS tag or has control characters."""
     if not all(tag in text for tag in ANSWER_TAGS):
         raise ValidationError(
             "Ask for the answer between <answer> and </answer>: text elsewhere scores 0."

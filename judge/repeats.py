@@ -1,4 +1,4 @@
-"""Reads which questions a season asked in earlier rounds, so that none is asked twice.
+"""Reads which questions a season has asked, so that none is asked twice.
 
 Void rounds count, because nodes may have seen their questions. A season's rounds are ordered by
 number, the order in which their questions were drawn.
@@ -13,7 +13,7 @@ from judge.models import Round, Season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import NOTHING_ASKED, Seen, entry_of, extend_chain, seal_of
 
-# The fields that a chain entry is computed from; the rules of a long season would be slow to load.
+# The fields that a chain entry is computed from. Without `rules`, many rounds load quickly.
 _ENTRY_FIELDS = ("number", "phase", "secret", "digests")
 _CHUNK = 2_000
 _DIGESTS_PER_QUERY = 8
@@ -21,20 +21,24 @@ _DIGESTS_PER_QUERY = 8
 
 @dataclass(frozen=True)
 class AskedQuestions:
-    """What a season asked in rounds up to number `last` (0: none), with the chain over them."""
+    """What a season has asked in its rounds up to number `last` (0 without rounds).
+
+    `chain` is the hash chain over the questions of these rounds (`swarm_tasks.asked`).
+    """
 
     season: Season
     last: int
     chain: str
 
     def seen(self, digests: Sequence[int]) -> set[int]:
-        """Return the digests among these that the season asked, with a few indexed queries."""
+        """Return which of these question digests the season has asked in rounds up to `last`."""
         return _find_asked(self.season.pk, digests, before=self.last + 1)
 
 
 def read_asked(season: Season) -> AskedQuestions:
-    """Read what the season asked so far; one row, unless the last round's rules lack the chain.
+    """Read what the season has asked so far.
 
+    Reads only the last round, or all rounds if the last one's rules do not contain the chain.
     Raises RefusedError ROUND_UNDRAWN while the last round has no questions yet. At most one round
     of a season is undrawn, and it is always the last.
     """
@@ -52,7 +56,7 @@ def read_asked(season: Season) -> AskedQuestions:
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return a function that finds the digests that the season asked before this round."""
+    """Return a function of question digests: it returns those asked before this round."""
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 
@@ -65,7 +69,10 @@ def count_seen_before(judge_round: Round) -> int:
 
 @dataclass(frozen=True)
 class AskedRound:
-    """An earlier round's part of the chain; while the round is sealed only its entry is public."""
+    """What is public about a round's part of the chain of asked questions.
+
+    Until the round is closed or void, only `entry` is public: `seal` is None and `digests` empty.
+    """
 
     number: int
     entry: bytes

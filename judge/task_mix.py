@@ -51,7 +51,10 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
 
 
 def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
-    """Return a question of a task that no season asks. Raises RefusedError."""
+    """Return a sample question of a task, which no round asks: it is of the training part.
+
+    Raises RefusedError if the task has none.
+    """
     return verifier.draw(
         key=SAMPLE_KEY,
         part=Part.TRAINING,
@@ -66,10 +69,10 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 
 
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
-    """Return for how many rounds each dataset lasts.
+    """Return for how many rounds of `questions` questions each dataset lasts.
 
-    Raises ValidationError naming the datasets that have too few questions for `rounds`. A dataset
-    passes if its sample leaves open whether it has enough.
+    Raises ValidationError naming the datasets that do not last `rounds` rounds. A dataset passes if
+    the measurement leaves open whether it lasts.
     """
     try:
         lasting = read_lasting(tasks, questions)

@@ -1,7 +1,7 @@
 """The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
 
-Beat runs each of them every few seconds, so work that a crash or a lost message left undone is
-found again; the gateway only starts `grade_answers` a little earlier.
+Beat runs each of them every few seconds, except `recompute`. So work that a crash or a lost message
+left undone is found again; the gateway only starts `grade_answers` a little earlier.
 """
 
 from time import monotonic
@@ -30,7 +30,7 @@ REBUILD_BUDGET_S = 2.0
 
 @shared_task
 def tick_rounds() -> None:
-    """Advance every round as far as the clock allows."""
+    """Extend deadlines after an outage, advance all rounds, and schedule the next one."""
     now = timezone.now()
     watch_seasons(now=now, silence=heartbeat.web_silence())
     moved = advance_rounds(now=now)
@@ -52,7 +52,7 @@ def draw_rounds() -> None:
 
 @shared_task
 def grade_answers() -> None:
-    """Grade waiting answers; if there are very many, leave the rest to the next task."""
+    """Grade waiting answers for GRADING_BUDGET_S; if any may be left, queue another such task."""
     until = monotonic() + GRADING_BUDGET_S
     while grade_batch(verifier=process_verifier()):
         if monotonic() > until:
@@ -67,7 +67,10 @@ def grade_answers() -> None:
     reject_on_worker_lost=True,
 )
 def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
-    """Grade a closed round again, at an operator's request; retried because beat does not."""
+    """Grade a closed round again, at an operator's request.
+
+    It is retried until the database answers, because beat does not run it.
+    """
     judge_round = Round.objects.select_related("season").get(pk=round_id)
     recompute_round(
         judge_round,
@@ -82,7 +85,7 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 def update_standings() -> None:
     """Remove rounds from windows that they have left, and inspect rounds that closed.
 
-    Then rebuild stale summaries; if there are very many, leave the rest to the next task.
+    Then rebuild stale summaries for REBUILD_BUDGET_S; the next run continues.
     """
     now = timezone.now()
     for season in seasons_to_refresh(now=now):

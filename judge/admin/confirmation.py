@@ -51,7 +51,10 @@ def decide(
     rows: QuerySet[Row],
     decision: Decision[Row],
 ) -> TemplateResponse | None:
-    """Ask for a reason; once it is given, apply the decision to each row and report the results."""
+    """Return a page that asks for a reason, or apply the decision if the request has one.
+
+    The result for each row becomes a message of the admin, and None is returned.
+    """
     form = ReasonForm(request.POST if "decided" in request.POST else None)
     if not form.is_valid():
         return _ask_reason(model_admin, request, rows, decision, form)
@@ -102,7 +105,11 @@ def ask(
     rows: Sequence[Row] = (),
     hidden: Sequence[tuple[str, str]] = (),
 ) -> TemplateResponse:
-    """Show a form in the admin's style; `title` is also the text of its button."""
+    """Return a page with a form in the admin's style.
+
+    `title` is also the text of its button, and the page lists `effects` and `rows`. `hidden` are
+    names and values of hidden fields.
+    """
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,

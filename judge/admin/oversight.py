@@ -72,7 +72,7 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Flag]
     ) -> list[tuple[str, str]]:
-        """Return the other choices."""
+        """Return the choices besides the default."""
         decided = [Flag.State.UPHELD, Flag.State.DISMISSED]
         return [*((state.value, str(state.label)) for state in decided), ("all", "All")]
 
@@ -113,7 +113,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="adjusted p", ordering="p_adjusted")
     def p(self, obj: Flag) -> str:
-        """Show the p-value, adjusted over all that were tested."""
+        """Show the p-value after Holm's adjustment over all tested nodes or pairs of the round."""
         return f"{obj.p_adjusted:.2g}"
 
     @admin.action(description="Quarantine the node", permissions=["rule"])

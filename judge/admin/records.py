@@ -39,7 +39,7 @@ class RecordAdmin(admin.ModelAdmin[Row]):
         return False
 
     def has_rule_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may decide about such rows."""
+        """Tell whether the user may run actions with the permission `rule` on these rows."""
         codename = get_permission_codename("change", self.opts)
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
@@ -51,7 +51,10 @@ def list_url(model: type[Model], **filters: str | int) -> str:
 
 
 def show_rows(rows: QuerySet[Row], describe: Callable[[Row], str], *, url: str) -> SafeString:
-    """Show the first rows, one per line, with a link to the list of all rows."""
+    """Return the first SHOWN rows as HTML, one per line, with a link to `url`, the list of all.
+
+    Returns "none" if there are no rows.
+    """
     total = rows.count()
     if not total:
         return mark_safe("none")

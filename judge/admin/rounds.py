@@ -81,7 +81,7 @@ class QuestionInline(admin.TabularInline[Question, Round]):
     can_delete = False
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[Any]:
-        """Hide what would reveal the answers of a round that has not closed."""
+        """Show only positions and datasets until the round is revealed."""
         revealed = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
         return ["position", "dataset", *revealed]
 
@@ -211,7 +211,7 @@ class RoundAdmin(RecordAdmin[Round]):
 
 
 def _schedule(form: RoundForm) -> Round | None:
-    """Schedule the round that the form describes; None and a form error if that fails."""
+    """Schedule the round that the form describes; if that fails, add a form error, return None."""
     now = timezone.now()
     try:
         return schedule_round(

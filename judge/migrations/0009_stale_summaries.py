@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 def mark_quarantined(apps, schema_editor):
-    """Let the summaries of quarantined nodes' rounds be written anew, without those nodes."""
+    """Mark summaries of quarantined nodes' rounds as stale, so they are rebuilt without them."""
     summaries = apps.get_model("judge", "RoundSummary").objects
     summaries.filter(round__scores__node__quarantined=True).update(stale=True)
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 def keep_earlier_rule(apps, schema_editor):
-    """Say of seasons that have begun what was so then: isolated nodes shared their rollouts."""
+    """Turn `isolated_publish` on in started seasons: isolated nodes have shared rollouts there."""
     apps.get_model("judge", "Season").objects.exclude(state="draft").update(isolated_publish=True)
 
 

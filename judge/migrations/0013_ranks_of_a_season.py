@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 def close_books(apps, schema_editor):
-    """Let every season's ledgers be written again from its scores, which the next refresh does."""
+    """Delete all ledgers, so that the next refresh rebuilds them from the scores."""
     apps.get_model("judge", "Ledger").objects.all().delete()
     apps.get_model("judge", "Counted").objects.all().delete()
     apps.get_model("judge", "Round").objects.update(stream_at=None)

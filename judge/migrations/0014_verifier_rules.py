@@ -8,7 +8,7 @@ _HELP = (
 
 
 def renew_drafts(apps, schema_editor):
-    """Let a season that has not begun have the new way; one that has keeps its own."""
+    """Give the new answer rules to drafts; seasons that have started keep theirs."""
     seasons = apps.get_model("judge", "Season").objects
     seasons.filter(state="draft").update(answer_rules="answers-2")
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 def keep_rules(apps, schema_editor):
-    """Let seasons that exist keep their rules, and count their missed rounds at the next refresh."""
+    """Require no attendance in existing seasons; delete ledgers, so that they count missed rounds."""
     apps.get_model("judge", "Season").objects.update(minimum_attendance=0)
     apps.get_model("judge", "Ledger").objects.all().delete()
     apps.get_model("judge", "Counted").objects.all().delete()

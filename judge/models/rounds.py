@@ -1,6 +1,6 @@
 """Rounds with their sealed questions, the nodes' seats, and their answers.
 
-`db_index=False`: a unique constraint already begins with the column, or no query filters by it.
+A column has `db_index=False` if a unique constraint begins with it, or if no query filters by it.
 """
 
 import secrets
@@ -20,7 +20,7 @@ SECRET_BYTES = 32
 
 
 def draw_secret() -> bytes:
-    """Return a random key from which a round's question indices are drawn."""
+    """Return a new secret: SECRET_BYTES random bytes, from which a round's questions are drawn."""
     return secrets.token_bytes(SECRET_BYTES)
 
 
@@ -131,17 +131,17 @@ class Round(models.Model):
 
     @property
     def answer_rules(self) -> AnswerRules:
-        """How answers are parsed; exactly, if the rules do not say."""
+        """How answers are read; AnswerRules.EXACT in old rounds, whose rules do not name it."""
         return find_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the round has its questions; they may depend on a public beacon."""
+        """Whether the round has its questions: with a beacon, once the beacon's value is stored."""
         return "beacon" not in self.rules or self.beacon is not None
 
     @property
     def is_revealed(self) -> bool:
-        """Whether the questions, answers and secret are public: they are once the round closed."""
+        """Whether questions, answers and secret are public: once closed, also if voided later."""
         if self.phase == Phase.VOID:
             return self.closed_at is not None
         return self.phase == Phase.CLOSED
@@ -207,7 +207,11 @@ class Seat(models.Model):
 
 
 class Answer(models.Model):
-    """A node's first answer to a question; later ones are ignored. It is scored once."""
+    """A node's first answer to a question; later ones are ignored.
+
+    `score`, in [0, 1], and `solved` are null until it is graded. After that, only a recompute of
+    the round changes them.
+    """
 
     question = models.ForeignKey(
         Question, on_delete=models.CASCADE, related_name="answers", db_index=False

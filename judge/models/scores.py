@@ -133,7 +133,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """A round that a window's tallies include."""
+    """A round that has been added to the tallies of a window."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")

@@ -25,7 +25,7 @@ _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
 
 
 _DAY_S = 86_400
-# The admin's label of each preference.
+# The admin's label of each sampling strategy.
 SAMPLING_WORDS: dict[Preference, str] = {
     "any": "uniform over rollouts (the paper)",
     "informative": "rollouts first that their senders declared informative",
@@ -42,12 +42,12 @@ def draw_seed() -> int:
 
 
 def every_sampling() -> list[str]:
-    """Return all preferences with which nodes may request rollouts."""
+    """Return all sampling strategies that nodes may request."""
     return list(SAMPLING_WORDS)
 
 
 def check_sampling(names: object) -> None:
-    """Check that these are distinct preferences including `any`. Raises ValidationError."""
+    """Raise ValidationError unless these are distinct sampling strategies that include `any`."""
     try:
         preferences = msgspec.convert(names, list[Preference])
     except msgspec.ValidationError:
@@ -289,9 +289,9 @@ class Season(models.Model):
 
     @property
     def rounds_to_ask(self) -> int:
-        """For how many rounds the mix must have questions: the planned ones, else a year's.
+        """For how many rounds the mix must have questions: `planned_rounds`, else a year's.
 
-        If rounds are scheduled by hand and none are planned, one per day.
+        A year has one round per cadence, or one per day if rounds are scheduled by hand.
         """
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 

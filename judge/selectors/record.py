@@ -35,7 +35,7 @@ def read_entries(judge_round: Round) -> list[AnswerEntry]:
 
 
 def read_result_lines(judge_round: Round) -> list[bytes]:
-    """Return a closed round's published results, one line each, without line feeds."""
+    """Return the lines of a closed round's published results (`swarm_record.results`)."""
     datasets = judge_round.questions.order_by("position").values_list("dataset", flat=True)
     head = ResultsHead(judge_round.number, judge_round.season.name, list(datasets))
     scores = judge_round.scores.select_related("node")

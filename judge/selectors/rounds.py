@@ -28,12 +28,12 @@ _PHASES: dict[Phase, RoundPhase] = {
 
 
 def current_round(season: Season) -> Round | None:
-    """Return the round to show to nodes and visitors: open, being scored, or the next one."""
+    """Return the round to show: the open one, else one being scored, else the next; or None."""
     return _most_urgent(season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID]))
 
 
 def round_in_progress() -> Round | None:
-    """Return a round that is open or being scored, also if its season has ended."""
+    """Return a round of any season that is open, else one that is being scored, else None."""
     rounds = Round.objects.select_related("season")
     return _most_urgent(rounds.filter(phase__in=[Phase.OPEN, Phase.SCORING]))
 
@@ -75,13 +75,16 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
 
 
 def listed_rounds(season: Season | None) -> QuerySet[Round]:
-    """Return the rounds of a season, or of all, newest first, with seasons and summaries."""
+    """Return the rounds of a season (None: of all), newest first, with season and summary."""
     rounds = Round.objects.select_related("season", "summary").order_by("-number")
     return rounds.filter(season=season) if season else rounds
 
 
 def summaries_in(season: Season, *, rounds: int) -> list[tuple[int, Any]]:
-    """Return number and groups (ArmGroup) of the last closed rounds, oldest first."""
+    """Return (number, groups) of the season's last `rounds` closed rounds, oldest first.
+
+    `groups` are ArmGroup structs (`judge.statistics.summaries`) as dicts.
+    """
     closed = RoundSummary.objects.filter(round__season=season, round__phase=Phase.CLOSED)
     latest = closed.order_by("-round__number").values_list("round__number", "groups")
     return list(latest[:rounds])[::-1]
@@ -99,16 +102,15 @@ def rounds_with_turnout() -> QuerySet[Round]:
 
 
 def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
-    """Return a round's number of rows as a subquery; two joins would multiply their rows."""
+    """Count the rows of a round in a subquery: joins with two tables would multiply their rows."""
     counted = rows.order_by().values("round").annotate(count=Count("pk")).values("count")
     return Coalesce(Subquery(counted), 0)
 
 
 def answers_to_grade() -> QuerySet[Answer]:
-    """Return the answers that wait for their verdict.
+    """Return the answers without a verdict in rounds that are open or being scored.
 
-    Answers that were left out when their round closed or became void no longer wait: only a
-    recompute, which does not use this query, grades them.
+    Other answers without a verdict get one only if their round is closed and is recomputed.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)

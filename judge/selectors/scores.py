@@ -1,4 +1,4 @@
-"""Scores of rounds, lines of leaderboards, and the claims that follow from them."""
+"""Queries for round scores, leaderboard lines, and the judge's claims about the arms."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from swarm_web.nodes.models import Node
 
 
 def standings_in(season: Season, window: str) -> QuerySet[Standing]:
-    """Return a window's lines as leaderboards list them, quarantined nodes included."""
+    """Return a window's lines in the order of the leaderboard, quarantined nodes included."""
     lines = Standing.objects.filter(season=season, window=window)
     return lines.select_related("node").order_by("place")
 
@@ -35,9 +35,9 @@ def counted_rounds(season: Season, window: str) -> int:
 
 
 def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[str, list[float]]:
-    """Return nodes' scores in the season's last closed rounds, by the nodes' names.
+    """Return the scores of named nodes in the season's last `rounds` closed rounds, by name.
 
-    Oldest first, in one query; rounds without a score are left out.
+    A node's scores are ordered oldest first; rounds without a score are left out.
     """
     closed = Round.objects.filter(season=season, phase=Phase.CLOSED, closed_at__isnull=False)
     scores = Score.objects.filter(
@@ -52,7 +52,7 @@ def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[
 
 
 def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> QuerySet[Score]:
-    """Return the scores of some nodes in the season's last closed rounds, oldest first."""
+    """Return these nodes' scores in the season's last `rounds` closed rounds, oldest first."""
     latest = season.rounds.filter(phase=Phase.CLOSED).order_by("-number")
     numbers = list(latest.values_list("number", flat=True)[:rounds])
     return (
@@ -77,7 +77,7 @@ def results_of_node(node: Node) -> QuerySet[Score]:
 
 
 def exported_scores() -> QuerySet[Score]:
-    """Return every score of closed rounds in the order of the reward downloads."""
+    """Return all results of closed rounds, absences included, by round number, then node name."""
     return (
         Score.objects.filter(round__phase=Phase.CLOSED)
         .select_related("round__season", "node")
@@ -91,7 +91,10 @@ def comparisons_in(season: Season) -> QuerySet[Comparison]:
 
 
 def differences_by_model() -> dict[str, dict[str, float]]:
-    """Return swarm - isolated by model and season, for ended seasons that assigned by coin."""
+    """Return the tested differences swarm - isolated (score fractions), by model, then season name.
+
+    Only ended seasons whose arms were assigned by coin are included, in the order of their ends.
+    """
     ended = Comparison.objects.filter(
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
     )

@@ -19,12 +19,12 @@ from swarm_web.nodes.models import Node
 
 
 def running_season() -> Season | None:
-    """Return the season that runs now, paused or not."""
+    """Return the season that runs now, paused or not; None if none does."""
     return Season.objects.filter(state=Season.State.RUNNING).first()
 
 
 def shown_season() -> Season | None:
-    """Return the season that pages show: the running one, otherwise the latest one."""
+    """Return the season that pages show: the running one, else the last one started, else None."""
     started = Season.objects.exclude(state=Season.State.DRAFT)
     return running_season() or started.order_by("-started_at").first()
 
@@ -35,9 +35,11 @@ def started_seasons() -> QuerySet[Season]:
 
 
 def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
-    """Return the seasons whose windows may still change, which ends a week after the last round.
+    """Return the seasons whose standings may have to change.
 
-    Seasons with closed rounds that are not booked are included: an update may require that.
+    These are the running season, seasons with a round that closed within 8 days (the longest
+    window with an end has 7), and seasons with a closed round that no ledger contains, as after an
+    update of the site.
     """
     recent = Q(closed_at__gt=now - timedelta(days=8))
     counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)

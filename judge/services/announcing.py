@@ -1,4 +1,4 @@
-"""Announces the state of the season's rounds to nodes and viewers."""
+"""Tells nodes and viewers that a round has changed."""
 
 from datetime import datetime
 
@@ -10,7 +10,11 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Notify nodes and viewers once the surrounding transaction has committed."""
+    """Send nodes the current round of this round's season, and ring the doorbell of viewers.
+
+    Both happen after the surrounding transaction has committed. Nodes get `judge_round` itself if
+    its season has no round that is scheduled, open or being scored.
+    """
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(
         reply_to=None,

@@ -1,4 +1,4 @@
-"""Nodes take seats and submit answers.
+"""Lets nodes take seats, and stores the answers that they submit.
 
 A thousand nodes may submit at the same moment, so answers of many nodes are stored together in
 plain SQL: five statements in one transaction, however many nodes there are (`make bench-judge`).
@@ -92,13 +92,13 @@ def offered_questions(round_id: int) -> tuple[Question, ...]:
     return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
 
 
-# Signatures of stored answers, by node and question.
+# Signatures of stored answers (empty for unsigned ones), by node id and question id.
 Signatures = defaultdict[int, dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Answers that one node submitted to one round."""
+    """Answers that one node submitted to round `number`; `signer` is None if it has no key."""
 
     node_id: int
     number: int
@@ -109,7 +109,11 @@ class Submission:
 
 @dataclass
 class Receipt:
-    """The result for each submitted answer, by question id; the node keeps `signed`."""
+    """What became of each answer of a submission, by question id.
+
+    `accepted` answers were stored now, and `duplicate` ones repeat a stored answer. `signed` is the
+    site's receipt for the stored answers with a signature, None without any.
+    """
 
     accepted: list[str] = field(default_factory=list)
     duplicate: list[str] = field(default_factory=list)
@@ -118,10 +122,11 @@ class Receipt:
 
 
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
-    """Store answers durably; the first answer to a question counts, repeats change nothing.
+    """Store answers and return the outcome of each submission, in the order given.
 
-    An answer is rejected if it comes after the deadline, if its question was not offered to the
-    node, or if its signature is not the node's. A submission to an unknown round is refused.
+    A node's first answer to a question counts, repeats change nothing. An answer is rejected if it
+    comes after the deadline, if its question was not offered to the node, or if its signature is
+    not the node's. The outcome of a submission to an unknown round is a RefusedError.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
@@ -212,7 +217,10 @@ def _sign(
 def _insert(
     submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
 ) -> defaultdict[int, set[str]]:
-    """Insert first answers to the questions given with each submission; return them by node."""
+    """Insert the answers to the questions given with each submission, unless one is stored already.
+
+    Returns the question ids of the inserted answers by node id.
+    """
     rows = [
         (
             answer.question,
@@ -253,13 +261,13 @@ def _insert(
 
 
 def _latency_ms(seat: Seat, submission: Submission) -> int:
-    """Return the time from the offer of the questions to the submission."""
+    """Return the milliseconds from the offer of the questions to the submission."""
     assert seat.offered_at is not None  # only such seats are read
     return max(0, (submission.received_at - seat.offered_at) // timedelta(milliseconds=1))
 
 
 def _read_stored(judge_round: Round, nodes: Iterable[int]) -> Signatures:
-    """Return the signatures of the nodes' stored answers in the round, by question."""
+    """Return the signatures of all answers that these nodes have stored in the round."""
     stored: Signatures = defaultdict(dict)
     answers = Answer.objects.filter(question__round=judge_round, node__in=list(nodes))
     for node_id, question, signature in answers.values_list("node_id", "question_id", "signature"):
@@ -282,7 +290,11 @@ def _build_receipt(
     stored: Set[str],
     late: str,
 ) -> Receipt:
-    """Return each answer's result; of several answers to one question the first is the new one."""
+    """Sort a submission's answers into a receipt without a signature.
+
+    All sets contain question ids; accepted answers are removed from `new`. Of several answers to a
+    new question the first is accepted. `late` is the message for answers after the deadline.
+    """
     receipt = Receipt()
     for answer in answers:
         if answer.question not in offered:

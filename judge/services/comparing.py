@@ -23,7 +23,10 @@ _NO_BLOCK = 0
 
 
 def compare_after_round(season: Season, *, now: datetime) -> None:
-    """Compare the arms if a planned look is due; before the first one, after each round."""
+    """Compare the arms if a planned look is due.
+
+    Before the first planned look they are compared after each round, without a test.
+    """
     looks = _reached_looks(season)
     if looks and Comparison.objects.filter(season=season, claim__look=looks[-1]).exists():
         return
@@ -76,7 +79,7 @@ def _reached_looks(season: Season) -> list[int]:
 
 
 def trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
-    """Return the ledgers that count in a comparison, by model."""
+    """Return the ledgers of trained nodes that were scored and are not quarantined, by model."""
     ledgers = Ledger.objects.filter(
         season=season, deviation_rounds__gt=0, node__quarantined=False
     ).exclude(arm=Node.Arm.BASE)
@@ -113,7 +116,12 @@ def read_trials(
 
 @dataclass(frozen=True)
 class _SeasonData:
-    """Data about all nodes of a season, by node."""
+    """A season's data for the comparison of its arms.
+
+    `closed_at` are the closing times of its rounds, in order. `enrolled` and `paths`
+    (`_read_paths`) are by node id, `earlier` (`_read_earlier`) by node id and model. `blocks` tells
+    for each place of a block whether its arm is swarm.
+    """
 
     closed_at: list[datetime]
     enrolled: dict[int, Enrolment]
@@ -123,7 +131,7 @@ class _SeasonData:
 
 
 def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
-    """Read the results of a season's nodes, and what was known of them before, in a few queries."""
+    """Read the results of a season's nodes up to each look, and what was known of them before."""
     closed = list(_closed_rounds(season).order_by("number").values_list("number", "closed_at"))
     blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
     return _SeasonData(
@@ -136,9 +144,10 @@ def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
 
 
 def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
-    """Return each node's sums [looks, 3]: of deviations, of their squares, and of rounds with one.
+    """Return sums over each node's rounds up to each look, as arrays [looks, 3] by node id.
 
-    `lasts` has the number of the last round before each look.
+    The columns are the sum of deviations, the sum of their squares, and the number of rounds with a
+    deviation. `lasts` has the number of the last round of each look.
     """
     paths: defaultdict[int, Floats] = defaultdict(lambda: np.zeros((len(lasts), 3)))
     for look, (before, last) in enumerate(pairwise([-1, *lasts])):
@@ -160,7 +169,10 @@ def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
 
 
 def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
-    """Return the mean deviation of each node and model in its newest season before this one."""
+    """Return the nodes' mean deviations in their newest earlier season, by (node id, model).
+
+    Seasons in which a node has fewer than MIN_ROUNDS deviations are ignored.
+    """
     before = Ledger.objects.filter(
         season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
     )
@@ -197,7 +209,7 @@ def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> 
 
 
 def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
-    """Return after how many rounds a node joined, and its mean deviation in an earlier season."""
+    """Return after how many rounds the node joined, and its `earlier` deviation, 0 if unknown."""
     enrolment = data.enrolled.get(ledger.node_id)
     joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0
     return float(joined), data.earlier.get((ledger.node_id, ledger.model), 0.0)

@@ -1,4 +1,4 @@
-"""Answers are graded in batches, each exactly once, by any number of workers."""
+"""Grades answers in batches, each answer exactly once, with any number of workers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,6 +69,8 @@ ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade up to BATCH answers without a verdict; return how many were graded or postponed.
 
+    Postponed answers (`judge.services.patience`) are graded when no others wait, one per seat.
+
     Claimed answers stay locked until their verdicts are committed, and other workers skip them. If
     a worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
     """
@@ -85,7 +87,9 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
 
 def _lock_waiting() -> list[_Ungraded]:
-    """Lock ungraded answers, question by question; last those that could not be graded before.
+    """Lock up to BATCH answers that are not postponed, by their round's deadline and question.
+
+    Answers to questions that could not be generated again come last.
 
     A question that is not graded for all nodes by the deadline counts for none, so questions are
     graded one after the other. Their order is by the index that the round's secret drew: nodes do
@@ -113,13 +117,16 @@ def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
 
 
 def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
-    """Grade as many answers as time allows; postpone those that take longer than `text_s`."""
+    """Grade locked answers for up to SLICE_S; postpone those that take more than `text_s` seconds.
+
+    Returns how many were graded or postponed; answers that were not started stay as they are.
+    """
     if not locked:
         return 0
     attempts = _attempt(locked, text_s, verifier=verifier)
     graded = [(a.pk, attempt.verdict) for a, attempt in attempts if attempt.verdict is not None]
     stored = _store(graded) if graded else 0
-    # An answer that was not started has cost nothing and stays as it is.
+    # An answer that was not started has a time of 0.
     postponed = postpone(a.pk for a, attempt in attempts if not attempt.verdict and attempt.seconds)
     add_costs((a.seat, attempt.seconds) for a, attempt in attempts)
     return stored + postponed
@@ -193,7 +200,7 @@ def _store(graded: list[Graded]) -> int:
 
 
 def replace_verdicts(graded: list[Graded]) -> int:
-    """Replace verdicts and return how many changed."""
+    """Replace the verdicts of these answers, and return how many differ from the old ones."""
     return _update(
         graded,
         """

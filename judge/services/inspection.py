@@ -33,7 +33,7 @@ _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def inspect_closed_rounds(*, now: datetime) -> list[Round]:
-    """Inspect every closed round that has not been inspected, oldest first."""
+    """Inspect all closed rounds that have not been inspected, oldest first, and return them."""
     closed = Round.objects.filter(phase=Phase.CLOSED, inspected_at=None).select_related("season")
     inspected = list(closed.order_by("number"))
     for judge_round in inspected:
@@ -42,7 +42,7 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 
 
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
-    """Flag suspicious findings in a round, each once, and compare the arms."""
+    """Store a flag for each suspicious finding in a round, and compare the arms of its season."""
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
         Flag.objects.bulk_create(flags, ignore_conflicts=True)
@@ -54,7 +54,7 @@ def inspect_round(judge_round: Round, *, now: datetime) -> None:
 
 
 def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
-    """Flag pairs that share too many wrong answers, unless they already have an open flag."""
+    """Return unsaved flags for pairs that share too many wrong answers and have no open flag."""
     findings = find_copies(_wrong_answers(judge_round))
     others = Node.objects.in_bulk([finding.second for finding in findings])
     already_open = set(
@@ -78,7 +78,7 @@ def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
 
 
 def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
-    """Read the wrong answers of the round and the rounds before it, question by question."""
+    """Yield the wrong answers of the last COMPARED_ROUNDS closed rounds up to this one."""
     closed = judge_round.season.rounds.filter(phase=Phase.CLOSED, number__lte=judge_round.number)
     rounds = list(closed.order_by("-number").values_list("pk", flat=True)[:COMPARED_ROUNDS])
     models = dict(Ledger.objects.filter(season=judge_round.season).values_list("node_id", "model"))
@@ -90,7 +90,7 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
 
 
 def _extract(text: str) -> str:
-    """Return the text between the last answer tags; empty without them, which is no evidence."""
+    """Return the text between the last answer tags; without tags "", which is no evidence."""
     # After the last closing tag, the search for each opening tag's end would scan all the rest.
     before, end, _ = text.rpartition("</answer>")
     found = _ANSWER.findall(before + end)
@@ -115,7 +115,10 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
 
 
 def _read_histories(judge_round: Round) -> list[ScoreHistory]:
-    """Return each node's result in the round, with its last results before it in the season."""
+    """Return the histories of the nodes scored in the round.
+
+    A history has up to MAX_ROUNDS results of earlier closed rounds of the season.
+    """
     scored = Score.objects.filter(status=Score.Status.SCORED)
     latest = dict(_iterate_results(scored.filter(round=judge_round)))
     recent = (

@@ -1,7 +1,7 @@
 """Decisions that only the operator may make: void, recompute, quarantine, release, dismiss.
 
-Each decision makes its change, records a Ruling and updates the leaderboard in one transaction.
-The summaries of a node's rounds are updated soon after.
+A decision makes its change, records a Ruling and updates the leaderboards that depend on it in one
+transaction. The summaries of a node's rounds are only marked as stale, and rebuilt soon after.
 """
 
 from datetime import datetime
@@ -29,7 +29,7 @@ Actor = User | None
 
 
 def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Exclude a round from every score but keep its data; tell whether this call did it."""
+    """Exclude a round from all totals and ranks, but keep its data; False if it is void already."""
     with transaction.atomic():
         lock_standings(judge_round.season)
         locked = Round.objects.select_for_update().get(pk=judge_round.pk)
@@ -63,8 +63,8 @@ def recompute_round(
 ) -> Ruling | None:
     """Grade a closed round's answers again and replace its scores; None if it is not closed.
 
-    Grading takes a while and comes first; then all changes are made in one transaction. Raises
-    RefusedError if a question cannot be generated again; then nothing has changed.
+    All answers are graded first, then all changes are made in one transaction. If a question cannot
+    be generated again, it raises RefusedError and changes nothing.
     """
     if judge_round.phase != Phase.CLOSED:
         return None
@@ -116,7 +116,10 @@ def _score_table(judge_round: Round) -> dict[int, float | None]:
 def quarantine_node(
     node: Node, *, reason: str, actor: Actor, now: datetime, flag: Flag | None = None
 ) -> bool:
-    """Exclude a node from the ranks; it is still judged, and its data stays."""
+    """Exclude a node from the ranks, and mark `flag` as upheld; tell whether anything changed.
+
+    The node is still judged, and its data stays.
+    """
     with transaction.atomic():
         changed = _set_quarantined(node, to=True, now=now)
         if changed:
@@ -130,7 +133,7 @@ def quarantine_node(
 
 
 def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Return a quarantined node to the ranks."""
+    """Return a quarantined node to the ranks; False if it is not quarantined."""
     with transaction.atomic():
         if not _set_quarantined(node, to=False, now=now):
             return False
@@ -152,7 +155,7 @@ def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
 
 
 def dismiss_flag(flag: Flag, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Record that a flag was reviewed and found harmless."""
+    """Record that a flag was reviewed and found harmless; False if it is not open."""
     with transaction.atomic():
         opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
         if not opened.update(state=Flag.State.DISMISSED):

@@ -20,7 +20,7 @@ BUDGET_S = 5.0
 # The verdict of a postponed answer until it is graded.
 POSTPONED = "put_off"
 
-# Honest answers cost up to this much; it is not worth a write.
+# A batch of honest answers of a seat costs less than this, which is not worth a write.
 _MIN_RECORDED_S = 0.05
 
 # The ids of a round and a node.
@@ -28,7 +28,7 @@ SeatKey = tuple[int, int]
 
 
 def read_costs() -> dict[SeatKey, float]:
-    """Return the seconds spent on each seat of unfinished rounds, without seats that cost none."""
+    """Return the seconds spent on each seat of open and scoring rounds, without seats with 0."""
     waiting = Seat.objects.filter(
         round__phase__in=[Phase.OPEN, Phase.SCORING], grading_seconds__gt=0
     )
@@ -37,7 +37,10 @@ def read_costs() -> dict[SeatKey, float]:
 
 
 def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
-    """Add the cost of answers to their seats; must be called in a transaction."""
+    """Add the seconds that answers took to their seats; must be called in a transaction.
+
+    A seat's sum below _MIN_RECORDED_S is dropped.
+    """
     sums: defaultdict[SeatKey, float] = defaultdict(float)
     for seat, seconds in costs:
         sums[seat] += seconds
@@ -63,14 +66,14 @@ def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
 
 
 def time_out_round(judge_round: Round) -> int:
-    """Time out a closing round's postponed answers: nobody may gain by being slow to grade."""
+    """Time out the postponed answers of a round that closes; return how many."""
     return _time_out(Answer.objects.filter(question__round=judge_round))
 
 
 def time_out_closed() -> int:
-    """Time out postponed answers of closed rounds, which a worker held while the round closed.
+    """Time out the postponed answers of closed rounds; return how many.
 
-    They already count as wrong there.
+    A worker held their locks while the round closed. The round's scores count them as wrong.
     """
     return _time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
 
@@ -78,7 +81,7 @@ def time_out_closed() -> int:
 def _time_out(answers: QuerySet[Answer]) -> int:
     """Give the postponed ones among these answers the verdict "timeout"; return how many.
 
-    Answers that a worker has locked are skipped: it waits for the round's lock, which we may hold.
+    Answers that a worker has locked are skipped: it may wait for a round's lock that we hold.
     """
     postponed = answers.filter(score=None, verdict=POSTPONED)
     unlocked = postponed.select_for_update(skip_locked=True, of=("self",)).values_list(

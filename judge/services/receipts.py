@@ -42,7 +42,10 @@ class SigningContext:
 def find_forged(
     context: SigningContext, answers: Sequence[AnswerText], signer: Signer | None
 ) -> set[str]:
-    """Return the questions whose answers have a signature that is not their node's."""
+    """Return the ids of questions whose answers have a signature that is not their node's.
+
+    Unsigned answers, and answers to questions of other rounds, are not among them.
+    """
     return {
         answer.question
         for answer in answers

@@ -72,7 +72,10 @@ def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> 
 
 
 def read_chain_head(*, now: datetime) -> ChainHead:
-    """Return the signed newest link, and the last restore of a backup."""
+    """Return the number and hash of the newest link, signed, and the last restore of a backup.
+
+    Starts the chain if it is empty.
+    """
     with transaction.atomic():
         last = ChainLink.objects.last() or _lock_last(now)
     restored = ChainLink.objects.filter(kind="restored").last()
@@ -112,7 +115,7 @@ def rotate_site_key(*, now: datetime) -> SiteKey:
 
 
 def record_commitment(judge_round: Round, *, now: datetime) -> None:
-    """Record a round's commitment before anybody can answer."""
+    """Record a round's commitment. Call it before the round opens."""
     add_link(
         "scheduled",
         now=now,
@@ -123,7 +126,7 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
-    """Record that rounds were withdrawn before they opened."""
+    """Record that the rounds with these numbers were withdrawn before they opened."""
     for number in numbers:
         add_link("withdrawn", now=now, round=number)
 
@@ -145,7 +148,7 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_answers(judge_round: Round, *, now: datetime) -> None:
-    """Record the Merkle root over all answers of a round, once nobody can answer any more."""
+    """Record the Merkle root over all answers of a round. Call it after answering has ended."""
     entries = read_entries(judge_round)
     judge_round.answers_root = answers_root(
         entries, number=judge_round.number, commitment=judge_round.commitment
@@ -161,7 +164,10 @@ def record_answers(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
-    """Record the Merkle root over a round's scores; `kind` is "closed" or "recomputed"."""
+    """Record the Merkle root over a round's scores; `kind` is "closed" or "recomputed".
+
+    `fields` are further fields of the link: the `secret` or the `reason`.
+    """
     lines = read_result_lines(judge_round)
     judge_round.results_root = merkle_root(lines)
     judge_round.save(update_fields=["results_root"])

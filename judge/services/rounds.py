@@ -1,4 +1,4 @@
-"""Rounds change phase: the engine decides, this file reads the facts and writes the result.
+"""Changes the phases of rounds: the engine decides, this module reads the facts and writes.
 
 Every change locks the round's row and checks the facts again, so ticks may repeat, overlap or
 fail to come.
@@ -102,8 +102,8 @@ def _change_phase(judge_round: Round, *, now: datetime) -> bool:
 def _open(judge_round: Round, now: datetime) -> None:
     """Open a round with its full answering time, even if it opens late.
 
-    Every node seen lately is invited, also one that is just reconnecting, for example after a
-    restart of the site: a round does not end early before such a node had a chance to answer.
+    Every node seen recently is invited, also one that is just reconnecting, for example after a
+    restart of the site. So the round does not end early without it.
     """
     deadlines = season_deadlines(judge_round.season, opens_at=now)
     judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
@@ -146,7 +146,7 @@ def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
     """Record a tick of the judge's clock, and extend deadlines by the time the site was down.
 
     The site is down while the clock does not tick, and while no web process is ready; `silence` is
-    how long ago one was ready.
+    the time since one was ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
@@ -154,7 +154,7 @@ def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
 
 
 def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
-    """Extend the deadlines of a season's rounds by what an outage cost them, once."""
+    """Extend a season's deadlines by the outage since its last tick, and record this tick."""
     within = timedelta(seconds=settings.GATEWAY_RETURN_WITHIN_S)
     with transaction.atomic():
         season = Season.objects.select_for_update().get(pk=season_id)
@@ -170,7 +170,10 @@ def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
 
 
 def _extend(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
-    """Extend deadlines by the lost time; scheduled rounds open once nodes have reconnected."""
+    """Move the deadlines of open and scoring rounds by `lost`.
+
+    Scheduled rounds open at `opens_from` at the earliest.
+    """
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:
         if judge_round.phase == Phase.SCHEDULED:

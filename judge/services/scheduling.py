@@ -1,4 +1,4 @@
-"""Rounds are made: numbered, with sealed questions and a public commitment to them.
+"""Makes rounds: with a number, sealed questions and a public commitment to them.
 
 In a season with a public beacon the commitment comes first, and the questions are drawn once the
 beacon has published the value that the rules name (`swarm_tasks.beacon`). That value is fetched
@@ -47,9 +47,9 @@ Fetch = Callable[[Beacon], BeaconValue | None]
 
 @dataclass(frozen=True)
 class RoundDraft:
-    """A round that is not stored yet, its questions, and what its season had asked before.
+    """A round that is not stored yet, and what its season had `asked` when it was drafted.
 
-    Without questions if they depend on a public beacon.
+    `drawn` are its questions; it is empty if they depend on a public beacon.
     """
 
     round: Round
@@ -65,7 +65,8 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
 
     Drawing takes seconds, so the season is locked and checked again before the round is stored:
     another worker may have been faster, or the season may have ended. A season that has run out
-    of questions is halted with a reason.
+    of questions is halted with a reason. Returns None if no round was made. Raises RefusedError if
+    questions cannot be drawn for another reason.
     """
     if not _lacks_round(season):
         return None
@@ -94,7 +95,7 @@ def _lacks_round(season: Season) -> bool:
 def schedule_round(
     season: Season, *, opens_at: datetime, now: datetime, verifier: AnyVerifier
 ) -> Round:
-    """Make a round with sealed questions, drawn under its own secret key.
+    """Make a round that opens at `opens_at`, with sealed questions drawn from its own secret.
 
     If another round of the season is made meanwhile, the questions are drawn again. Raises
     RefusedError when a question cannot be drawn, or the season's last round has no questions yet.
@@ -143,7 +144,7 @@ def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
 
 
 def _assign_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
-    """Name a future beacon value in the rules, and open the round after its publication."""
+    """Return the rules with a future beacon value; the round opens after its publication."""
     beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
     opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
     judge_round.deadlines = season_deadlines(judge_round.season, opens_at=opens_at)
@@ -158,7 +159,7 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
 
 
 def _build_rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
-    """Return the rules to commit to; the questions do not depend on the round's number."""
+    """Return the rules of a round, without a beacon; its questions do not depend on `number`."""
     rules = QuizRules(
         round=number,
         season=season.name,
@@ -196,7 +197,7 @@ def _store_questions(judge_round: Round, drawn: Sequence[DrawnTask]) -> None:
 
 
 def _halt(season: Season, refusal: RefusedError) -> None:
-    """Pause a season that has run out of questions; its operator must hear of it."""
+    """Pause a season that has run out of questions, and log an error for the operator."""
     logger.error("season %s opens no more rounds: %s", season, refusal)
     halt_season(season, refusal)
 
@@ -207,7 +208,8 @@ def _halt(season: Season, refusal: RefusedError) -> None:
 def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -> list[Round]:
     """Draw the questions of rounds whose beacon value is published, and return these rounds.
 
-    Safe to run twice or concurrently: the first run counts, and every run draws the same.
+    If a dataset has no question left, the round becomes void, and its season is halted. Safe to run
+    twice or concurrently: every run draws the same, and the first one is stored.
     """
     return [
         judge_round

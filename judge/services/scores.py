@@ -1,8 +1,8 @@
-"""Graded answers become one score per seat, and the scores of a round become its summary.
+"""Computes a score for each seat of a round from graded answers, and a summary of the scores.
 
 Summaries are stored so that lists of rounds need not add up scores. A node that is quarantined or
-released may have taken part in thousands of rounds of thousands of nodes, so that decision only
-marks their summaries as stale; beat rebuilds them, newest first.
+released may have taken part in thousands of rounds of thousands of nodes, so the decision only
+marks their summaries as stale; a task of beat rebuilds them, newest first.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class _NodeLabel(NamedTuple):
 
 
 class _ScoredQuestion(NamedTuple):
-    """A question of a round: its position, from 1, and whether it is excluded for all nodes."""
+    """A question at a position, from 1; if `is_ungraded`, it is excluded for all nodes."""
 
     position: int
     dataset: str
@@ -60,7 +60,7 @@ def write_scores(judge_round: Round) -> None:
 
 
 def score_seats(judge_round: Round) -> list[Score]:
-    """Return a score for each seat; questions without an answer count as wrong.
+    """Return an unsaved score for each seat; offered questions without an answer count as wrong.
 
     A question with an answer that could not be graded is excluded for all nodes. If it were
     excluded for that node only, a node could delay answers that it is unsure of until the graders
@@ -195,7 +195,7 @@ def _set_deviations(scores: Iterable[Score]) -> None:
 
 
 def summarise_season(season: Season) -> None:
-    """Store the summaries of all closed rounds of a season whose scores were written in bulk."""
+    """Store the summaries of a season's closed rounds, after scores were written in bulk."""
     for judge_round in season.rounds.filter(phase=Phase.CLOSED).iterator():
         store_summary(judge_round, list(judge_round.scores.all()))
 
@@ -231,8 +231,8 @@ def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
 def mark_stale(node: Node) -> None:
     """Mark the summaries of a node's rounds as stale; must be called in a transaction.
 
-    The transaction must already hold the standings locks that it needs: a transaction with such a
-    lock may go on to lock a round.
+    A transaction that also calls `lock_standings` must do so before this: it locks rounds, and
+    others lock a round after the standings, so the opposite order could deadlock.
     """
     # A round that is closing now has read the old state; once we get its lock, its summary exists
     # and is marked. A round that closes later waits for us and reads the new state.

@@ -1,4 +1,4 @@
-"""Seasons start, pause, resume and end, and nodes are assigned to arms."""
+"""Starts, pauses, resumes and ends seasons, and assigns nodes to arms."""
 
 import secrets
 from collections.abc import Sequence
@@ -39,7 +39,10 @@ def start_season(season: Season, *, now: datetime) -> bool:
 
 
 def end_season(season: Season, *, now: datetime) -> bool:
-    """End the running season, withdraw its scheduled rounds, and let its open round finish."""
+    """End a running season and withdraw its scheduled rounds; False if it is not running.
+
+    An open round is finished.
+    """
     with transaction.atomic():
         running = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING)
         changed = running.update(state=Season.State.ENDED, ended_at=now)
@@ -56,19 +59,19 @@ def _withdraw(rounds: QuerySet[Round], *, now: datetime) -> None:
 
 
 def pause_season(season: Season) -> bool:
-    """Open no new rounds until the season is resumed."""
+    """Open no new rounds until the season is resumed; False if it is paused already."""
     return _set_paused(season, to=True)
 
 
 def resume_season(season: Season) -> bool:
-    """Let a paused season open rounds again; an overdue round opens at once."""
+    """Let a paused season open rounds again, overdue ones at once; False if it is not paused."""
     return _set_paused(season, to=False)
 
 
 def halt_season(season: Season, refusal: RefusedError) -> bool:
     """Pause a season for which no round can be made, and store the error with its remedy.
 
-    After it is resumed, it tries again.
+    The next attempt is made after the season is resumed. Returns False if it is paused already.
     """
     reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
     return _set_paused(season, to=True, reason=reason)
@@ -93,15 +96,15 @@ def _announce(season: Season | None) -> None:
 def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
-    The owner's preference decides, or the coin in a season with one. An untrained `base` node is in
-    neither arm in either case.
+    `preferred` is the arm that the owner prefers. It decides, except in a season that assigns by
+    coin; there only `base` (an untrained model) is kept, and all other nodes are drawn.
     """
     (arm,) = enrol_all(season, [(node, preferred)])
     return arm
 
 
 def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[str]:
-    """Do what `enrol` does for many nodes, each with its owner's preference; return their arms.
+    """Enrol nodes, each with the arm that its owner prefers; return their arms in the same order.
 
     One query serves all nodes whose arm is already recorded.
     """
@@ -142,7 +145,7 @@ def _is_drawn(season: Season, preferred: str) -> bool:
 def _flip_coin(node: Node, season: Season) -> str:
     """Record the arm that the coin draws for a node, and return it.
 
-    It is drawn once per season: a node that was `base` for a while returns to its place.
+    It is drawn once per season: a node that was `base` for a while gets its first arm again.
     """
     with transaction.atomic():
         _lock_coin(season)

@@ -1,4 +1,4 @@
-"""Ledgers and standings are updated when rounds close, so that no page adds up answers.
+"""Updates ledgers and standings when rounds close, so that no page adds up answers.
 
 A refresh adds the rounds that entered each window since the last one to the season's ledgers,
 subtracts those that left, and rewrites the standings of the windows that changed. It reads the
@@ -46,9 +46,9 @@ _STANDING_COLUMNS = (
 def refresh_standings(
     season: Season, *, now: datetime, excluding: Collection[int] = frozenset()
 ) -> bool:
-    """Bring a season's standings up to date; tell whether anything had changed.
+    """Bring a season's ledgers and standings up to date; return whether a window has changed.
 
-    Rounds whose keys are in `excluding` are left out until the next refresh.
+    `excluding` are primary keys of rounds to leave out until the next refresh.
     """
     with transaction.atomic():
         lock_standings(season)
@@ -99,7 +99,7 @@ Changes = Mapping[Window, WindowChange]
 
 
 def _find_changes(season: Season, *, now: datetime, excluding: Collection[int]) -> Changes:
-    """Return what changes in each window whose rounds are not the ones it has counted."""
+    """Return the rounds to add to and subtract from each window; unchanged windows are left out."""
     changes = {}
     for window in Window:
         current = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
@@ -126,7 +126,7 @@ def _rounds_in(season: Season, window: Window, *, now: datetime) -> QuerySet[Rou
 
 
 def _new_rounds(changes: Changes) -> list[Round]:
-    """Return the rounds that join the stream: those that enter the season's window."""
+    """Return the rounds to write into the stream: those that enter the season's window."""
     return changes[Window.SEASON].entering if Window.SEASON in changes else []
 
 
@@ -170,9 +170,9 @@ def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
 
 
 def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
-    """Add and subtract rounds, and write new ones into the stream.
+    """Add and subtract rounds, and write those that enter the season's window into the stream.
 
-    One round at a time: ledgers that are rebuilt take in all rounds of a season.
+    One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
     """
     placed = {judge_round.pk: judge_round.stream_at for judge_round in _new_rounds(changes)}
     entering = {window: {r.pk for r in change.entering} for window, change in changes.items()}
@@ -224,10 +224,10 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 
 
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
-    """Give the changed rounds' nodes the labels of their newest counted round.
+    """Give the changed rounds' nodes the model and arm of their newest counted round.
 
-    That is the round that entered, unless a round left (it was voided) or an older one entered (it
-    was recomputed).
+    They already have those of the round that entered. This is wrong only if a round left (it was
+    voided) or an older round entered (it was recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
@@ -258,7 +258,7 @@ def _read_newest_labels(rounds: Sequence[Round]) -> Iterable[tuple[int, str, str
 
 
 def _save_ledgers(season: Season, ledgers: SeasonLedgers) -> None:
-    """Replace the ledgers that were touched; those without tallies are deleted."""
+    """Replace the stored ledgers that have changed; those without tallies are deleted."""
     Ledger.objects.filter(season=season, node__in=ledgers.touched).delete()
     rows = (
         (
@@ -298,7 +298,7 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
 def _build_matrix(
     season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLedger]
 ) -> ResultMatrix:
-    """Return these nodes' results in the rounds that the season counts."""
+    """Return these nodes' results in all rounds of the season's window."""
     counted = season.rounds.filter(counted__window=Window.SEASON)
     placed = counted.order_by("stream_at").values_list("stream_at", flat=True)
     starts = [start for start in placed if start is not None]
@@ -311,9 +311,10 @@ def _build_matrix(
 
 
 def _read_minimum(season: Season, window: Window) -> Minimum:
-    """Return what a node needs to be ranked; one round has no more questions than it asks.
+    """Return what a node needs to be ranked in a window.
 
-    Windows without ranks require no attendance.
+    The window of one round requires at most the questions of a round. Attendance is required only
+    in the season's window, the only one with ranks.
     """
     questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:

@@ -119,7 +119,7 @@ class ArmsClaim:
 
 @dataclass(frozen=True)
 class _Tested:
-    """A model's test: the first look that tested it, its p-value, and the arm that it favours."""
+    """A model's test: the index of the first look with a test, the p-value, and the better arm."""
 
     first: int
     p_value: float
@@ -144,7 +144,7 @@ def compare_arms(
     trial_rounds: int,
     seed: int,
 ) -> list[ArmsClaim]:
-    """Return one claim for each model of a season, in the order given; `seed` draws the arms.
+    """Return one claim for each model, in the order given; `seed` seeds the shuffling of arms.
 
     `looks` are the looks of `plan_looks` that have been reached; before the first one, only the
     current number of rounds, at which nothing is tested. A model is tested from the first look at
@@ -168,7 +168,10 @@ def compare_arms(
 
 
 def spent_at(looks: Sequence[int], trial_rounds: int) -> Floats:
-    """Return the fraction of the budget spent at each look [looks]: that of the trial so far."""
+    """Return the share of the error budget that each look [looks] may have used: the trial's share.
+
+    That is the look's number of rounds divided by `trial_rounds`, at most 1.
+    """
     return np.minimum(1, np.array(looks, dtype=np.float64) / trial_rounds)
 
 
@@ -346,7 +349,7 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
 
 
 def _decide(difference: float | None, tested: _Tested | None, p_value: float | None) -> Verdict:
-    """Return the better arm if the test found one and it is still ahead."""
+    """Return the verdict: an arm is better if the test favours it and it is still ahead."""
     if difference is None or tested is None or p_value is None:
         return "too_few"
     if p_value > ALPHA or tested.favours_swarm != (difference > 0):
@@ -355,7 +358,10 @@ def _decide(difference: float | None, tested: _Tested | None, p_value: float | N
 
 
 def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
-    """Return Welch's interval (Biometrika 34, 1947); None if all nodes of an arm are equal."""
+    """Return Welch's 95 % interval of the mean difference swarm - isolated (Biometrika 34, 1947).
+
+    None if an arm has fewer than two nodes, or if all its values are equal.
+    """
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import ttest_ind
 

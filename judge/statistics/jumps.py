@@ -18,12 +18,12 @@ from swarm_record.stats import adjust_by_holm
 # The family-wise error rate: at most one in 1,000 rounds of honest nodes has a flag, if the model
 # of their scores holds.
 ALPHA = 0.001
-# A node's last rounds that are pooled, and how many it needs to be tested.
+# How many of a node's last rounds are pooled at most, and how many it needs to be tested.
 MAX_ROUNDS = 5
 MIN_ROUNDS = 3
 # The judge score, in [0, 1], that an honest node may gain from one round to the next.
 LEARNING_PER_ROUND = 0.02
-# The weight of a history in questions, however long it is.
+# The largest weight of a history, in questions, however long it is.
 MAX_WEIGHT = 32
 _JEFFREYS = 0.5
 
@@ -120,7 +120,9 @@ def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
 
 
 def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> Floats:
-    """Return P(K >= correct) of `n` after `right` of `seen` questions; all [N].
+    """Return the probability [N] of at least `correct` right answers to `n` questions.
+
+    The history has `right` of `seen` questions right. All arguments are arrays [N].
 
     Sums the upper tail directly: scipy's `betabinom.sf` is slow, and as 1 - cdf it loses all
     precision below 1e-15.

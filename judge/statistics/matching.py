@@ -15,8 +15,8 @@ MIN_WITNESSES = 3
 # Pairs that share fewer texts are not tested: two matches, each with a probability of at least
 # 1 / (N-1), are never significant after an adjustment over N(N-1)/2 pairs.
 MIN_MATCHES = 3
-# How many nodes after a node, in the order of a question, are its neighbours there, and by how many
-# questions, this one and the next, that order sorts.
+# On each question, nodes are sorted by their texts on it and on the following questions, _DEPTH
+# questions in all. The next _NEIGHBOURS nodes in that order are a node's neighbours.
 _NEIGHBOURS = 11
 _DEPTH = 8
 # Pairs compared at a time, to bound memory.
@@ -59,7 +59,10 @@ def find_candidates(texts: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """Tested `pairs` [P, 2] of rows, and the results for each pair [P]."""
+    """Tested `pairs` [P, 2] of rows, and the results for each pair [P].
+
+    Of the `both_wrong` questions, the texts are equal on `matches`, against `expected` by chance.
+    """
 
     pairs: Ints
     matches: Ints
@@ -93,7 +96,7 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
-    """Compare pairs [P, 2] of rows, without pairs that cannot be tested or match too little."""
+    """Test pairs [P, 2] of rows; leave out those that lack witnesses or match as expected."""
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
     results = []
@@ -148,7 +151,7 @@ def _test_pairs(
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
-    """Count within each group; `groups` [N] has each node's group."""
+    """Return the counts of each node's group; `groups` [N] has the number of the group."""
     questions = texts.shape[1]
     is_wrong = texts >= 0
     wrong = np.zeros((groups.max(initial=0) + 1, questions), dtype=np.int64)
@@ -161,7 +164,7 @@ def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
 
 
 def _find_repeats(texts: Ints, match: Flags) -> Flags:
-    """Return which matches [P, Q] repeat a text that the pair already shares on a question."""
+    """Return which matches [P, Q] repeat a text that the pair shares on an earlier question."""
     columns = np.arange(texts.shape[1])
     shared = np.where(match, texts, -1 - columns)
     order = np.argsort(shared, axis=1, kind="stable")

@@ -15,8 +15,8 @@ from swarm_record.stats import CONFIDENCE, Interval
 
 # The fewest seasons whose signs (2^6 = 64 ways) allow a two-sided p-value below ALPHA.
 MIN_SEASONS = 6
-# Each season multiplies the unspent budget by this. So six seasons that all point the same way are
-# enough, and most of the budget is spent within the first few seasons after them.
+# Each season from the sixth on multiplies the unspent error budget by this. So six seasons that all
+# point the same way are enough, and most of the budget is spent in the next few seasons.
 _UNSPENT_FACTOR = 0.3
 # Up to fourteen seasons all sign flips are enumerated.
 _MAX_PATHS = 2**14
@@ -25,7 +25,11 @@ _MIN_SPREAD = 1e-12
 
 @dataclass(frozen=True)
 class SeasonsClaim:
-    """What several seasons show; `difference` is the mean over seasons of swarm - isolated."""
+    """What several seasons show together.
+
+    `difference` is the mean over seasons of swarm - isolated, a score fraction. A test needs
+    `missing_seasons` more seasons; until then `p_value` is None.
+    """
 
     n_seasons: int
     difference: float | None
@@ -77,7 +81,7 @@ def _draw_signs(seasons: int) -> Floats:
 
 
 def _decide(difference: float | None, p_value: float | None, *, observed_sum: float) -> Verdict:
-    """Return the better arm if the test found one and it is still ahead."""
+    """Return the verdict: an arm is better if the test favours it and it is still ahead."""
     if difference is None or p_value is None:
         return "too_few"
     if p_value > ALPHA or difference * observed_sum <= 0:
@@ -86,7 +90,7 @@ def _decide(difference: float | None, p_value: float | None, *, observed_sum: fl
 
 
 def _student_interval(values: Floats) -> Interval | None:
-    """Return Student's interval of a mean; None if all values are equal."""
+    """Return Student's 95 % interval of the mean; None for one value or equal values."""
     from scipy.stats import ttest_1samp
 
     if len(values) < 2 or np.ptp(values) <= _MIN_SPREAD:

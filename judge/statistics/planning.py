@@ -33,10 +33,10 @@ class ScoreSpread:
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return the spread of nodes, or None if there are too few nodes.
+    """Return the spread of nodes, or None if no arm has two nodes.
 
-    `arms` has the nodes' means, `rounds` [nodes] their numbers of rounds, and `noise` [nodes] the
-    variances of single rounds.
+    `arms` has the mean scores of each arm's nodes. For all nodes, `rounds` [nodes] are their
+    numbers of rounds, and `noise` [nodes] the variances of single rounds.
     """
     dof = sum(len(arm) - 1 for arm in arms)
     if dof < 1 or not len(rounds):
@@ -52,8 +52,8 @@ def plan_nodes(
 ) -> int:
     """Return how many nodes each arm needs to detect a difference of `effect`, at least `minimum`.
 
-    `effect` > 0 is a score fraction. It is detected in POWER of all trials of `rounds` rounds, by a
-    two-sided t test at level `alpha`.
+    `effect` > 0 is a score fraction. A two-sided t test at level `alpha` after `rounds` rounds
+    detects it with probability POWER. Returns MAX_NODES if that many are not enough.
     """
     low, high = minimum, minimum
     while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
@@ -70,7 +70,11 @@ def plan_nodes(
 
 
 def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
-    """Return the smallest difference that `nodes` nodes per arm detect in POWER of all trials."""
+    """Return the smallest difference that `nodes` >= 2 nodes per arm detect with probability POWER.
+
+    It is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected. The test is
+    that of `plan_nodes`.
+    """
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = (low + high) / 2
@@ -82,7 +86,7 @@ def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -
 def _find_power(
     nodes: int, effect: float, *, spread: ScoreSpread, rounds: int, alpha: float
 ) -> float:
-    """Return the power of a two-sided t test with `nodes` in each arm."""
+    """Return the probability that a two-sided t test with `nodes` in each arm detects `effect`."""
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import nct, t
 

@@ -83,7 +83,7 @@ def summarise(results: Sequence[ScoredResult], *, questions: int) -> RoundStatis
 
 
 def tally_datasets(results: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
-    """Add up the nodes' cells by arm: [correct, n] for each dataset."""
+    """Return the sums of the nodes' cells by arm, given each node's (arm, cells)."""
     by_arm: defaultdict[str, Cells] = defaultdict(dict)
     for arm, cells in results:
         by_arm[arm] = add_cells(by_arm[arm], cells)

@@ -48,7 +48,7 @@ class TaskGap:
 
 
 def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
-    """Return the gaps of one model by dataset, without datasets that an arm was never asked."""
+    """Return the gaps of one model by dataset, without datasets that one arm was not asked."""
     shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
         if unit.rounds >= MIN_ROUNDS:

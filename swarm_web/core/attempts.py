@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 def count_attempt(key: str, *, limit: int, period_s: int, code: str, message: str) -> None:
-    """Count an attempt; the period begins with the first one.
+    """Count an attempt under a key; the period of `period_s` begins with the first one.
 
     Raises RequestError, with this code and message, if there are more than `limit` in the period.
     While Redis is unavailable no attempt is refused.

@@ -33,12 +33,15 @@ Listener = Callable[[str], None]
 
 
 def ring(topic: str, payload: str = "") -> None:
-    """Ring after the surrounding transaction commits (immediately if there is none)."""
+    """Publish a doorbell after the surrounding transaction commits, or now if there is none.
+
+    If Redis is unavailable, it is lost, and the error is logged.
+    """
     transaction.on_commit(lambda: _publish(topic, payload))
 
 
 def ring_nodes(message: msgspec.Struct) -> None:
-    """Send one server message to every connected node, encoded once."""
+    """Send one server message to every connected node, with `ring`."""
     ring(NODES, encode(message))
 
 
@@ -62,7 +65,10 @@ class Switchboard:
         self._ready = asyncio.Event()
 
     async def listen(self, topic: str, listener: Listener) -> None:
-        """Call `listener(payload)` for each doorbell of `topic`; subscribed when this returns."""
+        """Call `listener(payload)` for each doorbell of `topic`.
+
+        Returns once subscribed, or once Redis was found to be unavailable; then it is tried again.
+        """
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())

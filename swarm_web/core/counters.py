@@ -13,11 +13,11 @@ from swarm_web.core.write_behind import WriteBehind
 
 # Refused requests and refused items of batches, by error code.
 REFUSED = "refused"
-# Handshakes of nodes, by result: `accepted`, `denied`.
+# Handshakes of nodes, `accepted` or `denied`, and sockets closed as `stalled` or `unread`.
 CONNECTIONS = "connections"
 # Doorbells `dropped` because the socket was too slow.
 DOORBELLS = "doorbells"
-# Rollouts that the relay evicted, by reason (`relay.hub`).
+# What the relay lost: rollouts `not_replicated`, and batches of credits (`credits_dropped`).
 RELAY = "relay"
 
 _KEY = "counters"
@@ -35,7 +35,7 @@ class PendingCounts:
         self.close = self._writer.close
 
     def add(self, field: str, by: int) -> None:
-        """Add to a counter."""
+        """Add to the counter with this field, `<name>/<code>`."""
         self._counts[field] += by
         self._writer.wake()
 
@@ -60,7 +60,7 @@ def pending_counts() -> PendingCounts:
 
 
 def count(name: str, code: str, *, by: int = 1) -> None:
-    """Add to a counter. Call this in an event loop."""
+    """Add to the counter `code` of the group `name`. Call this in an event loop."""
     pending_counts().add(f"{name}{_SEPARATOR}{code}", by)
 
 

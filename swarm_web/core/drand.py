@@ -1,8 +1,8 @@
 """Fetches values of the public beacon from the drand servers in the setting BEACON_URLS.
 
 All servers are queried at once and the first valid answer is used, so a server that hangs causes no
-delay. Each query runs in its own thread, which is not joined: in any case the worker continues
-after TIMEOUT_S. A server whose thread still hangs is skipped, so threads do not accumulate.
+delay. Each query runs in its own thread, and the caller waits for TIMEOUT_S at most. A server whose
+earlier thread has not ended is skipped, so threads do not accumulate.
 """
 
 import logging
@@ -18,7 +18,7 @@ from django.conf import settings
 from swarm_tasks.beacon import MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 TIMEOUT_S = 2.0
-# A thread's timeout for each part of an answer exceeds the wait for the thread.
+# A thread's timeout for each read is longer than the wait for the thread by this factor.
 _THREAD_TIMEOUT_FACTOR = 2
 
 logger = logging.getLogger(__name__)

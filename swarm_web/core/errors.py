@@ -44,7 +44,7 @@ class RequestError(Exception):
 
 
 def answer_refusals(view: View[Rest]) -> View[Rest]:
-    """Turn a RequestError of the view into a page for browsers, and JSON for other clients."""
+    """Decorate a view: a RequestError becomes a page for browsers, and JSON for other clients."""
 
     @wraps(view)
     def wrapped(

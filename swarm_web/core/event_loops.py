@@ -15,7 +15,7 @@ _CANCEL_AGAIN_S = 0.1
 
 
 def one_per_loop(make: Callable[[], Value]) -> Callable[[], Value]:
-    """Call `make` once per event loop, and return the same object in later calls.
+    """Decorate `make`: call it once per event loop, and return the same object in later calls.
 
     Objects are dropped with their loops. Call the decorated function in an event loop.
     """
@@ -32,10 +32,10 @@ def one_per_loop(make: Callable[[], Value]) -> Callable[[], Value]:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancel a task until it has ended.
+    """Cancel a task, again and again, until it has ended.
 
-    redis-py and asgiref sometimes lose a cancellation that arrives during a call, and a loop around
-    the call would run on.
+    redis-py and asgiref sometimes lose a cancellation that arrives during a call; then a loop
+    around the call would continue.
     """
     while not task.done():
         task.cancel()

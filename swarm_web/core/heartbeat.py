@@ -25,7 +25,7 @@ class SitePart(StrEnum):
 
 
 def stamp(part: SitePart, *, now: datetime) -> None:
-    """Record that the part is alive."""
+    """Write the heartbeat of a part."""
     sync_redis().set(_key(part), now.timestamp())
 
 
@@ -40,7 +40,7 @@ def read_ages(*, now: datetime) -> dict[SitePart, float | None]:
 
 
 def is_alive(age: float | None) -> bool:
-    """Return whether a heartbeat of this age is fresh enough."""
+    """Return whether a heartbeat of this age, in seconds, is fresh; False for None."""
     return age is not None and age < STALE_AFTER_S
 
 

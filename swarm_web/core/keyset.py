@@ -42,7 +42,7 @@ class KeyColumn:
         return OrderBy(F(self.name), descending=self.descending, nulls_last=self.nulls_last or None)
 
     def after(self, value: object) -> Q:
-        """Return the condition that a row's value comes after this one."""
+        """Return the condition that a row's value comes after `value` in the column's order."""
         if value is None:
             return Q(pk__in=())  # nulls are last
         later = Q(**{f"{self.name}__{'lt' if self.descending else 'gt'}": value})
@@ -98,9 +98,10 @@ class Keyset:
         return KeysetPage(shown, self.key_of(shown[-1]) if len(found) > limit else None)
 
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
-        """Return the key after which the page that ends at `key` begins; () is the first page.
+        """Return the key after which the previous page begins, which ends at the row with `key`.
 
-        None if no row comes before the page that begins after `key`.
+        A page has `limit` rows. Returns () if the previous page is the first one, and None if there
+        is none.
         """
         backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)

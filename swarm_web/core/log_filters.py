@@ -20,7 +20,7 @@ INTERVAL_S = 5.0
 
 
 class RateLimitFilter(logging.Filter):
-    """Writes records that `shorten` recognises as one line each, for the handler it is added to.
+    """Lets a handler write each record that `shorten` recognises as one line, and not too often.
 
     Each place in the code writes at most one line every `interval_s` seconds, with the number of
     suppressed records. `clock` returns seconds.

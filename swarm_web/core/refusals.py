@@ -33,7 +33,7 @@ class LastRefusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Refusals:
-    """The number of a node's refusals by code, and the last one."""
+    """The number of a node's recent refusals by code, and the last one (None without any)."""
 
     counts: dict[str, int]
     last: LastRefusal | None

@@ -16,8 +16,8 @@ from swarm_web.core.store import async_redis
 
 # The number of answers kept; the fastest one gives the most exact offset.
 _MAX_ANSWERS = 16
-# A larger difference than the answers allow means that a clock was set, or another server took
-# over.
+# If an answer differs from the best one by more than their round trips and this, a clock was set
+# or another server took over.
 _CLOCK_CHANGE_NS = 50_000_000
 _SECOND_NS = 1_000_000_000
 # A script, because in a cluster its key determines which server answers.
@@ -48,7 +48,7 @@ class StoreClock:
         return (self.now_ns() - time.time_ns()) / _SECOND_NS
 
     async def query(self) -> None:
-        """Request Redis's time. Raises the client's errors."""
+        """Request Redis's time and update the estimate. Raises the Redis client's errors."""
         sent_at = time.monotonic_ns()
         seconds, microseconds = cast("list[bytes]", await self._time([_KEY]))
         round_trip = time.monotonic_ns() - sent_at

@@ -10,7 +10,7 @@ from swarm_tasks.pool import VerifierPool
 
 @cache
 def process_verifier() -> VerifierPool:
-    """Return this process's verifiers."""
+    """Return this process's pool of verifier children."""
     verifier = VerifierPool(settings.VERIFIER_CHILDREN)
     atexit.register(verifier.close)
     return verifier

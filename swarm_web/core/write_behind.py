@@ -23,7 +23,7 @@ class WriteBehind:
 
     `write` takes the data that its owner has collected, and puts it back if it fails; it is then
     retried after a pause. Use one per event loop. `close` writes the remaining data, so a clean
-    stop loses nothing; a killed process loses the data of the last `pause_s` seconds.
+    stop loses nothing; a killed process loses what it has not written.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], *, pause_s: float, name: str) -> None:

@@ -1,1 +1,1 @@
-"""The websocket edge for nodes; no models."""
+"""The nodes' websocket: accepts connections and answers messages; has no database models."""

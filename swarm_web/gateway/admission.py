@@ -1,7 +1,8 @@
 """Decides which handshakes to accept: none during a shutdown, and no more than can be served.
 
-The decision needs no database. A token that was accepted recently is known, so wrong tokens from
-the same address do not block its node.
+The decision needs no database. A token that was accepted recently is *known* to this process. Its
+handshakes are limited by the token, all others by the wrong tokens that came from their network, so
+wrong tokens from the same network do not block a known node.
 """
 
 from dataclasses import dataclass
@@ -17,15 +18,18 @@ from swarm_web.gateway.limits import KeyedBuckets, TokenBucket
 from swarm_web.gateway.session import SharedState, shared_state
 from swarm_web.gateway.staggering import Slots, jitter
 
-# Handshakes per token: a client that reconnects immediately, again and again, is broken.
+# Handshakes with a token, per second on average and at once. A working client makes fewer.
 _TOKEN_RATE, _TOKEN_BURST = 0.5, 30
-# How long a flooding node is refused.
+# The shortest time for which a flooding node is refused; a random part is added.
 FLOOD_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Closure:
-    """Why all handshakes are refused; with `wait_s`, nodes retry within that many seconds."""
+    """Why all handshakes are refused.
+
+    Nodes retry after `wait_s` / 2 to `wait_s` seconds, or in the next free slot if it is 0.
+    """
 
     code: ErrorCode
     message: str
@@ -46,7 +50,8 @@ class Admission:
     def check(self, token: str | None, network: str) -> bool:
         """Raise RefusedError, with `retry_after`, if this handshake has to wait.
 
-        Return whether the token is known; if it is, the handshake was counted for it.
+        Otherwise return whether the token is known; if it is, the handshake was counted for it.
+        `network` is the network of the client's address (`swarm_web.edge.addresses`).
         """
         now = monotonic()
         if self.closure is not None:
@@ -83,8 +88,7 @@ class Admission:
     def accept_token(self, token: str) -> None:
         """Remember a valid token that was not known, and count the handshake for it.
 
-        Raises RefusedError if too many handshakes with it arrived before the first one made it
-        known.
+        Raises RefusedError if there were too many handshakes with it.
         """
         self._count_handshake(token, now=monotonic())
 
@@ -93,7 +97,7 @@ class Admission:
         self._failures.get(network, now=monotonic()).spend()
 
     def suspend(self, token: str) -> float:
-        """Block this token for a while, and return for how many seconds."""
+        """Refuse handshakes with this token for FLOOD_WAIT_S to twice that; return the seconds."""
         now = monotonic()
         wait_s = jitter(FLOOD_WAIT_S, self._random)
         self._tokens.get(_hash_token(token), now=now).block(wait_s, now=now)

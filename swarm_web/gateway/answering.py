@@ -61,7 +61,10 @@ class _AccountLimitError(RefusedError):
 
 
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
-    """Return the reply to a frame; a frame with a nonzero `wait` is refused."""
+    """Return the reply to a frame, which may be a refusal.
+
+    If `wait` is not 0, the frame exceeds the rate limit and is refused.
+    """
     request_id: str | None = None
     try:
         message = _decode(frame)

@@ -12,7 +12,7 @@ _ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base
 
 
 async def assign_arm(session: Session, season: Season) -> Arm:
-    """Return the node's arm in the season, which may be drawn at random."""
+    """Return the node's arm in the season; on first use in it, enrol the node."""
     if session.season_id != season.pk:
         session.arm = _ARMS[await database_sync_to_async(_enrol)(session, season)]
         session.season_id = season.pk
@@ -20,7 +20,7 @@ async def assign_arm(session: Session, season: Season) -> Arm:
 
 
 def _enrol(session: Session, season: Season) -> str:
-    """Enrol the node, and store its arm with the node, where pages read it."""
+    """Enrol the node, store the arm in `Node.arm`, which pages read, and return it."""
     arm = enrol(session.node, season, preferred=session.preferred_arm)
     if session.node.arm != arm:
         session.node.arm = arm

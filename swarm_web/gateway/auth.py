@@ -33,9 +33,9 @@ _STATUS: dict[str, HTTPStatus] = {
 
 
 class TokenGate:
-    """Accept a node and put its `Node` in `scope["node"]`, or refuse it with an HTTP response.
+    """ASGI middleware that puts a node's `Node` in `scope["node"]`, or refuses its handshake.
 
-    401 is final for the token; 429 and 503 say in Retry-After when to reconnect.
+    A refusal is an HTTP response: 401 is final for the token, and 429 and 503 have Retry-After.
     """
 
     def __init__(self, inner: ASGI3Application) -> None:

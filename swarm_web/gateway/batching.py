@@ -18,8 +18,9 @@ class Batcher(Generic[Item, Result]):
 
     This is group commit, as in Postgres: a single node does not wait for others, and a thousand
     simultaneous ones share a few transactions. `work` returns a result or an exception for each
-    item, in order, and must have no effect if it raises. A failed batch is repeated item by item,
-    so that a bad item fails alone, unless a store was unavailable. Use one per event loop.
+    item, in order, and must have no effect if it raises. Then the batch is repeated item by item,
+    so that a bad item fails alone; but if a store is unavailable, all its items fail. Use one per
+    event loop.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Cached database values that many messages need, read at most every few seconds."""
+"""Caches database values that many messages need, so that they are read every few seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +35,10 @@ class Cached(Generic[Value]):
         self._loading: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
-        """Return the value; reload it if it is too old or was dropped."""
+        """Return the value; reload it if it is too old or was dropped.
+
+        Raises what `load` raises, except STORE_ERRORS while an old value is known.
+        """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:
             return cached.value

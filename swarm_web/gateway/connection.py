@@ -1,8 +1,9 @@
 """The node socket as an ASGI application.
 
 It runs on uvicorn without a Channels consumer, because a consumer's dispatch costs as much as the
-rest of a message. uvicorn pings each socket and closes those that do not answer. It reads no more
-from a socket until the last message is handled, unless it is asked to (`inbox`).
+rest of a message. uvicorn pings each socket and closes those that do not answer. It reads the next
+message of a socket only when this application asks for it, usually after the last one is answered
+(`inbox`).
 """
 
 import asyncio
@@ -84,7 +85,7 @@ class Connection:
         return self.session.greeted
 
     async def serve(self) -> None:
-        """Serve the connection, and clean up when it ends for any reason."""
+        """Accept the socket, and answer its messages until it is closed; then clean up."""
         await self._inbox.take()
         await self._send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         counters.count(counters.CONNECTIONS, "accepted")
@@ -151,7 +152,7 @@ class Connection:
     # ---- the hello
 
     def _await_hello(self) -> None:
-        """Close the connection if it sends no hello; until then it does not count as present."""
+        """Close the connection if it sends no hello within HELLO_TIMEOUT_S."""
         loop = asyncio.get_running_loop()
         self._hello_deadline = loop.call_later(HELLO_TIMEOUT_S, self._end_without_hello)
 
@@ -167,7 +168,10 @@ class Connection:
     # ---- called by the roster
 
     def ring(self, payload: str) -> None:
-        """Send a doorbell after the welcome; the oldest is dropped if the socket is slow."""
+        """Send a doorbell soon, but after the welcome.
+
+        If _MAX_DOORBELLS are waiting, the oldest is dropped.
+        """
         if len(self._doorbells) == _MAX_DOORBELLS:
             del self._doorbells[0]
             counters.count(counters.DOORBELLS, "dropped")
@@ -207,7 +211,7 @@ class Connection:
             await self._send_message(refuse(refusal, reply_to=None))
 
     def read_ahead(self) -> None:
-        """Check whether the node keeps sending while it does not read the reply."""
+        """While a reply is unread, read what the node sends; drop a node that sends too much."""
         if self._answering:
             self._inbox.read_ahead(self._drop_unread)
 
@@ -216,7 +220,7 @@ class Connection:
         self._drop("stalled")
 
     def _drop_unread(self) -> None:
-        """Close a socket whose node sends without reading, which no client does."""
+        """Close a socket whose node sends without reading, and record that as evidence."""
         reason = "too many messages, and replies are not read"
         record_node_refusal(self.session, RefusedError(ErrorCode.RATE_FLOOD, reason))
         self._drop("unread")
@@ -231,7 +235,7 @@ class Connection:
     # ---- the end
 
     async def _clean_up(self, *, said_goodbye: bool) -> None:
-        """Stop the connection's tasks, and record that the node left."""
+        """Stop the connection's tasks, and record that the node left (with or without goodbye)."""
         self._closed = True
         if self._hello_deadline is not None:
             self._hello_deadline.cancel()

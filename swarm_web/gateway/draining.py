@@ -31,14 +31,17 @@ MESSAGE = "the coordinator restarts"
 
 
 class Drain:
-    """Dismisses the nodes of this event loop once; `started` is set when it starts."""
+    """The shutdown of this event loop's connections; `started` is set when it begins."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def handle_signals(self) -> None:
-        """Drain at the first stop signal, then pass it on; pass on later ones immediately."""
+        """At the first stop signal, run the shutdown and then pass the signal on to uvicorn.
+
+        Later signals are passed on immediately. Does nothing outside the main thread.
+        """
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -79,7 +82,10 @@ class Drain:
 
 
 async def _dismiss_all(spread_s: float) -> bool:
-    """Dismiss all nodes and return whether all left soon; others may have just connected."""
+    """Dismiss all nodes; return whether all connections ended within _REPEAT_S.
+
+    If not, call it again: nodes may have connected meanwhile.
+    """
     random = shared_state().random
     roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s, random=random)
     waiting = asyncio.create_task(roster().wait_until_empty())
@@ -90,7 +96,7 @@ async def _dismiss_all(spread_s: float) -> bool:
 
 
 async def find_spread(shared: SharedState, *, nodes: int) -> float:
-    """Return the seconds over which this process's nodes reconnect, given the current round."""
+    """Return the seconds over which `nodes` nodes should reconnect, given the current round."""
     try:
         async with asyncio.timeout(_ROUND_TIMEOUT_S):
             current = await shared.round.get()

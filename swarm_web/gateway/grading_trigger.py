@@ -26,7 +26,7 @@ class GradingTrigger:
         self._waiting: asyncio.Task[None] | None = None
 
     def fire(self) -> None:
-        """Request grading."""
+        """Request grading; `enqueue` is called within `pause_s` seconds."""
         if self._waiting is None or self._waiting.done():
             self._waiting = asyncio.create_task(self._enqueue_later())
 

@@ -1,7 +1,7 @@
 """The queue of a connection's unhandled events, which can be filled while a reply is unread.
 
-A server that stops reading while a reply waits cannot distinguish a slow link from a node that
-never reads. So it reads a limited number of events ahead. A client waits for the reply to each
+A server that reads nothing while a reply is unread cannot distinguish a slow link from a node that
+never reads. So it reads up to MAX_AHEAD events ahead. A client waits for the reply to each
 request: it has at most one pending for training, one for the judge and one for the panel, and gives
 up on each after 30 s at the earliest. A socket that accepts no data is closed after
 `roster.STALLED_S`. So MAX_AHEAD is several times what a client sends in that time, however slow
@@ -34,7 +34,7 @@ class Inbox:
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        """Read ahead until `take` is called; call `on_overrun` beyond MAX_AHEAD events.
+        """Read events ahead until `take` is called; call `on_overrun` if there are over MAX_AHEAD.
 
         Must not be called during `take`.
         """

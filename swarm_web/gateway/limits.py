@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class TokenBucket:
-    """Allow `rate` requests per second on average, `burst` at once. A rate of 0 means no limit."""
+    """Allows `rate` requests per second on average, `burst` at once. A rate of 0 means no limit."""
 
     __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
 
@@ -42,7 +42,7 @@ class TokenBucket:
         return wait_s
 
     def block(self, seconds: float, *, now: float) -> None:
-        """Allow nothing for this time."""
+        """Allow nothing for this many seconds."""
         self._tokens, self._filled_at = 1 - seconds * self._rate, now
 
     def is_full(self, *, now: float) -> bool:
@@ -92,7 +92,7 @@ _SWEEP_AT = 1_024
 
 
 class Refillable(Protocol):
-    """An object that need not be kept once it is full again."""
+    """A limit that need not be kept once it is full again."""
 
     def is_full(self, *, now: float) -> bool:
         """Return whether a new one would allow the same."""

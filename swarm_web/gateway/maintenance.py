@@ -12,7 +12,7 @@ _CODE = ErrorCode.SERVER_MAINTENANCE
 
 
 def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
-    """Start or stop refusing nodes, according to the latest maintenance, if any."""
+    """Refuse all nodes while the latest maintenance is on; stop refusing them when it is over."""
     gate = admission()
     if latest is not None and latest.is_on(now=now):
         spread_s = RETURN_TIME.total_seconds()

@@ -1,4 +1,4 @@
-"""The end of a web process: collected data is written, so that a clean stop loses nothing."""
+"""Writes what a web process has collected, so that a clean stop loses nothing."""
 
 from swarm_web.core.counters import pending_counts
 from swarm_web.core.refusals import pending_refusals
@@ -15,7 +15,7 @@ async def close_process() -> None:
 
 
 async def write_collected() -> None:
-    """Write collected data now."""
+    """Write collected rollouts, counts, contributions and refusals now."""
     await hub().flush()
     await pending_refusals().flush()
     await pending_counts().flush()

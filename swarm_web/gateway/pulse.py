@@ -51,10 +51,10 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Write a heartbeat each second, until the process stops accepting nodes.
+    """Write a heartbeat each second until `stopping` is set.
 
-    It writes none while a store is unreachable or during maintenance: then the judge extends open
-    rounds by this time, and opens no round.
+    But none while a store is unreachable, during a maintenance, and until nodes have had time to
+    reconnect after it: the judge extends open rounds by this time, and opens no round.
     """
     while not stopping.is_set():
         try:

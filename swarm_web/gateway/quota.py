@@ -10,7 +10,7 @@ from swarm_web.gateway.limits import Allowance, KeyedBuckets, Rates
 from swarm_web.nodes.models import Node
 
 # A node with this many refusals ignores `retry_after`: a node that heeds it is refused about once
-# per accepted message, and each accepted message cancels some refusals.
+# per accepted message, and each accepted message cancels _FORGIVEN refusals.
 FLOOD_REFUSALS = 100
 _FORGIVEN = 4
 
@@ -47,9 +47,9 @@ class Allowances:
 
 
 class Quota:
-    """Counts the messages of one connection.
+    """The rate limit of one connection.
 
-    `refused` counts recent messages that exceeded the node's own allowance.
+    `refused` counts messages over the node's own allowance; accepted ones lower it by _FORGIVEN.
     """
 
     __slots__ = ("_allowances", "_node", "refused")
@@ -65,7 +65,7 @@ class Quota:
         return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:
-        """Count a message of `size` bytes, or return how long it has to wait."""
+        """Count a message of `size` bytes if it is allowed now; otherwise return its wait."""
         now = monotonic()
         # Looked up each time, because full ones are removed and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)

@@ -17,7 +17,7 @@ _ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base
 
 @dataclass(frozen=True)
 class NodeHello:
-    """A node that sends a hello, and the running season, if any."""
+    """A hello that a node sent at `now`, and the running season, if any."""
 
     node: Node
     hello: Hello
@@ -34,7 +34,10 @@ class Registration:
 
 
 def register_nodes(hellos: Sequence[NodeHello]) -> list[Registration | Exception]:
-    """Enrol nodes and store the contents of their hellos; some may be refused."""
+    """Enrol nodes and store the contents of their hellos.
+
+    Returns a registration for each, or the refusal of its signing key (`presence.bind_keys`).
+    """
     for each in hellos:
         each.node.model = each.hello.model
     arms = _find_arms(hellos)

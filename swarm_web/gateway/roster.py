@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 TOUCH_S = 15.0
 # The delay from a node's arrival until other processes end its older connection.
 ANNOUNCE_S = 0.02
-# After a failed touch: nodes that seem absent when the next round opens are not invited to it.
+# The pause after a failed touch: nodes that seem absent when a round opens are not invited to it.
 RETRY_S = 2.0
 # A socket that has not accepted a message for this long is closed, to free its memory.
 STALLED_S = 60.0
-# After this long, the roster checks what the node sends in the meantime.
+# If a socket has not accepted a message for this long, its further messages are read and counted.
 UNREAD_S = 1.0
 CHECK_S = 1.0
 _TOUCH_BATCH = 2_000
@@ -61,7 +61,7 @@ class NodeConnection(Protocol):
         """Whether the node's hello was accepted."""
 
     def ring(self, payload: str) -> None:
-        """Send a doorbell soon."""
+        """Send a doorbell (an encoded message) soon."""
 
     def end(self, code: ErrorCode, message: str) -> None:
         """Refuse the node, and close the connection."""
@@ -70,7 +70,7 @@ class NodeConnection(Protocol):
         """Tell the node to reconnect later, after the message that is being handled is answered."""
 
     def read_ahead(self) -> None:
-        """Check whether the node keeps sending while it does not read the reply."""
+        """While a reply is unread, read what the node sends; drop a node that sends too much."""
 
     def drop(self) -> None:
         """Close a socket whose node does not read."""
@@ -120,7 +120,10 @@ class Roster:
         return self._by_node.get(connection.node.pk) is connection
 
     async def remove(self, connection: NodeConnection, *, goodbye: bool, now: datetime) -> None:
-        """Remove a connection, and record that the node left unless it has a newer connection."""
+        """Remove a connection; record that the node left, unless a newer connection replaced it.
+
+        `goodbye` is whether its client closed it on purpose.
+        """
         try:
             if self.is_listed(connection):
                 del self._by_node[connection.node.pk]
@@ -140,7 +143,7 @@ class Roster:
             connection.dismiss(RefusedError(code, message, retry_after=round(delay_s, 3)))
 
     async def wait_until_empty(self) -> None:
-        """Return when all connections have ended and their messages are handled."""
+        """Wait until all connections have ended and their messages are handled."""
         await self._empty.wait()
 
     async def _announce(self) -> None:

@@ -81,7 +81,7 @@ class Session:
         self._member: Member | None = None
 
     async def join_pool(self, season: Season) -> tuple[SeasonPool, Member]:
-        """Return the season's pool and the node's membership in it."""
+        """Return the season's pool and the node's membership in it; join if necessary."""
         pool, member = self._pool, self._member
         if pool is None or member is None or member.has_left or pool.season_id != season.pk:
             self.leave_pool()
@@ -93,7 +93,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Keep the rollouts given to the node for its next connection."""
+        """Leave the pool, if joined, and keep the node's list of rollouts for its return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

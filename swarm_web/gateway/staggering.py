@@ -12,8 +12,9 @@ def reconnect_spread(
 ) -> float:
     """Return the seconds over which `nodes` nodes reconnect at `per_second`.
 
-    The judge allows for at most `within_s` while a round is open or opens soon. `opens_in_s` is the
-    seconds until one opens: 0 if one is open, None if there is none.
+    It is at most MAX_WAIT_S. `opens_in_s` are the seconds until a round opens: 0 if one is open,
+    None if none will. If one is open or will open, all nodes return within `within_s`, for which
+    the judge allows, or until SOON_S before it opens if that is later.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -22,14 +23,17 @@ def reconnect_spread(
 
 
 def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
-    """Return the seconds until the current round opens, for `reconnect_spread`."""
+    """Return the seconds until the current round opens, 0 if it is open.
+
+    None if there is none, or if it is being scored.
+    """
     if current is None or current.phase == "scoring":
         return None
     return max(0.0, (datetime.fromisoformat(current.opens_at) - now).total_seconds())
 
 
 def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
-    """Return delays in seconds for `count` nodes: even over the window, in random order."""
+    """Return `count` delays in seconds, spread evenly over `spread_s`, in random order."""
     delays = [(index + random.random()) * spread_s / count for index in range(count)]
     random.shuffle(delays)
     return delays
@@ -43,7 +47,7 @@ def jitter(wait_s: float, random: Random) -> float:
 class Slots:
     """Assigns reconnect times to refused nodes, `per_second` of them to each second.
 
-    Beyond MAX_PAUSE_S the times are random.
+    If no slot is free within MAX_PAUSE_S, a node gets a random time from its second half.
     """
 
     def __init__(self, per_second: float) -> None:

@@ -1,1 +1,1 @@
-"""The accounts' nodes and their tokens."""
+"""Nodes and their tokens."""

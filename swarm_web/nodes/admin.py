@@ -44,7 +44,10 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     actions = ["give_new_token"]
 
     def save_model(self, request: HttpRequest, obj: Node, form: object, change: bool) -> None:
-        """Create the node with the service, so that it gets a token, and show the token once."""
+        """Create a new node with a token, and show the token once; or save an existing node.
+
+        An existing node's connection ends if the node is blocked.
+        """
         if change:
             super().save_model(request, obj, form, change)
             end_connection(obj)

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class NodesConfig(AppConfig):
-    """Configuration of the app."""
+    """The nodes' Django app."""
 
     name = "swarm_web.nodes"
     label = "nodes"

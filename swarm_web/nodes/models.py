@@ -28,11 +28,11 @@ class NodeQuerySet(models.QuerySet["Node"]):
     """QuerySet of nodes."""
 
     def seen_recently(self, *, now: datetime) -> "NodeQuerySet":
-        """Filter to nodes whose socket is open, or was recently: they may be reconnecting."""
+        """Filter to nodes seen within PRESENCE_TIMEOUT: connected now, or perhaps reconnecting."""
         return self.filter(last_seen__gt=now - PRESENCE_TIMEOUT)
 
     def connected(self, *, now: datetime) -> "NodeQuerySet":
-        """Filter to nodes whose socket is open."""
+        """Filter to nodes seen within PRESENCE_TIMEOUT that have not left since."""
         recent = self.seen_recently(now=now)
         return recent.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
 
@@ -122,11 +122,11 @@ class Node(models.Model):
 
     @staticmethod
     def revoked_hash() -> str:
-        """Return a placeholder for the hash of a revoked token; unique, as the column requires."""
+        """Return a unique value for the `token_hash` of a node without a valid token."""
         return f"{_REVOKED}{secrets.token_hex(16)}"
 
     def is_connected(self, *, now: datetime) -> bool:
-        """Return whether the node's socket is open."""
+        """Return whether the node was seen within PRESENCE_TIMEOUT and has not left since."""
         if self.last_seen is None or self.last_seen <= now - PRESENCE_TIMEOUT:
             return False
         return self.left_at is None or self.left_at < self.last_seen

@@ -1,4 +1,4 @@
-"""Nodes that connect, stay and leave, many at once; each call takes a few statements."""
+"""Records which nodes connect, stay and leave, for many nodes in a few statements."""
 
 import json
 import logging
@@ -62,7 +62,7 @@ class Departure:
 
 
 def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
-    """Return the node that owns each token, unless it is blocked."""
+    """Return the node of each token; None for an unknown token or a blocked node."""
     hashes = [hash_token(token) for token in tokens]
     found = {
         node.token_hash: node
@@ -98,9 +98,10 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
-    """Return each node's signing key; store it permanently if it is new.
+    """Return the signing key of each hello, None if it has none; store new keys.
 
-    A node with more than MAX_NEW_KEYS new keys in a day is refused.
+    Once a node has had MAX_NEW_KEYS new keys within a day, the result for another new key is a
+    RefusedError.
     """
     keys = _read_keys(hellos)
     recent = Counter(
@@ -143,16 +144,16 @@ def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
 
 
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
-    """Update the nodes' presence; return the owners of those that are still admitted."""
+    """Set `last_seen` of the nodes that are still admitted; return what `find_admitted` does."""
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
     return owners
 
 
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
-    """Return, by id, the owners of the nodes whose token is still valid and that are not blocked.
+    """Return the admitted ones of these nodes, as a map from node id to owner id (or None).
 
-    A node's token is the one that it connected with.
+    A node is admitted if it is not blocked and its `token_hash` is still the stored one.
     """
     tokens = {node.pk: node.token_hash for node in nodes}
     rows = Node.objects.filter(pk__in=tokens, blocked=False)

@@ -75,7 +75,7 @@ def revoke_token(node: Node) -> None:
 
 
 def end_connection(node: Node) -> None:
-    """End the node's connection if its token is no longer valid, or the node is blocked."""
+    """Have web processes end the node's connection if it is blocked or its token is not valid."""
     bus.ring(bus.RECHECK_NODE, str(node.pk))
 
 
@@ -85,5 +85,5 @@ def hash_token(token: str) -> str:
 
 
 def authenticate(token: str) -> Node | None:
-    """Return the node that owns the token, unless it is blocked."""
+    """Return the node of a token; None if the token is unknown or the node is blocked."""
     return Node.objects.filter(token_hash=hash_token(token), blocked=False).first()

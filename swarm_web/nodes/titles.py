@@ -21,7 +21,10 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
-    """Raise ValidationError if a title has characters that are invisible or affect other text."""
+    """Raise ValidationError if a title has characters that affect other text or are invisible.
+
+    Also if nothing in it is visible, or a letter has more than _MAX_MARKS combining marks.
+    """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(
             _("A title is plain text without control characters or direction marks."),
@@ -39,8 +42,8 @@ def validate_title(title: str) -> None:
 def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
-    Accents and compatibility forms are removed, but letters of other scripts that look like ASCII
-    letters are not replaced.
+    Accents are removed, compatibility forms such as full-width letters and all dashes become ASCII,
+    but letters of other scripts that look like ASCII letters are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(character) == "Pd" else character

@@ -1,1 +1,1 @@
-"""The relay: a bounded pool of rollouts in Redis, and counters of contributions."""
+"""The relay: a bounded pool of rollouts in memory, and what nodes contribute to it and use."""

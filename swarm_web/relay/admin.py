@@ -1,4 +1,4 @@
-"""Contributions and archived rollouts in the operator's admin."""
+"""Contributions, conduct and archived rollouts in the operator's admin."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -15,7 +15,7 @@ _PERMISSIONS = ["restore"]
 
 @admin.register(Contribution)
 class ContributionAdmin(admin.ModelAdmin[Contribution]):
-    """List contributions. The counters are read-only."""
+    """List contributions, with actions on the nodes' declarations and hand-out weights."""
 
     list_display = [
         "node",

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class RelayConfig(AppConfig):
-    """Name the app."""
+    """The relay's Django app."""
 
     name = "swarm_web.relay"
     label = "relay"

@@ -1,8 +1,8 @@
 """The queue of rollouts to check, and the results that the worker reports about their nodes.
 
-A web process draws these rollouts uniformly, like those that it hands out, so a node is checked in
-proportion to how often it is drawn. A node that floods the pool with declarations is checked most.
-A node cannot avoid checks by timing or counting.
+A web process draws the rollouts to check at random from its pool (`SeasonPool.choose_checks`), so a
+node is checked in proportion to the rollouts that it has in the pool, and cannot avoid checks by
+timing or counting.
 
 Keys besides those of `relay.hub`, with an expiry:
     relay:{s}:checked    sorted set of the publications that were checked, `<key>@<its time>`,
@@ -22,7 +22,7 @@ from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key, weights_key
 
 logger = logging.getLogger(__name__)
 
-# The worker repeats this every few seconds; the keys of an ended season expire.
+# The worker writes these keys every few seconds; those of an ended season expire.
 _EXPIRY_S = 86_400
 
 
@@ -48,10 +48,11 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `limit` rollouts off the list, and skip those that were already checked.
+    """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
-    A rollout stays in the pool for a while, and repeated checks would count one mistake several
-    times. The publication time distinguishes it from a later rollout with the same id.
+    A rollout stays in the pool for `max_age_s` seconds, and repeated checks would count one mistake
+    several times. The publication time distinguishes it from a later rollout with the same id.
+    `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -83,7 +84,7 @@ def _skip_checked(
 
 
 def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
-    """Set the nodes whose declarations do not count; replaces the earlier set.
+    """Set the ids of the nodes whose declarations do not count; replaces the earlier set.
 
     Rollouts that they have already declared count as undeclared within a second.
     """

@@ -60,20 +60,20 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 SIGNIFICANCE = 1e-5
-# Of messages and published rollouts.
+# For messages and published rollouts: the length of a window, and the limits of the findings.
 WINDOW = timedelta(hours=1)
 REFUSED_SHARE = 0.5
 SPOOL = 64
 MAX_HURRIED = 600
 MAX_FLOODS = 2
 COPY_SHARE = 0.25
-# Of spot checks.
+# For spot checks: the number in a window, and the limits of the findings.
 CHECKS_PER_WINDOW = 256
 WORTHLESS_SHARE = 0.05
 MISDECLARED_SHARE = 0.5
 JUDGE_ERROR = 1e-5
 MARGIN = 0.15
-# Probation after the first finding, and at most.
+# How long a level lasts after the first finding, and how often this is doubled at most.
 PROBATION = timedelta(hours=2)
 _MAX_DOUBLINGS = 5
 
@@ -82,7 +82,7 @@ Cells = Mapping[str, tuple[int, int]]
 
 
 class Level(StrEnum):
-    """How often rollouts of a node are handed out."""
+    """The levels of a node's hand-out weight."""
 
     FULL = "full"
     LOWERED = "lowered"
@@ -90,7 +90,7 @@ class Level(StrEnum):
 
     @property
     def weight(self) -> float:
-        """The hand-out weight."""
+        """The factor on the chance that a rollout of the node is drawn."""
         return _WEIGHTS[self]
 
 
@@ -113,7 +113,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is normal."""
+    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is accepted."""
 
     charge: Charge
     bad: int
@@ -172,9 +172,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class Checks:
-    """The spot checks of a window: how many were worthless, and the others by dataset.
+    """The spot checks of a window: how many were worthless, and counts of the others.
 
-    Of the others, `declared` were declared informative, `misdeclared` of them falsely.
+    `cells` has (all right, checked) by dataset. `declared` were declared informative, `misdeclared`
+    of them without any right completion.
     """
 
     worthless: int = 0
@@ -202,7 +203,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Hold:
-    """A node's level, the number of findings in the season that led to it, and when it ends."""
+    """A node's level, its number of findings in the season, and when the level rises (or None)."""
 
     level: Level = Level.FULL
     findings: int = 0
@@ -245,14 +246,14 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after a finding."""
+    """Return the hold after one more finding: the next lower level, for 2 to 64 hours."""
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)
 
 
 def recover(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after its time is over; before that, the same hold."""
+    """Return the hold with the level raised by one if its time is over, else the same hold."""
     if hold.until is None or now < hold.until:
         return hold
     level = _HIGHER.get(hold.level, hold.level)
@@ -263,7 +264,7 @@ def recover(hold: Hold, *, now: datetime) -> Hold:
 
 
 def _limit(solved: int, n: int) -> float:
-    """Return the largest share of all-right rollouts that a result of the judge allows."""
+    """Return the largest share of all-right rollouts of a node that solved `solved` of `n`."""
     if solved >= n:
         return 1.0
     # Imported late: it takes most of a second, and few processes need it.

@@ -1,4 +1,4 @@
-"""Send credits from the web processes to the worker that books them, each exactly once.
+"""Sends credits from the web processes to the worker that books them, each exactly once.
 
 Each process numbers its batches and sends them in order. If the connection breaks before Redis
 replies, a batch is sent again under the same number, and the worker skips numbers that it has
@@ -22,7 +22,8 @@ MAX_WAITING_BYTES = 1 << 26
 # A larger number is sent in several batches.
 PAIRS_PER_BATCH = 20_000
 
-# KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
+# KEYS: list. ARGV: its largest size in bytes, then batches. Returns how many of the oldest batches
+# were dropped.
 _APPEND = """
 redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
 local dropped = 0
@@ -35,7 +36,7 @@ return dropped
 
 # The fields of a `Pair`: building a `Pair` for each takes longer than all other work.
 PairKey = tuple[int, int, int, int]
-# These fields as columns, and the number of rollouts used.
+# The fields of all pairs as columns, and a column with the numbers of rollouts used.
 PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
 
 _encoder = msgspec.msgpack.Encoder()
@@ -44,8 +45,9 @@ _encoder = msgspec.msgpack.Encoder()
 class Credits(msgspec.Struct, array_like=True, frozen=True):
     """One batch: how many rollouts each node used of each other node, and which archived ones.
 
-    `source` is the process that sent it, `number` counts its batches from 1. `pairs` is a table by
-    columns, which decodes several times faster than rows. Each lesson is also counted in `pairs`.
+    `source` is the process that sent it, `number` counts its batches from 1. `pairs` are columns
+    (PairColumns), which decode several times faster than rows. `lessons` are the uses of rollouts
+    that were offered to the archive; they are also counted in `pairs`.
     """
 
     source: str
@@ -71,9 +73,9 @@ class CreditOutbox:
         self._unsent: list[bytes] = []
 
     async def send(self, tally: Tally) -> None:
-        """Send the unsent batches, then the credits of a tally.
+        """Send the batches that failed earlier, then take and send the credits of a tally.
 
-        Raises the client's errors; the next call then sends everything.
+        Raises the errors of the Redis client; the next call then sends the same batches again.
         """
         if self._unsent:
             tally.bound_credits()

@@ -1,4 +1,4 @@
-"""The rollouts that a node was given; pure.
+"""The list of rollouts that a node was given; pure.
 
 A node reports which rollouts it trained on. The report counts only for rollouts that the node was
 given, each once. A node is never given the same rollout twice, so all rollouts that the pool holds
@@ -10,13 +10,13 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-# The last of these are remembered even if the pool no longer holds them: a node reports after each
-# step, so its report names recently given rollouts.
+# This many of the last rollouts are remembered even if the pool no longer holds them: a node
+# reports after each step, so its report names recently given rollouts.
 REMEMBERED = 256
 
 
 class Delivered(NamedTuple):
-    """A rollout that a node was given: its author, and whether it is in the archive."""
+    """A rollout that a node was given, by node `giver_id`; `archived` as in `entries.Entry`."""
 
     giver_id: int
     archived: bool
@@ -76,7 +76,7 @@ class DeliveredList:
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
-        """Return the keys that the node was given and has not reported; mark them as reported."""
+        """Return those of `keys` that the node was given and has not reported, and mark them so."""
         taken = []
         for key in keys:
             delivered = self._waiting.pop(key, None)
@@ -86,7 +86,7 @@ class DeliveredList:
         return taken
 
     def merge(self, earlier: "DeliveredList") -> None:
-        """Merge another list of the node as the older one."""
+        """Add another list of this node, whose rollouts were given and reported earlier."""
         self._reported = earlier._reported | self._reported
         waiting = earlier._waiting | self._waiting
         self._waiting = {

@@ -1,4 +1,4 @@
-"""How rollouts are drawn from the window: five laws, all without bias; pure.
+"""How rollouts are drawn from a pool window: the law of each of five strategies; pure.
 
 **Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
 already given to the node, was already picked in this draw, or belongs to a node with hand-out
@@ -35,13 +35,13 @@ from swarm_web.relay.entries import Bag, Bags, Entry
 
 Item = TypeVar("Item")
 
-# Nonzero weights below this count as this, which bounds the number of looks of a pick.
+# Nonzero weights below this count as this, which bounds the number of tests of a pick.
 MIN_WEIGHT = 1 / 32
 _FRESH_CANDIDATES = 4
 
 
 class Strategy(StrEnum):
-    """The law that a node requests."""
+    """The sampling strategy that a node requests."""
 
     ANY = "any"
     INFORMATIVE = "informative"
@@ -65,7 +65,7 @@ class Requester:
 
 
 class Choices(Generic[Item]):
-    """Picks uniformly from the open items of a sequence; see the module's cost."""
+    """Picks uniformly from those items of a sequence that are open; the module states the cost."""
 
     __slots__ = ("_is_open", "_items", "_misses")
 
@@ -75,10 +75,10 @@ class Choices(Generic[Item]):
         self._misses = 0
 
     def pick(self, random: Random) -> Item | None:
-        """Return an item that is open now, or None when there is none.
+        """Return a random item that is open now, or None if there is none.
 
-        Filtering does not change the law: it depends on the number of misses alone, not on the item
-        found.
+        An item that is no longer open may be filtered out for good. Picks stay uniform, because the
+        filtering depends only on the number of misses.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -100,7 +100,7 @@ class Drawing:
         self._random = random
 
     def is_open(self, entry: Entry) -> bool:
-        """Return whether the entry may be handed out to the asker and was not picked."""
+        """Return whether the entry may be handed out to the requester and was not picked."""
         requester = self._requester
         return (
             entry.party != requester.party
@@ -110,11 +110,11 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Return whether the entry is open and its node's declarations count."""
+        """Return whether a declared entry is open and its node's declarations count."""
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
     def accepts(self, entry: Entry) -> bool:
-        """Accept an entry with the probability of its node's weight."""
+        """Return True with a probability of the weight of the entry's node, at least MIN_WEIGHT."""
         weight = self._requester.weights.get(entry.node_id, 1.0)
         return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
@@ -124,7 +124,7 @@ class Drawing:
             self.picked[entry] = None
 
     def among(self, choices: Choices[Entry]) -> Callable[[], Entry | None]:
-        """Return a function that picks one of the choices by weight."""
+        """Return a function that picks an open one of the choices by weight, or None if none is."""
 
         def pick() -> Entry | None:
             while (entry := choices.pick(self._random)) is not None:
@@ -139,8 +139,8 @@ class Drawing:
     ) -> Callable[[], Entry | None]:
         """Return a function that picks a bag first, then an entry in it, by weight.
 
-        If an entry is rejected by its weight, a new bag is picked. `exhausted_bags` have no open
-        entries.
+        If an entry is rejected by its weight, a new bag is picked. `exhausted_bags` are not picked:
+        they have no open entries. The function returns None if no bag has any.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)
@@ -161,7 +161,7 @@ class Drawing:
         return pick
 
     def youngest(self, pick: Callable[[], Entry | None]) -> Callable[[], Entry | None]:
-        """Return a function that picks the youngest of a few that `pick` picks."""
+        """Return a function that picks the youngest of _FRESH_CANDIDATES picks of `pick`."""
 
         def pick_youngest() -> Entry | None:
             found = [entry for _ in range(_FRESH_CANDIDATES) if (entry := pick()) is not None]

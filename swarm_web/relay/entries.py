@@ -1,4 +1,4 @@
-"""A rollout in the window, and the sets used to draw and evict rollouts; pure.
+"""A rollout in a pool window, and the sets used to draw and evict rollouts; pure.
 
 A `Bag` returns in constant time the entry at a random index, for draws, and the oldest entry, for
 evictions. It uses a list for the first and an `OrderedDict` for the second.
@@ -29,9 +29,10 @@ class Entry:
     """One rollout of the pool. Two entries are equal only if they are the same object.
 
     `key` is `<name of its node>/<id that the node gave it>`. `party` is the owner of node
-    `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `archived` is whether
-    it was offered to the archive. `at` is Unix seconds. `body` is the rollout as canonical JSON,
-    ready to be joined into a reply.
+    `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `informative` is
+    whether its node declared it so, and `archived` whether it was offered to the archive. `at` is
+    the time of publication in Unix seconds. `body` is the rollout as canonical JSON, ready to be
+    joined into a reply.
     """
 
     key: str

@@ -28,7 +28,7 @@ from swarm_web.relay.tally import SeasonNode
 logger = logging.getLogger(__name__)
 
 HANDOVER_S = 0.5
-# Many nodes change processes at once when a process stops.
+# Replies are collected for this long: many nodes change processes at once when a process stops.
 REPLY_PAUSE_S = 0.005
 # A node reports the rollouts given on a lost connection within an hour.
 _LIST_EXPIRY_S = 3600
@@ -56,14 +56,14 @@ end
 
 
 class LeftState(NamedTuple):
-    """The state of a node that left, to be written; an empty list is not written."""
+    """The state of a node that left: its tenure, and its packed list (empty: not written)."""
 
     tenure: str
     packed: bytes
 
 
 class _ReleaseRequest(msgspec.Struct, array_like=True):
-    """A process asks for a node whose tenure it ended."""
+    """The process `requester` asks the process of a `tenure` to release the node."""
 
     season_id: int
     node_id: int
@@ -85,7 +85,7 @@ class Members:
         self._present: dict[SeasonNode, Member] = {}
         self._left: dict[SeasonNode, LeftState] = {}
         self._joining: WeakValueDictionary[SeasonNode, asyncio.Lock] = WeakValueDictionary()
-        # By node: the new tenure, and the process that asks for the node.
+        # The tenures under which nodes are joining, and requests for such nodes, which must wait.
         self._claiming: dict[SeasonNode, str] = {}
         self._postponed: dict[SeasonNode, _ReleaseRequest] = {}
         self._pending_replies: dict[SeasonNode, asyncio.Future[None]] = {}
@@ -99,7 +99,7 @@ class Members:
         )
 
     async def listen(self) -> None:
-        """Start listening to other processes."""
+        """Start listening to the requests and replies of other processes."""
         await switchboard().listen(_REQUEST_TOPIC + self._process, self._on_request)
         await switchboard().listen(_REPLY_TOPIC + self._process, self._on_reply)
 
@@ -114,7 +114,11 @@ class Members:
         return any(season_node[0] == season_id for season_node in self._present)
 
     async def join(self, season_id: int, node: Node) -> Member:
-        """Return a node's membership in a season, with the rollouts given to it in any process."""
+        """Return a node's membership in a season, with the list of rollouts given to it.
+
+        If another process has the node, it is asked to release it. If Redis or that process does
+        not reply in time, the list may lack what was given there.
+        """
         season_node = (season_id, node.pk)
         async with self._joining.setdefault(season_node, asyncio.Lock()):
             member = self._present.get(season_node)
@@ -132,7 +136,7 @@ class Members:
             return member
 
     def leave(self, season_id: int, member: Member) -> bool:
-        """Queue the node's list to be written; return False if the node has already left."""
+        """End a membership and queue its list to be written; False if it has ended already."""
         season_node = (season_id, member.node_id)
         if self._present.get(season_node) is not member:
             return False
@@ -249,7 +253,7 @@ class Members:
 
 
 def _unpack(packed: bytes) -> DeliveredList:
-    """Return a list; an empty one if another version of the site wrote it in another format."""
+    """Return the list; an empty one for no bytes, or if they are in an unknown format."""
     try:
         return DeliveredList.unpack(packed) if packed else DeliveredList()
     except msgspec.DecodeError:

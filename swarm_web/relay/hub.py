@@ -7,11 +7,11 @@ killed process loses the rollouts and counts of the last seconds.
 Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
     relay:{s}:given        hash of how many times rollouts of each node were given to others
     relay:{s}:held         how many rollouts the pool holds
-    relay:{s}:list:<node>  what a node that hung up was given (`relay.delivered`)
+    relay:{s}:list:<node>  rollouts given to a node that left (`relay.delivered`)
     relay:{s}:holders      hash of nodes' tenures (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
-    relay:{s}:weights      hash of how often rollouts of nodes are handed out, where it is not 1
-    relay:{s}:turn         there while a process has offered rollouts to be checked
+    relay:{s}:weights      hash of the hand-out weights of nodes, where they are not 1
+    relay:{s}:turn         exists for CHECK_EVERY_S after a process has offered rollouts to check
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
     relay:checks           list of `relay.check_queue.Check`, which a worker makes
@@ -85,7 +85,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 
 @dataclass(frozen=True)
 class HubLimits:
-    """Limits that the operator sets."""
+    """The relay's limits, which the operator sets (`RELAY_…`)."""
 
     bounds: Bounds
     samples: SampleLimits
@@ -94,7 +94,7 @@ class HubLimits:
 
 
 def read_limits() -> HubLimits:
-    """Return the limits of the settings."""
+    """Return the limits from Django's settings."""
     return HubLimits(
         bounds=Bounds(
             size=settings.RELAY_POOL_SIZE,
@@ -113,7 +113,7 @@ def read_limits() -> HubLimits:
 
 
 class Hub:
-    """The pools of one event loop. `clock` returns Unix seconds."""
+    """The relay of one event loop: its pools, and their exchange. `clock` returns Unix seconds."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Hub:
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """Keep a node's list for its next connection, unless it has already reconnected."""
+        """End a membership, unless it has ended, and keep the node's list for its next one."""
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
@@ -201,7 +201,7 @@ class Hub:
         await self._fold.flush()
 
     async def refresh(self) -> None:
-        """Read Redis now, as is done twice a second. Raises the client's errors."""
+        """Read Redis for all pools now, as is done twice a second. Raises the client's errors."""
         for pool in tuple(self._pools.values()):
             await self._refresh(pool)
 
@@ -291,7 +291,7 @@ class Hub:
                         self._replicas[pool.season_id].reset()
 
     def _is_idle(self, pool: SeasonPool) -> bool:
-        """Return whether a pool is old, empty and without nodes."""
+        """Return whether a pool is empty, without nodes, and was not opened within `max_age_s`."""
         now = self._clock()
         pool.window.expire(now=now)
         if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
@@ -322,7 +322,7 @@ class Hub:
         )
 
     async def _enqueue_checks(self, pool: SeasonPool) -> None:
-        """Offer some rollouts to the worker to check; one process does this in each turn."""
+        """Offer rollouts to the worker to check, if no process has in the last CHECK_EVERY_S."""
         declared = ceil(self._limits.declared_checks_per_minute * CHECK_EVERY_S / 60)
         arbitrary = ceil(self._limits.spot_checks_per_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)

@@ -1,12 +1,12 @@
 """The sample of published rollouts that waits in Redis to be archived.
 
-A worker writes the rows. Two limits per minute keep the sample small: rollouts of the whole site,
-and of one node. Each process enforces them for itself, and Redis enforces them across processes.
+A worker moves it to the database. Two limits per minute keep the sample small: for rollouts of the
+whole site, and of one node. Each process enforces them for itself, and Redis across processes.
 
 Keys, all in one slot of a cluster:
     {relay}:samples                     list of encoded samples, oldest first
     {relay}:sampled:<minute>            how many were taken in this minute
-    {relay}:sampled:<minute>:<node id>  of them those of one node
+    {relay}:sampled:<minute>:<node id>  how many of them are of one node
 """
 
 from collections import Counter
@@ -73,7 +73,10 @@ class SampleQuota:
     def choose(
         self, node_id: int, ids: Sequence[str], *, now: float, random: Random
     ) -> Collection[str]:
-        """Return the ids to offer, drawn at random because a node sends its best rollouts first."""
+        """Return which rollout ids of a node to offer at `now` (Unix seconds), within the limits.
+
+        They are drawn at random, because a node sends its best rollouts first.
+        """
         minute = int(now // 60)
         if minute != self._minute:
             self._minute, self._left = minute, self._limits.site
@@ -93,7 +96,10 @@ _decoder = msgspec.json.Decoder(ArchiveSample)
 async def offer_samples(
     client: redis.asyncio.Redis, samples: Sequence[ArchiveSample], *, limits: SampleLimits
 ) -> int:
-    """Offer rollouts that a node published together; return how many were kept: the first ones."""
+    """Offer rollouts of one node to the archive; return how many of them, the first ones, are kept.
+
+    Rollouts larger than _MAX_BYTES are skipped. All count for the minute of the first one.
+    """
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]
     if not fitting:

@@ -5,7 +5,7 @@ CHECKS = "relay:checks"
 
 
 def given_key(season_id: int) -> str:
-    """Return the key of the hash that says whose rollouts were given how many times."""
+    """Return the key of the hash of how many times each node's rollouts were given to others."""
     return f"relay:{{{season_id}}}:given"
 
 
@@ -15,7 +15,7 @@ def held_key(season_id: int) -> str:
 
 
 def given_list_key(season_id: int, node_id: int) -> str:
-    """Return the key of what one node was given."""
+    """Return the key of the list of rollouts that one node was given."""
     return f"relay:{{{season_id}}}:list:{node_id}"
 
 
@@ -35,7 +35,7 @@ def weights_key(season_id: int) -> str:
 
 
 def turn_key(season_id: int) -> str:
-    """Return the key that is there while a process has offered rollouts to be checked."""
+    """Return the key that exists for a while after a process has offered rollouts to check."""
     return f"relay:{{{season_id}}}:turn"
 
 

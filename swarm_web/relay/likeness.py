@@ -62,8 +62,8 @@ class Digests(NamedTuple):
 class Likeness:
     """What is compared of a rollout's completions with those of another one to the same question.
 
-    `marks` are 4 bytes each. Of a rollout that is not remembered they are all values of long
-    completions, and none of shorter ones.
+    `marks` has 4 bytes for each mark. If the rollout is not remembered, it has all minhashes if the
+    completions are long, else none.
     """
 
     marks: bytes = b""

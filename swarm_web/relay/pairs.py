@@ -42,9 +42,9 @@ class PartyPair(NamedTuple):
 
 
 def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Record the credits requested for pairs, and return how many of each count.
+    """Record the credits requested for each pair, and return how many of them are within the limit.
 
-    Recorded credits stay recorded, so credits whose booking failed may count less when repeated.
+    Recorded credits stay recorded: if their booking fails and is repeated, fewer may be admitted.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Replicate accepted rollouts between the web processes of a site.
+"""Copies accepted rollouts between the web processes of a site.
 
 Each process appends its accepted rollouts to its own stream, and reads only the streams of the
 others. Rollouts may be lost: while Redis is down, each process hands out what it has, and drops
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 _FIELD = b"e"
 # One batch stays below this, unless one rollout alone is larger.
 _BATCH_BYTES = 1 << 18
-# The limit of one read of all streams; the rest is read right after.
+# The number of batches of each stream in one read; the rest is read right after.
 _READ_BATCHES = 16
 
-# No node copies a rollout within a millisecond.
+# Smaller differences of clocks are ignored: no node copies a rollout within a millisecond.
 _SAME_TIME_S = 0.001
 
 _encoder = msgspec.msgpack.Encoder()
@@ -109,7 +109,7 @@ class Replica:
         await self._trim(now=now)
 
     async def _trim(self, *, now: float) -> None:
-        """Drop batches from the start of the stream."""
+        """Drop the oldest batches of this process's stream until it is within its bounds."""
         trimmed = False
         while self._written and (
             self._written_bytes > self._max_bytes
@@ -127,9 +127,9 @@ class Replica:
             await self._client.delete(self._own_stream)
 
     async def read(self, *, now: float) -> list[Entry]:
-        """Return new entries of other processes; the first call returns all.
+        """Return the entries that other processes have written since the last call, oldest first.
 
-        The oldest come first, as a window requires.
+        The first call returns all that their streams hold.
         """
         ahead_s = self._ahead_s()
         since = now + ahead_s - self._max_age_s

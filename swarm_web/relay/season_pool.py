@@ -65,7 +65,7 @@ class EncodedRollout(NamedTuple):
 
 @dataclass(frozen=True)
 class Published:
-    """The number of rollouts new in the pool, and the ids of near copies.
+    """The number of rollouts added to the pool, and the ids of refused copies of other rollouts.
 
     A rollout that the pool already holds under the same id is in neither.
     """
@@ -104,9 +104,10 @@ class SeasonPool:
         now: float,
         random: Random,
     ) -> Published:
-        """Add a node's rollouts to the pool, and count them and the rejected ones.
+        """Add a node's rollouts to the pool, and count them.
 
-        `informative` are the ids that the node declares informative.
+        `informative` are the ids that the node declares informative. `rejected` is the number of
+        further rollouts that the caller has rejected.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -152,7 +153,7 @@ class SeasonPool:
         now: float,
         random: Random,
     ) -> list[RelayedRollout]:
-        """Draw up to `count` rollouts of others by a strategy, in random order.
+        """Draw up to `count` rollouts of other parties by a strategy, and record them as delivered.
 
         A rollout that does not fit into `max_bytes` is skipped, and smaller ones after it are
         still taken, so that large rollouts of one node do not block all others.
@@ -208,11 +209,10 @@ class SeasonPool:
     ) -> list[Check]:
         """Choose rollouts for a worker to check.
 
-        Up to `declared` of them are declared informative. They are drawn uniformly, like rollouts
-        that are handed out, so a node is checked in proportion to how often it is drawn. Up to as
-        many more are of nodes whose declarations do not count, so that these nodes can recover. Up
-        to `arbitrary` are spot checks, uniform over all that is left, whatever hand-out weight
-        their nodes have.
+        Up to `declared` are drawn uniformly from the rollouts declared informative by nodes whose
+        declarations count. Up to as many more are of nodes whose declarations do not count, so that
+        these nodes can recover. Up to `arbitrary` are spot checks, uniform over all that is left.
+        Hand-out weights have no effect.
         """
         drawn = self.window.draw_checks(
             declared=declared, arbitrary=arbitrary, doubted=self.doubted, now=now, random=random
@@ -230,7 +230,7 @@ class SeasonPool:
         ]
 
     def apply_results(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
-        """Apply a worker's results about nodes.
+        """Replace `doubted` and `weights` by a worker's newest results.
 
         When a node's declarations count again, its earlier rollouts are dropped, because they would
         count against the node a second time.
@@ -245,7 +245,7 @@ class SeasonPool:
         return taken
 
     def take_samples(self) -> list[ArchiveSample]:
-        """Take the rollouts offered to the archive."""
+        """Take the rollouts to offer to the archive."""
         taken, self.samples = self.samples, []
         return taken
 
@@ -258,7 +258,7 @@ class SeasonPool:
         self._point_times[node_id] = now
 
     def _offer_sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
-        """Offer a rollout to the archive, without the log-probs that verdicts do not need."""
+        """Collect a rollout for the archive, without log-probs, which the archive does not need."""
         self.samples.append(
             ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))
         )

@@ -22,7 +22,7 @@ MAX_POINTS = 20_000
 MAX_PAIRS = 200_000
 MAX_LESSONS = 50_000
 
-# Messages that no client sends; unknown messages of a newer client are a small share.
+# Codes of messages that no client sends, except for the few of newer clients that are unknown here.
 UNREADABLE = frozenset(
     {
         ErrorCode.PROTOCOL_NOT_JSON,
@@ -32,7 +32,7 @@ UNREADABLE = frozenset(
     }
 )
 
-# season, node
+# season id, node id
 SeasonNode = tuple[int, int]
 
 
@@ -50,14 +50,14 @@ class Change:
     step: int = 0
     local_used: int = 0
     external_used: int = 0
-    # What is evidence of conduct; `refused` and `copies` among the rollouts are in `rejected` too.
+    # Evidence of conduct. Refused rollouts and copies are counted in `rejected` too.
     refused: int = 0
     copies: int = 0
     hurried: int = 0
     floods: int = 0
 
     def add_report(self, report: ReportTraining) -> None:
-        """Add a report."""
+        """Keep a node's newest report, and the largest of its totals."""
         self.report = report
         self.step = max(self.step, report.step)
         self.local_used = max(self.local_used, report.local_used)
@@ -93,7 +93,10 @@ class Point:
 
 
 class Pair(NamedTuple):
-    """A node used a rollout of another one in the minute that begins at `minute` (Unix seconds)."""
+    """Two nodes and a minute in which the taker reported uses of the giver's rollouts.
+
+    `minute` is its start in Unix seconds.
+    """
 
     season_id: int
     minute: int
@@ -102,7 +105,10 @@ class Pair(NamedTuple):
 
 
 class Lesson(msgspec.Struct, array_like=True, frozen=True):
-    """A node trained on a rollout that the archive may hold; the time is Unix seconds."""
+    """A node trained on a rollout that was offered to the archive, as reported at a time.
+
+    `rollout_id` is the id that the giver gave it; `at` is Unix seconds.
+    """
 
     season_id: int
     giver_id: int
@@ -113,7 +119,11 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass
 class Tally:
-    """The changes not yet written."""
+    """The changes of all nodes that are not yet written.
+
+    `deliveries` counts how often each node's rollouts were given to others, `pairs` the rollouts
+    used by each pair, and `lessons` are the uses of rollouts that were offered to the archive.
+    """
 
     changes: dict[SeasonNode, Change] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
@@ -158,13 +168,13 @@ class Tally:
         return taken
 
     def take_credits(self) -> tuple[Counter[Pair], list[Lesson]]:
-        """Take the credits."""
+        """Take the number of rollouts used by each pair, and the lessons."""
         taken = self.pairs, self.lessons
         self.pairs, self.lessons = Counter(), []
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest credits beyond MAX_PAIRS and MAX_LESSONS while writes fail."""
+        """Drop the oldest credits beyond MAX_PAIRS and MAX_LESSONS. Call it while writes fail."""
         for pair in list(islice(self.pairs, max(0, len(self.pairs) - MAX_PAIRS))):
             del self.pairs[pair]
         del self.lessons[:-MAX_LESSONS]

@@ -27,7 +27,7 @@ _CHECK_BATCH = 8
 
 @shared_task
 def keep_archive() -> None:
-    """Store sampled rollouts, book their credits, and check waiting ones."""
+    """Store sampled rollouts, book waiting credits, and check archived rollouts."""
     until = monotonic() + CHECKING_BUDGET_S
     # Samples first: credits can refer to a rollout only after it is archived.
     while store_samples():
@@ -41,7 +41,7 @@ def keep_archive() -> None:
 
 @shared_task
 def keep_declarations() -> None:
-    """Check some rollouts of the pool, and evaluate the conduct of nodes."""
+    """Check the rollouts of the pool that are due, and evaluate the conduct of nodes."""
     _check_rollouts()
     evaluate_conduct(now=timezone.now())
 

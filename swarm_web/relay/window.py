@@ -1,4 +1,4 @@
-"""The window: the recent rollouts of all nodes of a season, in the memory of one process; pure.
+"""The pool window: the recent rollouts of a season, in the memory of one web process; pure.
 
 Bounds keep it small and fair. An entry over the bound of a node or party evicts the oldest of that
 node or party; over the bound of a task, the oldest of the party with most entries of the task; over
@@ -102,12 +102,11 @@ class PoolWindow:
     def add(self, entry: Entry, *, now: float) -> Outcome:
         """Add an entry, and evict entries over a bound.
 
-        An entry is a duplicate if its node has sent its id, or if any node has sent a rollout that
-        `likeness` compares with the same task and completions. It is a near-duplicate if its party
-        has sent a similar one. Only entries now in the window are compared. Of equal rollouts of
-        two parties the one that was published first takes the other's place: a copy may reach
-        another process sooner than the original does. A time after `now`, by another process's
-        clock, counts as `now`.
+        An entry is a duplicate if the window holds its key, or a rollout with the same task and
+        completions that is remembered (`likeness`). It is a near-duplicate if the window holds a
+        similar one of its party. Of equal rollouts of two parties, the one that was published first
+        takes the other's place: a copy may reach another process sooner than the original does. A
+        time after `now`, by another process's clock, counts as `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
@@ -209,7 +208,7 @@ class PoolWindow:
         return body
 
     def _find_twin(self, entry: Entry) -> Entry | None:
-        """Return a compared rollout with the same task and completions, if any."""
+        """Return a held, remembered rollout with the same task and completions, if any."""
         twin = self._contents.get(entry.digests.content)
         return twin if twin is not None and self._likeness_of(twin).is_remembered else None
 

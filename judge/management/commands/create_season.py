@@ -14,8 +14,9 @@ from judge.task_mix import check_lasting, check_tasks
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_web.core.verifiers import process_verifier
 
-# Rounds are short, so that a demo on one machine is judged within its first minute, and have enough
-# questions to tell sharing nodes from an isolated one within ten minutes (`bench.demo_sharing`).
+# Rounds are short, so that a demo on one machine has scores within its first minute. They have
+# enough questions to show within ten minutes that sharing nodes score higher than an isolated one
+# (`bench.demo_sharing`).
 DEMO: dict[str, Any] = {
     "questions_per_round": 128,
     "cadence_seconds": 45,
@@ -30,7 +31,10 @@ DEMO: dict[str, Any] = {
 
 
 class Command(BaseCommand):
-    """Create a season that lasts a year; the admin has all other settings."""
+    """Create and start a season that lasts a year, or a short one for a demo (`--demo`).
+
+    Does nothing if a season is running. But a demo replaces a running season that has been halted.
+    """
 
     help = "Create and start a season with questions for a year, unless one is running."
 

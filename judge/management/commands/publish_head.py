@@ -1,4 +1,4 @@
-"""`manage.py publish_head`: save the newest link's hash where the operator cannot change it."""
+"""`manage.py publish_head`: append the chain's signed head to a file, for publication."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ FILE = "heads.jsonl"
 
 
 class Command(BaseCommand):
-    """Append the signed head to a file, and commit it if the folder is in a git repository."""
+    """Append the signed head to heads.jsonl in a folder, and with `--git` commit the file."""
 
     help = "Append the chain's head to heads.jsonl in a folder, for publication elsewhere."
 

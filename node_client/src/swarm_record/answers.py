@@ -19,8 +19,9 @@ _RECEIPT = "murmuration-receipt-1"
 class AnswerEntry:
     """An answer in a round's record; entries are ordered by node, then position.
 
-    `position` is the question's number in the round, from 1; `text_hash` is the hex SHA-256 of the
-    text as UTF-8. `key` and `signature` are empty if the node did not sign the answer.
+    `node` is the node's name. `position` is the question's number in the round, from 1, and
+    `question` its id. `text_hash` is the hex SHA-256 of the text as UTF-8. `key`, the node's public
+    key, and `signature` are hex, and empty if the node did not sign the answer.
     """
 
     node: str
@@ -65,7 +66,10 @@ def answers_root(entries: Iterable[AnswerEntry], *, number: int, commitment: str
 def encode_signed_receipt(
     entries: Iterable[AnswerEntry], *, number: int, commitment: str, received_at: str
 ) -> bytes:
-    """Return the bytes that the site signs once it has stored these answers of a node, in order."""
+    """Return the bytes of the site's receipt for these stored answers of a node, in this order.
+
+    `received_at` is the time of arrival in ISO 8601.
+    """
     leaves = (hash_leaf(encode_entry(e, number=number, commitment=commitment)) for e in entries)
     return _lines(_RECEIPT, str(number), commitment, received_at, *(leaf.hex() for leaf in leaves))
 

@@ -12,7 +12,7 @@ from swarm_record.stats import effective_n, macro_intervals
 from swarm_tasks.cells import Cells, macro_score
 
 BASE_ARM = "base"
-# Standing.Remark's values, in the order in which leaderboards list them.
+# The values of a row's `remark`, in the order in which leaderboards list them.
 _GROUPS = ("", "too_few", "often_absent", "base", "quarantined")
 
 Floats = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Minimum:
 
 @dataclass(frozen=True)
 class StandingRow:
-    """A node's row of the leaderboard; `rank` is (best, worst).
+    """A node's row of the leaderboard; `rank` is (best, worst), and `score` is in [0, 1].
 
     `rank` is None in windows without ranks, and if `remark` says why the node is not ranked.
     """
@@ -65,7 +65,10 @@ class StandingRow:
 def make_entrants(
     nodes: Iterable[NodeLedger], window: str, *, quarantined: Collection[int]
 ) -> list[Entrant]:
-    """Return the entrants of a window in which all these nodes have a tally."""
+    """Return nodes with their totals in a window; each must have a tally of it.
+
+    `quarantined` are node ids.
+    """
     return [
         Entrant(
             node_id=ledger.node_id,

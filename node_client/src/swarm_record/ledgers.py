@@ -14,14 +14,14 @@ from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
 from swarm_tasks.cells import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
-# Reasons of a result (Score.Reason): the node was invited and did not request the questions.
+# Reasons of a result (Score.Reason) of a node that was invited and did not request the questions.
 NOT_OFFERED, DECLINED = "not_offered", "declined"
 MISSED = (NOT_OFFERED, DECLINED)
 
 
 @dataclass
 class WindowTally:
-    """A node's totals in one window: cells by dataset from `rounds` rounds.
+    """A node's totals in one window: the sum of its cells over the `rounds` that it was scored in.
 
     `missed` counts the rounds that the node was invited to and took no part in.
     """
@@ -33,7 +33,11 @@ class WindowTally:
 
 @dataclass
 class NodeLedger:
-    """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`."""
+    """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`.
+
+    `tallies` are by window. `deviations` is the sum of the node's deviations in `deviation_rounds`
+    rounds.
+    """
 
     node_id: int
     row: int
@@ -79,7 +83,8 @@ class SeasonLedgers:
     """All ledgers of a season, with the season's stream (`swarm_record.stream`), one row per node.
 
     `answered` and `solved` [rows, QUESTIONS] are for single questions, `scores` [rows, rounds] for
-    the rounds after them, NaN where a node took no part.
+    the rounds after them, NaN where a node took no part. `touched` are the ids of the nodes whose
+    ledgers have changed.
     """
 
     def __init__(
@@ -105,9 +110,9 @@ class SeasonLedgers:
     def write_round(
         self, entries: Sequence[RoundEntry], *, start: int, datasets: Sequence[str]
     ) -> None:
-        """Write a round at its place in the stream; `datasets` has one name per question.
+        """Write a round at column `start` of the stream; `datasets` has one name per question.
 
-        Overwrites an earlier version of the round's scores.
+        Results of the same round that were written before are replaced.
         """
         if start >= QUESTIONS:
             self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
@@ -135,7 +140,7 @@ class SeasonLedgers:
         self.touched |= {each.node_id for each in self.by_node.values() if stale[each.row]}
 
     def add(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Add a round to a window."""
+        """Add a round's results to the tallies of a window."""
         for entry in entries:
             ledger = self.by_node[entry.node_id]
             tally = ledger.tallies.setdefault(window, WindowTally())
@@ -148,7 +153,7 @@ class SeasonLedgers:
             self.touched.add(entry.node_id)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round from a window."""
+        """Subtract a round's results, as they were added, from the tallies of a window."""
         for entry in entries:
             ledger = self.by_node[entry.node_id]
             tally = ledger.tallies[window]
@@ -180,10 +185,10 @@ class SeasonLedgers:
     def build_matrix(
         self, nodes: Iterable[NodeLedger], rounds: Sequence[tuple[int, Sequence[str]]]
     ) -> ResultMatrix:
-        """Return these nodes' results in some rounds, given in the order of the stream.
+        """Return the results of these nodes, in their order, in these rounds.
 
-        Each round is its place in the stream and, if it has a column per question, the questions'
-        datasets.
+        Each round is given by its first column in the stream and the datasets of its questions, if
+        it has a column per question. Rounds must be in the order of their columns.
         """
         rows = np.array([ledger.row for ledger in nodes], dtype=np.int64)
         single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]

@@ -21,7 +21,7 @@ def merkle_root(entries: Iterable[bytes]) -> str:
 
 
 def join_leaves(level: list[bytes]) -> str:
-    """Return the hex root over the hashes of entries."""
+    """Return the hex root over the hashes of entries (`hash_leaf`) in their order."""
     if not level:
         return hashlib.sha256(b"").hexdigest()
     while len(level) > 1:

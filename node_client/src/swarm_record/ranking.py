@@ -78,10 +78,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sums over some rounds for pairs of nodes: of differences, and of their squares.
+    """Sums over consecutive rounds for pairs of nodes: of their differences, and of the squares.
 
-    `by_question` sums the squares of single questions and `by_round` those of whole rounds;
-    `shared` is the number of rounds that both took part in.
+    `by_question` sums the squares of single questions and `by_round` those of whole rounds.
+    `shared` is the number of rounds that both took part in, fractional if questions are missing.
     """
 
     differences: Reals
@@ -124,10 +124,10 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
 
     is a martingale that starts at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
     an average of several. The best bet on an effect is effect / variance of a round's difference;
-    it is set before each stretch, from the squares so far. Half is bet on each node, and `_SHARES`
-    on the effects. Because log cosh(x) / x² decreases, a question that adds more than `scale.least`
-    is charged as several questions that add that much. That is too much, so the expected value of
-    the product is then below 1.
+    it is set before each stretch, from the squares so far. Half of the stake is bet on each node,
+    and `_SHARES` of it on the effects. Because log cosh(x) / x² decreases, a question that adds
+    more than `scale.smallest` is charged as several questions that add that much. This charge is
+    too high, so the expected value of the product is then below 1.
 
     Nodes with equal scores that are better at different datasets are equal in the sum over a round,
     not in each question. For them the bound is not proven; `_MAX_PER_QUESTION` keeps it in
@@ -204,7 +204,7 @@ def _add_up(
     rows: slice,
     columns: slice,
 ) -> Stretch:
-    """Return the sums for a tile's pairs over the columns of a span."""
+    """Return the sums for the pairs of a tile (`rows` and `columns` are nodes) over a span."""
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
     here, here_too = present[rows, span], present[columns, span]

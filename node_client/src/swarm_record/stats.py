@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def student_quantile(freedom: float) -> float:
-    """Return Student's t quantile of the interval at `freedom` > 0 degrees of freedom."""
+    """Return Student's t quantile of a 95 % interval at `freedom` > 0 degrees of freedom."""
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
@@ -70,7 +70,7 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
 
 
 def macro_interval(score: float, effective: float) -> Interval:
-    """Return the interval of one macro score with `effective` questions."""
+    """Return the interval of one macro score with this `effective_n` > 0."""
     low, high = macro_intervals(score, effective)
     return float(low), float(high)
 

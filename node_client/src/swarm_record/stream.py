@@ -28,12 +28,12 @@ def allocate_columns(end: int, questions: int) -> tuple[int, int]:
 
 
 def pack(bits: Bits) -> bytes:
-    """Return one bit per question, padded with zeros to whole bytes."""
+    """Return bits as bytes, the first bit highest, padded with zeros to whole bytes."""
     return np.packbits(bits).tobytes()
 
 
 def unpack(packed: Sequence[bytes], count: int) -> Bits:
-    """Return packed bits as an array [rows, count]."""
+    """Return rows of `count` bits that `pack` packed as an array [rows, count]."""
     if not packed:
         return np.zeros((0, count), dtype=bool)
     joined = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(packed), -1)
@@ -41,7 +41,7 @@ def unpack(packed: Sequence[bytes], count: int) -> Bits:
 
 
 def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
-    """Return stored scores as an array [rows, count]; shorter rows are padded with NaN."""
+    """Return rows of little-endian float32 scores as an array [rows, count], padded with NaN."""
     stacked = np.full((len(stored), count), np.nan, dtype=np.float32)
     for row, scores in zip(stacked, stored, strict=True):
         own = np.frombuffer(scores, dtype="<f4")
@@ -50,7 +50,10 @@ def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
 
 
 def weigh_questions(datasets: Iterable[str]) -> Singles:
-    """Return how much each question of a round adds to a macro score, given its dataset."""
+    """Return how much each solved question of a round adds to its macro score.
+
+    That is 1 / (datasets · questions of its dataset); `datasets` has one name per question.
+    """
     names = np.array(list(datasets))
     if not names.size:
         return np.zeros(0, dtype=np.float32)

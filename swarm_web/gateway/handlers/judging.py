@@ -23,7 +23,7 @@ from swarm_web.nodes.models import Node
 
 
 async def get_round(session: Session, message: RequestRound) -> RoundState:
-    """Return the current round."""
+    """Return the current round of the running season, if there is one."""
     season = await session.shared.season.get()
     return RoundState(
         reply_to=message.id, round=await read_round(season), now=session.clock().isoformat()

@@ -66,10 +66,10 @@ async def publish_rollouts(session: Session, message: PublishRollouts) -> Rollou
 
 
 def _reject_all(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Reject all rollouts of an isolated node, and count them, but not as the node's fault.
+    """Reject all rollouts of an isolated node; they are not recorded as errors of the node.
 
-    Older clients send them with each step. Rejected one by one, they neither end the connection nor
-    appear in the panel; on the node's page they would displace errors that its owner can fix.
+    Older clients send them with each step. A rejection of single rollouts does not end the
+    connection. On the node's page it would displace errors that its owner can fix.
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
     counters.count(counters.REFUSED, code, by=len(message.rollouts))
@@ -112,7 +112,7 @@ def _check_rollouts(
 def _check_size(rollout: Rollout, size: int, season: Season) -> None:
     """Raise RefusedError if a rollout is too large to share or train on.
 
-    The receivers count tokens.
+    Lengths are limited in characters; receivers, which know the tokenizer, count tokens.
     """
     if size > MAX_ROLLOUT_BYTES:
         raise RefusedError(
@@ -134,7 +134,11 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
 
 
 async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRollouts:
-    """Draw rollouts of other nodes."""
+    """Draw rollouts of other nodes for a node.
+
+    Raises RefusedError if the node is not in the swarm arm, or if the season does not allow the
+    strategy.
+    """
     season = await find_season(session)
     arm = await assign_arm(session, season)
     if arm != "swarm":

@@ -89,7 +89,7 @@ class Conduct(models.Model):
 
     @property
     def hold(self) -> conduct.Hold:
-        """The level, as the rules read it."""
+        """The level with its findings and end, as the rules of `relay.conduct` use it."""
         return conduct.Hold(conduct.Level(self.level), self.findings, self.until)
 
     @property

@@ -8,9 +8,10 @@ from swarm_web.nodes.models import Node
 class Contribution(models.Model):
     """One node's contribution to a season.
 
-    `published` and `delivered` are counted by the server; the other counters are totals that the
-    node reports of its training. `external_used` never exceeds `delivered`. `used_by_others` counts
-    uses of this node's rollouts by other nodes, as those nodes report them.
+    `published`, `rejected` (sent, but not accepted) and `delivered` (to this node) are counted by
+    the server. `step`, `training_reward`, `informative_share`, `local_used`, `external_used` and
+    `external_dropped` are as the node reports its training; `external_used` never exceeds
+    `delivered`. `used_by_others` counts uses of this node's rollouts that other nodes report.
 
     Of the rollouts that the node declared informative, `declared_checked` were scored by our
     verifier, and `declared_false` of these were not informative; `window_…` are the same counts

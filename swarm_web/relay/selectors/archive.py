@@ -1,8 +1,8 @@
 """Archived rollouts for pages: the newest, and search results.
 
-Rows come with `author`, `season` and those who learned from them first: `row.learners` lists at
-most LEARNERS_SHOWN, oldest first, each with its `node`; `row.learned_by` is how many there are.
-Only verified rollouts are returned, with their question and our verifier's verdicts.
+Only verified rollouts are returned, with their question and our verifier's verdicts. Rows have
+`author` and `season` loaded. `row.learners` are the first LEARNERS_SHOWN nodes that trained on the
+rollout (`Learned` with `node` loaded), oldest first; `row.learned_by` is the number of all of them.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NEWEST_FIRST = Keyset("-published_at", "-pk", kind=tuple[KeyMoment, KeyNumber])
 
 
 class FoundCompletions(StrEnum):
-    """The check's result: at least one right completion, none, or some but not all."""
+    """Which results match: any, at least one right completion, none, or right and wrong ones."""
 
     ANY = ""
     RIGHT = "right"
@@ -52,9 +52,9 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 
 
 def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
-    """Return the verified rollouts that match, newest first; a page of them takes two queries.
+    """Return the verified rollouts that match, newest first, as a QuerySet.
 
-    A search for a learner takes three.
+    Reading it takes two queries; a filter by learner takes one more, at once.
     """
     rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():

@@ -29,19 +29,25 @@ class Peer:
 
 
 def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
-    """Return the largest flows of the one hour that `hour` lies in."""
+    """Return the largest flows in the clock hour that contains `hour`, largest first."""
     flows = Exchange.objects.filter(season=season_id, hour=_hour_of(hour)).order_by("-used", "pk")
     named = flows.values_list("giver__name", "taker__name", "used")
     return [Flow(giver, taker, used) for giver, taker, used in named[:limit]]
 
 
 def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
-    """Return the nodes whose rollouts a node used since an hour, most used first."""
+    """Return the nodes whose rollouts a node used, most used first.
+
+    Counts from the start of the clock hour that contains `since`.
+    """
     return _peers(node.taken.all(), season_id, since, name="giver__name", limit=limit)
 
 
 def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
-    """Return the nodes that used a node's rollouts since an hour, most uses first."""
+    """Return the nodes that used a node's rollouts, most uses first.
+
+    Counts from the start of the clock hour that contains `since`.
+    """
     return _peers(node.given.all(), season_id, since, name="taker__name", limit=limit)
 
 

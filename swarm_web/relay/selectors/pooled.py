@@ -12,7 +12,10 @@ logger = logging.getLogger(__name__)
 
 
 def pool_size(season_id: int) -> int:
-    """Return how many rollouts a season's pool holds. Raises redis.exceptions.RedisError."""
+    """Return how many rollouts a season's pool holds, 0 if no web process has it open.
+
+    Raises redis.exceptions.RedisError.
+    """
     held = cast("bytes | None", sync_redis().get(held_key(season_id)))
     return int(held or 0)
 

@@ -1,4 +1,4 @@
-"""Fill, check and prune the archive.
+"""Fills, checks and prunes the archive.
 
 Each function may run twice or at once, and continues what a crash left undone. A sample taken by a
 worker that crashes is lost, which is acceptable for rollouts.
@@ -32,7 +32,7 @@ _SOURCE_RETENTION = timedelta(days=7)
 
 
 def store_samples() -> int:
-    """Move waiting samples from Redis to the archive; return how many there were."""
+    """Move up to _STORE_BATCH waiting samples from Redis to the archive; return how many."""
     samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.
     existing = set(
@@ -48,7 +48,7 @@ def store_samples() -> int:
 
 
 def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
-    """Check some unchecked archived rollouts, oldest first; return how many.
+    """Check up to _CHECK_BATCH unchecked archived rollouts, oldest first; return how many.
 
     They stay locked until their verdicts are committed; other workers skip them.
     """
@@ -68,7 +68,8 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 def prune_archive(*, now: datetime) -> None:
     """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
-    Also the sources of credits that ended long ago: no batch of theirs can still wait in Redis.
+    Also deletes the sources of credits that sent nothing for _SOURCE_RETENTION: none of their
+    batches can still wait in Redis.
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")
@@ -105,7 +106,7 @@ def _to_row(sample: ArchiveSample) -> ArchivedRollout:
 
 
 def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
-    """Regenerate the question and score every completion in the child, or record the failure."""
+    """Set the row's question and verdicts, or its `failure`; the caller saves the row."""
     try:
         question, verdicts = score_completions(
             msgspec.convert(row.spec, TaskSpec),

@@ -1,4 +1,4 @@
-"""Evaluate evidence about nodes, and publish their hand-out weights to the web processes.
+"""Evaluates evidence about nodes, and publishes their hand-out weights to the web processes.
 
 Web processes count what they refused (`services.folding`), and the worker what it checked. Each
 function may run twice or at once: a node's row is locked while it is evaluated.
@@ -41,9 +41,9 @@ _EVALUATED_FIELDS = (
 
 
 def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
-    """Count spot checks of nodes, by id, and mark the nodes for evaluation.
+    """Add spot checks, by node id, to the nodes' evidence, and mark the nodes for evaluation.
 
-    Deleted nodes are skipped.
+    Nodes without a contribution to the season, such as deleted ones, are skipped.
     """
     contributions = Contribution.objects.filter(node__in=found, season=season_id)
     for node_id in contributions.values_list("node_id", flat=True):
@@ -67,9 +67,9 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 
 
 def evaluate_conduct(*, now: datetime) -> int:
-    """Evaluate new evidence about nodes of the running season; return the number of nodes.
+    """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
 
-    Only nodes with new evidence, or whose level is due to rise, are evaluated. All weights are
+    These are nodes with new evidence, and nodes whose level is due to rise. All weights are
     published each time, because Redis may have lost them, or a worker may have crashed before
     publishing.
     """
@@ -88,7 +88,7 @@ def evaluate_conduct(*, now: datetime) -> int:
 def set_level(
     contributions: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
 ) -> int:
-    """Set the level of nodes; return the number of nodes.
+    """Set the level of the nodes of these contributions in their seasons; return their number.
 
     A pinned level stays until an operator changes it; otherwise the rules continue from the new
     level, without earlier findings.
@@ -137,7 +137,7 @@ def _evaluate(pk: int, *, now: datetime) -> None:
 
 
 def _record_finding(row: Conduct, finding: Finding, *, now: datetime) -> None:
-    """Record a finding; its evidence is not counted again."""
+    """Set the row's finding, and begin new windows, so that its evidence is not counted again."""
     row.charge, row.bad, row.total = finding.charge.value, finding.bad, finding.total
     row.allowed = finding.allowed
     _reset_windows(row, now=now)
@@ -166,7 +166,10 @@ def _read_totals(row: Conduct) -> dict[str, int]:
 
 
 def _read_sent(row: Conduct, *, now: datetime) -> Sent:
-    """Return what the node sent since its window began; at the first evaluation, in the season."""
+    """Return what the node sent since its window began, or in the season if none has begun.
+
+    Nothing counts if the window began more than WINDOW ago.
+    """
     totals, began = _read_totals(row), row.sent_window
     if began and now - datetime.fromisoformat(began["since"]) > WINDOW:
         # Counts since the last evaluation may be older than the window, so they are ignored.
@@ -196,7 +199,7 @@ def _read_checks(row: Conduct) -> Checks:
 
 
 def _read_judge_cells(row: Conduct) -> Cells:
-    """Return what the node solved in rounds that opened since its window of checks began."""
+    """Return (solved, n) by dataset in rounds that opened since the window of checks began."""
     if not row.check_window:
         return {}
     scores = row.node.scores.filter(

@@ -1,4 +1,4 @@
-"""Book credits in batches: who trained on whose rollouts, and on which archived ones.
+"""Books credits in batches: who trained on whose rollouts, and on which archived ones.
 
 Each batch is booked once: the transaction that books it also stores the number of its process's
 last batch, and only then is it removed from the list. If Postgres, Redis or this process fails in
@@ -33,14 +33,14 @@ _BOOKING_BATCH = 16
 # separately, but every credit still counts for its giver.
 MAX_PAIRS_PER_HOUR = 20_000
 
-# season, author, the author's id of it
+# season id, author's node id, the id that the author gave the rollout
 _ArchiveKey = tuple[int, int, str]
 
 _decoder = msgspec.msgpack.Decoder(Credits)
 
 
 def book_credits() -> int:
-    """Book some of the waiting batches; return how many there were."""
+    """Book up to _BOOKING_BATCH waiting batches; return how many, 0 if another worker books."""
     with transaction.atomic():
         if not _try_lock():
             return 0
@@ -56,7 +56,7 @@ def book_credits() -> int:
 
 
 def _try_lock() -> bool:
-    """Return whether no other worker is booking; takes the lock until the transaction ends."""
+    """Take the lock on booking until the transaction ends; False if another worker has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
         [is_locked] = cast("tuple[bool]", cursor.fetchone())
@@ -121,7 +121,10 @@ def _book(batches: Sequence[Credits]) -> None:
 
 
 def _read_parties(batches: Sequence[Credits]) -> dict[int, str]:
-    """Return the parties of the nodes in these batches; deleted nodes are missing."""
+    """Return the party (`Node.party`) of each node in these batches, by node id.
+
+    Deleted nodes are left out.
+    """
     named: set[int] = set()
     for batch in batches:
         _, _, givers, takers, _ = batch.pairs
@@ -135,7 +138,7 @@ def _archive_key(lesson: Lesson) -> _ArchiveKey:
 
 
 def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollout]:
-    """Return and lock the archived rollouts that were used; none is checked until the end."""
+    """Return the archived rollouts that were used, locked: none is checked until we commit."""
     if not lessons:
         return {}
     seasons, authors, ids = (
@@ -158,7 +161,7 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Co
 def _count_for_givers(
     used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
-    """Add to every giver's total the credits that count; every author has a contribution."""
+    """Add the credits that count to the givers' `Contribution.used_by_others`."""
     offered: Counter[PartyPair] = Counter()
     requested: list[tuple[PartyPair, int, int]] = []
     for pair, count in used.items():
@@ -179,7 +182,7 @@ def _count_for_givers(
 
 
 def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
-    """Add to totals; rows are locked in one order to prevent deadlocks."""
+    """Add to `used_by_others` by (season id, node id); rows are locked in one order."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -202,8 +205,9 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 
 
 def _store_exchanges(used: Mapping[PairKey, int]) -> None:
-    """Add to the exchanges of each hour; beyond MAX_PAIRS_PER_HOUR only to those that exist.
+    """Add the uses to the exchanges of their hours.
 
+    New exchanges are stored only while all rows of these hours stay within MAX_PAIRS_PER_HOUR.
     Deleted seasons and nodes are skipped.
     """
     if not used:
@@ -250,7 +254,7 @@ def _array(numbers: Iterable[int]) -> str:
 def _record_learners(
     lessons: Sequence[Lesson], archived: Mapping[_ArchiveKey, ArchivedRollout]
 ) -> None:
-    """Record the nodes that trained on archived rollouts, and update the counts."""
+    """Record the nodes that trained on archived rollouts, and update the rollouts' `learned_by`."""
     learned = [
         Learned(
             rollout=archived[_archive_key(each)],
@@ -270,10 +274,10 @@ def _record_learners(
 
 
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
-    """Subtract the credits for these rollouts, once for each; call in a transaction.
+    """Subtract the credits for these rollouts from their authors' totals; call in a transaction.
 
-    Credits above the limit of a pair are subtracted too: the total is an estimate, and never below
-    0. The exchanges stay stored as reported.
+    Call it once for each rollout. Credits above the limit of a pair are subtracted too, although
+    they were not added; a total stays at least 0. The exchanges stay stored as reported.
     """
     for row in refuted:
         if row.learned_by:

@@ -1,4 +1,4 @@
-"""Check rollouts of the pool with our verifier; false declarations lapse.
+"""Checks rollouts of the pool with our verifier, and whether nodes' declarations still count.
 
 The results are also evidence of conduct (`services.conduct`). A check taken by a worker that
 crashes is lost, which is acceptable for rollouts.
@@ -39,7 +39,8 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` rollouts of the running season; return how many were taken.
 
-    The rest is skipped after a time limit: a question that hangs the generator takes seconds.
+    Those that are left when `is_late` returns True are dropped: a question that hangs the generator
+    takes seconds.
     """
     season = _running_season()
     if season is None:
@@ -74,9 +75,9 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Restore lapsed declarations; return the number of nodes.
+    """Let lapsed declarations of these nodes count again; return the number of nodes.
 
-    The next check informs the pool; rollouts declared until then count as undeclared.
+    Web processes learn of it at the worker's next run. They then drop the nodes' earlier rollouts.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -84,7 +85,7 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 
 
 def _running_season() -> tuple[int, AnswerRules] | None:
-    """Return the running season and its answer format, if any node has taken part in it."""
+    """Return the running season's id and answer rules; None if no node has taken part in one."""
     contributions = Contribution.objects.filter(season__state="running")
     rows = contributions.values_list("season_id", "season__answer_rules")[:1]
     return next(((pk, find_rules(name)) for pk, name in rows), None)

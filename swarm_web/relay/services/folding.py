@@ -1,4 +1,4 @@
-"""Add nodes' counts and reports to their contributions, in bulk."""
+"""Adds nodes' counts and reports to their contributions, in bulk."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

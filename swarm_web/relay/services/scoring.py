@@ -1,4 +1,4 @@
-"""Score a published rollout with our own verifier."""
+"""Scores published rollouts with our own verifier."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,11 @@ from swarm_web.relay.conduct import Checked
 def score_completions(
     spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules, verifier: AnyVerifier
 ) -> tuple[str, list[Verdict]]:
-    """Return the regenerated question and a verdict for each text. Raises RefusedError."""
+    """Return the regenerated question and a verdict for each text.
+
+    Raises RefusedError TASK_FOREIGN if the question is not one for training, or the verifier's
+    refusals.
+    """
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it, as does this.
     if question_part(question) is not Part.TRAINING:
