@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -194,7 +194,8 @@ class RoundAdmin(RecordAdmin[Round]):
         """Show the best scores."""
         best = Score.objects.filter(round=obj).select_related("node", "round")
         url = list_url(Score, round__id__exact=obj.pk)
-        return show_rows(best.order_by("status", "-score", "node__name"), _describe_score, url=url)
+        best_first = best.order_by(F("score").desc(nulls_last=True), "status", "node__name")
+        return show_rows(best_first, _describe_score, url=url)
 
     @admin.display(description="flags")
     def flags(self, obj: Round) -> SafeString:

@@ -29,6 +29,8 @@ from swarm_web.nodes.models import Node
 
 # Rounds searched together for copies: a single round of 16 questions shows too little.
 COMPARED_ROUNDS = 4
+# How many rounds a history reaches back: a node may have learned much during a longer absence.
+HISTORY_ROUNDS = 2 * MAX_ROUNDS
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
@@ -117,7 +119,7 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
 def _read_histories(judge_round: Round) -> list[ScoreHistory]:
     """Return the histories of the nodes scored in the round.
 
-    A history has up to MAX_ROUNDS results of earlier closed rounds of the season.
+    A history has up to MAX_ROUNDS results of the HISTORY_ROUNDS rounds before this one.
     """
     scored = Score.objects.filter(status=Score.Status.SCORED)
     latest = dict(_iterate_results(scored.filter(round=judge_round)))
@@ -126,7 +128,7 @@ def _read_histories(judge_round: Round) -> list[ScoreHistory]:
             node__in=list(latest),
             round__season=judge_round.season_id,
             round__phase=Phase.CLOSED,
-            round__number__lt=judge_round.number,
+            round__number__range=(judge_round.number - HISTORY_ROUNDS, judge_round.number - 1),
         )
         .annotate(
             age=Over(RowNumber(), partition_by=F("node_id"), order_by=F("round__number").desc())

@@ -10,9 +10,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from kombu.exceptions import OperationalError
 
+from judge.admin import records
 from judge.models import Flag, Round, Ruling, Score, Season, Standing
 from swarm_tasks.verifier import Verifier
 from swarm_web.celery import app
+from tests.factories import make_node, make_round, make_score
 from tests.judge.conftest import SUMS, Clock
 from tests.judge.operators import (
     act,
@@ -290,3 +292,12 @@ def test_an_unreachable_queue_is_reported(
     monkeypatch.setattr("judge.tasks.recompute.delay", fail)
     page = decide(operator, "judge/round", "recompute", played.pk, reason="a try")
     assert "Nothing changed for round 1: the task queue cannot be reached" in page
+
+
+def test_scores_come_before_the_nodes_without_one(operator: Client, season: Season) -> None:
+    judge_round = make_round(season, phase=Round.Phase.CLOSED)
+    for number in range(records.SHOWN):
+        node, _ = make_node(f"absent-{number}")
+        Score.objects.create(round=judge_round, node=node, status=Score.Status.ABSENT)
+    make_score(judge_round, make_node("zinnia")[0], correct=1)
+    assert "zinnia: 0.0" in read_round(operator, judge_round)

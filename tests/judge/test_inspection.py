@@ -5,6 +5,7 @@ from datetime import datetime
 import pytest
 
 from judge.models import Comparison, Flag, Round, Season, Seat
+from judge.services import inspection
 from judge.services.inspection import inspect_closed_rounds, inspect_round
 from judge.services.oversight import void_round
 from swarm_web.nodes.models import Node
@@ -62,6 +63,21 @@ def test_void_rounds_are_not_part_of_a_history(exam: Site) -> None:
         judge_round = play_scores(exam, jumper=3)
         void_round(judge_round, reason="?", actor=None, now=exam.clock.now)
     play_scores(exam, jumper=QUESTIONS)
+    inspect(exam)
+    assert not Flag.objects.exists()
+
+
+@pytest.mark.slow
+def test_a_history_does_not_reach_back_over_a_long_absence(
+    exam: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "HISTORY_ROUNDS", 4)
+    exam.join("returning", "steady")
+    for _ in range(4):
+        play_scores(exam, returning=3, steady=3)
+    for _ in range(2):
+        play_scores(exam, steady=3)
+    play_scores(exam, returning=QUESTIONS, steady=3)
     inspect(exam)
     assert not Flag.objects.exists()
 

@@ -243,6 +243,22 @@ async def test_new_pairs_above_the_hourly_limit_get_credits_but_no_exchange(
     assert await used(season, bold) == 1
 
 
+async def test_a_full_hour_does_not_limit_the_next_one(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    monkeypatch.setattr(crediting, "MAX_PAIRS_PER_HOUR", 1)
+    await deliver(season, "b", giver=bold, taker=amber)
+    await deliver(season, "c", giver=bold, taker=amber)
+    await report(amber, season, ("bold", "b"))
+    await report(amber, season, ("bold", "c"), later=timedelta(hours=1))
+    await book()
+    stored = [pair async for pair in Exchange.objects.values_list("giver__name", "used")]
+    assert sorted(stored) == [("amber", 1), ("bold", 1)]
+
+
 async def test_credits_are_booked_after_a_database_error(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,14 +207,12 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 def _store_exchanges(used: Mapping[PairKey, int]) -> None:
     """Add the uses to the exchanges of their hours.
 
-    New exchanges are stored only while all rows of these hours stay within MAX_PAIRS_PER_HOUR.
-    Deleted seasons and nodes are skipped.
+    New exchanges are stored only in hours that stay within MAX_PAIRS_PER_HOUR. Deleted seasons and
+    nodes are skipped.
     """
     if not used:
         return
     seasons, minutes, givers, takers = zip(*used, strict=True)
-    hours = {datetime.fromtimestamp(minute // 3600 * 3600, UTC) for minute in set(minutes)}
-    stored = Exchange.objects.filter(hour__in=hours).count()
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -231,7 +229,7 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
             JOIN judge_season ON judge_season.id = new.season
             JOIN nodes_node AS giver ON giver.id = new.giver
             JOIN nodes_node AS taker ON taker.id = new.taker
-            WHERE %s OR EXISTS (
+            WHERE new.hour = ANY(%s::timestamptz[]) OR EXISTS (
                 SELECT FROM relay_exchange AS known
                 WHERE (known.season_id, known.hour, known.giver_id, known.taker_id)
                     = (new.season, new.hour, new.giver, new.taker)
@@ -241,9 +239,23 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
             """,
             [
                 *map(_array, (seasons, minutes, givers, takers, used.values())),
-                stored + len(used) <= MAX_PAIRS_PER_HOUR,
+                _open_hours(used),
             ],
         )
+
+
+def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
+    """Return the hours that stay within MAX_PAIRS_PER_HOUR if all pairs of the batch are new."""
+    pairs = {(season, _hour_of(minute), giver, taker) for season, minute, giver, taker in used}
+    added = Counter(hour for _, hour, *_ in pairs)
+    rows = Exchange.objects.filter(hour__in=added).values_list("hour").annotate(Count("pk"))
+    stored = dict(rows.order_by())
+    return [h for h, new in added.items() if stored.get(h, 0) + new <= MAX_PAIRS_PER_HOUR]
+
+
+def _hour_of(minute: int) -> datetime:
+    """Return the beginning of the hour of a minute, given as Unix seconds."""
+    return datetime.fromtimestamp(minute // 3600 * 3600, UTC)
 
 
 def _array(numbers: Iterable[int]) -> str:
