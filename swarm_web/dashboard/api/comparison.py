@@ -1,4 +1,4 @@
-"""Swarm against isolated nodes: what the judge claims about them."""
+"""The read API's /compare: what the judge claims about swarm and isolated nodes."""
 
 from dataclasses import dataclass
 
