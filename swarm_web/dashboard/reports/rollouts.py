@@ -138,7 +138,7 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
 
 
 def _clean(text: str) -> str:
-    """Return at most 200 characters of a text, without outer spaces and NUL (Postgres rejects it)."""
+    """Return at most 200 characters of a text, without outer spaces and (for Postgres) NUL."""
     return text.replace("\0", "").strip()[:200]
 
 
