@@ -160,7 +160,7 @@ def read_leaderboard(
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
-    """Return a page of at most `limit` rows, in a number of queries that does not grow with it.
+    """Return a page of at most `limit` rows of a leaderboard, in a constant number of queries.
 
     To read all rows, start with `after=0` and pass each page's `later` as the next `after` until
     it is None, with the same filters.
@@ -195,7 +195,7 @@ def read_leaderboard(
 def find_page(
     standing: Standing, *, filters: Filters = NO_FILTERS, limit: int = PAGE_ROWS
 ) -> int | None:
-    """Return `after` of the page that lists a standing; None if no page lists it."""
+    """Return the value of `after` for the page that lists a standing; None if no page lists it."""
     listed = _filter(_list_standings(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None
@@ -228,7 +228,7 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
-    """Return `after` of the previous page; None if this is the first page."""
+    """Return the value of `after` for the previous page; None if this is the first page."""
     earlier = _ORDER.find_earlier(listed, (after,), limit=limit)
     return None if earlier is None else next(iter(earlier), 0)
 

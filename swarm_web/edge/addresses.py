@@ -24,7 +24,7 @@ def network_of_request(request: HttpRequest) -> str:
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the same from the `client` and `headers` of an ASGI scope."""
+    """Return that network for an ASGI connection, from the `client` and `headers` of its scope."""
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
 

@@ -1,4 +1,4 @@
-"""Django's default cache, kept in Redis for all processes; while Redis is unavailable, it is empty.
+"""Django's default cache, kept in Redis for all processes; it seems empty without Redis.
 
 allauth counts requests in this cache to limit them. Without Redis it refuses none, like
 `edge.login_limit`.
@@ -27,7 +27,10 @@ class _Client(RedisCacheClient):
 
 
 class SharedCache(RedisCache):
-    """A cache whose values all processes share; no method raises RedisError."""
+    """A cache whose values all processes share.
+
+    The methods defined here do not raise RedisError; other methods of RedisCache do.
+    """
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(location, params)

@@ -79,7 +79,7 @@ class LabArm(Struct, frozen=True):
     curve, `held_out_final` its end; None if it was measured less than twice. `take_off` is the
     median round of take-off, None if half of the runs or more did not take off. `tokens`
     (generated) and `bytes` (sent and received) are of all nodes and rounds. `informative_in_set` is
-    the share of a training set that is informative. `settings` are the arm's own settings (TOML).
+    the mean number of informative rollouts in a training set. `settings` are those of the arm alone.
     """
 
     name: str
@@ -101,9 +101,9 @@ class LabComparison(Struct, frozen=True):
     """An arm compared with arm `against` in one outcome, over `seeds` pairs of runs.
 
     `group` names the part of the arm's nodes that is compared; None for all. `gain` is the ratio
-    of the arms' outcomes, 1.94 for +94 %; None if the other arm's is 0. `difference` is the first
-    minus the second. The ends of their intervals are None with too few seeds. `p` is the two-sided
-    p-value, `p_adjusted` the same after Holm's correction for several comparisons.
+    of their outcomes, 1.94 for +94 %; None if the other arm's is 0. `difference` is the arm's
+    outcome minus the other's. The ends of their intervals are None with too few seeds. `p` is the
+    two-sided p-value, `p_adjusted` the same after Holm's correction for several comparisons.
     """
 
     arm: str

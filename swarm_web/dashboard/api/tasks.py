@@ -65,7 +65,7 @@ class TasksOut(ReportSchema):
 
 
 class PassRateOut(RateOut):
-    """The share that an arm solved in its last ten rounds up to and including `round`."""
+    """The share of answers of an arm that are right, over its last ten rounds up to `round`."""
 
     round: RoundNumber
     arm: Arm

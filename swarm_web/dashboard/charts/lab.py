@@ -47,7 +47,7 @@ DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "l
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn. `colour` is for lines, `rgb` the same as `red,green,blue` for bands.
+    """How an arm is drawn. `colour` is for lines; `rgb` is the same for bands, such as `0,114,178`.
 
     `dash` and `symbol` (of points) are names of Plotly.
     """

@@ -12,13 +12,13 @@ from typing import Any
 from django.utils.translation import get_language_bidi
 
 Figure = dict[str, Any]
-# By arm: colour, the same as `red,green,blue` for bands, and dash.
+# By arm: the colour for lines, the same colour as red, green and blue for bands, and the dash.
 STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
     "isolated": ("#d55e00", "213,94,0", "dash"),
     "base": ("#7a7f87", "122,127,135", "dot"),
 }
-# Colour, and the same as `red,green,blue`, of what belongs to no arm; for light and dark pages.
+# The colour (in both forms) of what belongs to no arm, readable on light and dark backgrounds.
 NEUTRAL = ("#4a76d6", "74,118,214")
 BAND_OPACITY = 0.18
 # Unicode's marks around text whose first letter decides its direction.

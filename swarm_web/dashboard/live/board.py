@@ -185,7 +185,7 @@ class LiveBoard:
         raise TooManyViewsError("too many filtered pages watched")
 
     async def _read_in_turn(self, key: ViewKey) -> LiveView:
-        """Read a view. Uncommon views take turns: after each, the next waits as long as it took."""
+        """Read a view. Uncommon ones take turns, with a pause as long as the reading after each."""
         read: Callable[[ViewKey], Awaitable[LiveView]] = database_sync_to_async(read_view)
         if not key.is_uncommon:
             return await read(key)
