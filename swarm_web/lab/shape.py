@@ -79,7 +79,7 @@ class LabArm(Struct, frozen=True):
     curve, `held_out_final` its end; None if it was measured less than twice. `take_off` is the
     median round of take-off, None if half of the runs or more did not take off. `tokens`
     (generated) and `bytes` (sent and received) are of all nodes and rounds. `informative_in_set` is
-    the mean number of informative rollouts in a training set. `settings` are those of the arm alone.
+    the mean number of informative rollouts in a training set. `settings` are the arm's own.
     """
 
     name: str

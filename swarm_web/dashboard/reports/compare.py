@@ -172,7 +172,7 @@ class CompareReport:
 
     @property
     def headline(self) -> str:
-        """The result of all claims as a heading, which says what the question is."""
+        """The result of all claims in one sentence; the question if there is none."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -181,7 +181,7 @@ class CompareReport:
 
     @property
     def answer(self) -> str:
-        """The result of all claims, for places where the question is the heading."""
+        """The result of all claims, for places where the question is already the heading."""
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:

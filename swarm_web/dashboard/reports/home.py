@@ -161,7 +161,7 @@ def read_moves(season: Season) -> Moves:
 
 @lru_cache(maxsize=8)
 def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
-    """Return the most significant change between two closed rounds, and how many nodes it is of.
+    """Return a node's most significant change between two closed rounds, and the number of nodes.
 
     `before` and `after` are the rounds' ids. Untrained and quarantined nodes are left out. Scores
     of closed rounds change only with a ruling, so the last ruling's id is part of the cache key.

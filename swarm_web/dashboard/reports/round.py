@@ -101,10 +101,10 @@ def advise(reason: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question, which `solved` of `counted` nodes solved.
+    """A revealed question, which `solved` of the `counted` nodes for which it counts solved.
 
-    Of the `seated` nodes that were scored, it does not count for those whose answer to it could not
-    be graded in time.
+    It counts for all `seated` nodes, which are those that were scored in the round; or for none, if
+    an answer to it could not be graded in time.
     """
 
     question: Question
