@@ -174,7 +174,10 @@ class LiveBoard:
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:
-        """Remove the oldest uncommon stream without watchers, if the limit is reached."""
+        """Remove the oldest uncommon stream without watchers, if the limit is reached.
+
+        Raises TooManyViewsError if all are watched.
+        """
         uncommon = [other for other in {**self._streams, **self._readings} if other.is_uncommon]
         if not key.is_uncommon or len(uncommon) < MAX_UNCOMMON_VIEWS:
             return

@@ -133,11 +133,11 @@ def choose_scale_end(
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
-    """Compare a row with the untrained row of its model with most questions, if there is one.
+    """Compare a row with that of `bases`, its untrained model's rows, that has most questions.
 
-    The interval combines the intervals of the two rows (R. G. Newcombe, Statistics in Medicine 17,
-    1998, method 10), which assumes independent samples. Both nodes answered the same questions in
-    common rounds, so the true interval is narrower.
+    None without `bases`. The interval combines the intervals of the two rows (R. G. Newcombe,
+    Statistics in Medicine 17, 1998, method 10), which assumes independent samples. Both nodes
+    answered the same questions in common rounds, so the true interval is narrower.
     """
     if not bases:
         return None

@@ -114,7 +114,7 @@ class QuestionReport:
 
     @property
     def index(self) -> int:
-        """The index that generates the question again, together with the season's seed."""
+        """The index in its task spec: with the season's seed it generates the question again."""
         return int(self.question.spec["index"])
 
     @property
@@ -233,7 +233,7 @@ class RoundReport:
 
 @dataclass(frozen=True)
 class RoundEdition:
-    """The version of a revealed round's answer: its ETag, and the number of its scores."""
+    """The version of the API's answer about a revealed round; `rows` is the number of scores."""
 
     etag: str
     rows: int
@@ -262,10 +262,10 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 
 
 def read_edition(judge_round: Round) -> RoundEdition:
-    """Return the version of a revealed round's answer without reading its scores.
+    """Return the version of the API's answer about a revealed round, without reading its scores.
 
-    After a round has closed, the API's answer about it changes only with a ruling about the round
-    or about any of its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
+    After a round has closed, the answer changes only with a ruling about the round or about any of
+    its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()
