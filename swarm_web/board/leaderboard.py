@@ -27,10 +27,10 @@ _UNTRAINED = (Standing.Remark.BASE,)
 
 @dataclass(frozen=True)
 class Filters:
-    """Which nodes are listed; empty values match all.
+    """Which nodes a leaderboard lists; empty values match all.
 
-    The `arm` base lists untrained models, otherwise shown with the others. `owner` is an
-    account's name, `search` a part of the node's.
+    `owner` is the name of an account, `search` a part of the node's name. With the `arm` base the
+    untrained models are listed as rows; otherwise they are in `Leaderboard.base`.
     """
 
     model: str = ""
@@ -48,14 +48,14 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One node's line; `score` and `interval` are fractions in [0, 1] over `n` questions.
+    """One node's line in one window; `score` and `interval` are in [0, 1] over `n` questions.
 
-    `rank` is (best, worst); None in windows without ranks, and while `remark` (Standing.Remark)
-    says why the node is not ranked. `recent_score` is the score over the season's last rounds
-    ("recent"), None if the node took part in none. The node was scored in `rounds` rounds, and
-    missed `missed` to which it was invited. `cells` maps each dataset to (correct, n).
-    `external_used` is the number of rollouts of others that it trained on, `used_by_others` how
-    often other nodes trained on its own. `title` is given by its owner, and empty without one.
+    `rank` is (best, worst); None in windows without ranks, and for a node that is not ranked, for
+    the reason in `remark` (Standing.Remark). `recent_score` is its score in the window "recent",
+    None if it was scored in none of those rounds. The node was scored in `rounds` rounds, and was
+    invited to `missed` others. `cells` maps each dataset to (correct, n). In the whole season it
+    trained on `external_used` rollouts of others, and others trained `used_by_others` times on
+    its rollouts. `title` is empty if its owner gave none.
     """
 
     rank: tuple[int, int] | None
@@ -79,7 +79,7 @@ class LeaderboardRow:
 
     @property
     def why_unranked(self) -> str:
-        """The reason why there is no rank, in words."""
+        """The reason why there is no rank, in words; empty for a ranked node."""
         if self.remark:
             return str(Standing.Remark(self.remark).label)
         return "" if self.rank else gettext("ranks compare nodes over the whole season")
@@ -91,7 +91,7 @@ class LeaderboardRow:
 
 
 class _NodeExchange(NamedTuple):
-    """A node's exchange in a season: rollouts of others it used, and uses of its own by others."""
+    """The two counts of a `LeaderboardRow` that cover the whole season in every window."""
 
     external_used: int
     used_by_others: int
@@ -102,11 +102,11 @@ _NO_EXCHANGE = _NodeExchange(0, 0)
 
 @dataclass(frozen=True)
 class BoardTotals:
-    """Totals of a window, the same on all of its pages.
+    """Totals of a window, the same on all of its pages. Only `listed` depends on the filters.
 
-    `listed` is the number of rows on all pages with the page's filters. `leading` is the number of
-    nodes that no other node significantly exceeds, and `leader` the first one. `rounds` is the
-    number of rounds that the window counts.
+    `listed` is the number of rows on all pages. `leading` is the number of nodes that no other
+    node significantly exceeds, and `leader` the name of the first of them, empty if there is none.
+    `rounds` is the number of rounds in the window.
     """
 
     leader: str = ""
@@ -119,14 +119,14 @@ class BoardTotals:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A page of a season's ranking over a window, with the nodes that were never judged in it.
+    """A page of a season's ranking over a window, read at `as_of`.
 
-    The page begins after place `after` of the standing order; `earlier` and `later` are the places
-    after which the neighbouring pages begin, None if there is none. `base` are the untrained models
-    of the page's models, one of each. `recent_rounds` is the number of rounds of the window
-    "recent". A rank requires `minimum_questions` questions and `minimum_attendance` percent of a
-    node's rounds. `waiting` has at most WAITING_NAMES names; `more_waiting` is whether there are
-    more.
+    The page's rows come after place `after` of the standing order; `earlier` and `later` are the
+    values of `after` for the neighbouring pages, None if there is none. `base` has one untrained
+    node for each model on the page. `recent_rounds` is the number of rounds of the window
+    "recent". A rank requires `minimum_questions` questions and `minimum_attendance` percent of
+    the rounds to which a node was invited. `waiting` names connected nodes that the season never
+    judged, at most WAITING_NAMES; `more_waiting` is whether there are more.
     """
 
     season: str
@@ -147,7 +147,7 @@ class Leaderboard:
 
     @property
     def quarantined(self) -> int:
-        """Number of the window's nodes that are not listed."""
+        """Number of the window's nodes that are not listed because they are quarantined."""
         return self.totals.quarantined
 
 
@@ -160,10 +160,10 @@ def read_leaderboard(
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
-    """Return a page of the season's leaderboard in a constant number of queries.
+    """Return a page of at most `limit` rows of a leaderboard, in a constant number of queries.
 
-    To read all rows, start with `after=0` and continue with the page's `later` until it is None,
-    with the same filters.
+    To read all rows, start with `after=0` and pass each page's `later` as the next `after` until
+    it is None, with the same filters.
     """
     listed = _filter(_list_standings(season, window, filters), filters)
     page = _ORDER.read(listed, after=(after,), limit=limit)
@@ -195,7 +195,7 @@ def read_leaderboard(
 def find_page(
     standing: Standing, *, filters: Filters = NO_FILTERS, limit: int = PAGE_ROWS
 ) -> int | None:
-    """Return the place after which the page with a standing begins; None if no page lists it."""
+    """Return the value of `after` for the page that lists a standing; None if no page lists it."""
     listed = _filter(_list_standings(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None
@@ -228,13 +228,16 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
-    """Return the place after which the previous page begins; None if this is the first page."""
+    """Return the value of `after` for the previous page; None if this is the first page."""
     earlier = _ORDER.find_earlier(listed, (after,), limit=limit)
     return None if earlier is None else next(iter(earlier), 0)
 
 
 def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> BoardTotals:
-    """Count a window's lines; `listed` are those that match the filters, None without filters."""
+    """Return a window's totals. `listed` are the filtered lines, None without filters.
+
+    The filters change only the total `listed`.
+    """
     standings = Standing.objects.filter(season=season, window=window)
     counts = standings.aggregate(
         listed=Count("pk", filter=Q(remark__in=_COMPETING)),
@@ -255,7 +258,10 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Bo
 def _read_bases(
     season: Season, window: str, models: Collection[str] | None, *, now: datetime
 ) -> list[LeaderboardRow]:
-    """Return the untrained node with most questions of each of these models; None means all."""
+    """Return a line for each of these models, or for all if None; at most PAGE_ROWS lines.
+
+    It is that of the model's untrained node that was asked most questions.
+    """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
         bases = bases.filter(model__in=models)
@@ -265,10 +271,9 @@ def _read_bases(
 
 
 def _read_waiting(season: Season, *, now: datetime) -> list[str]:
-    """Return the first connected nodes that the season never judged, one more than are shown.
+    """Return the names of connected nodes that the season never judged, except quarantined ones.
 
-    Nodes that only missed the rounds of a shorter window are not waiting, and quarantined nodes are
-    not named.
+    At most WAITING_NAMES + 1, so that the caller sees whether there are more than it shows.
     """
     judged = Standing.objects.filter(season=season, window=Window.SEASON, node=OuterRef("pk"))
     waiting = Node.objects.connected(now=now).filter(~Exists(judged), quarantined=False)
@@ -283,9 +288,9 @@ def read_row(
     now: datetime,
     contribution: Contribution | None = None,
 ) -> LeaderboardRow | None:
-    """Return one node's line, quarantined or not, if it was judged in the window.
+    """Return one node's line, even of a quarantined node; None if it has none in the window.
 
-    `contribution` is the node's contribution to the season, if the caller has read it.
+    If the caller has read the node's contribution to the season, `contribution` saves a query.
     """
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:
@@ -298,26 +303,26 @@ def read_row(
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
-    """Return the lines of a model's untrained nodes, without their exchanges (0)."""
+    """Return the lines of a model's untrained nodes; they exchange no rollouts."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
     recent = _read_recent(season, [standing.node_id for standing in standings])
     return [_make_row(standing, _NO_EXCHANGE, recent, now=now) for standing in standings]
 
 
 def count_ranked(season: Season, window: str) -> int:
-    """Return the number of ranked nodes."""
+    """Return the number of nodes that have a rank in a window."""
     return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
 
 
 def _read_exchanges(season: Season, nodes: Collection[int]) -> dict[int, _NodeExchange]:
-    """Return the exchanges of these nodes by node id; nodes without any are left out."""
+    """Return the counts by node id; nodes without a contribution are left out."""
     exchanges = Contribution.objects.filter(season=season, node__in=nodes)
     columns = exchanges.values_list("node_id", "external_used", "used_by_others")
     return {node: _NodeExchange(taken, given) for node, taken, given in columns}
 
 
 def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
-    """Return these nodes' scores in the season's last rounds, by node id."""
+    """Return the scores of these nodes in the window "recent", by node id."""
     recent = Standing.objects.filter(season=season, window=Window.RECENT, node__in=nodes)
     return dict(recent.values_list("node_id", "score"))
 

@@ -1,7 +1,7 @@
-"""Scores of nodes by their mix of local and external rollouts, within one model.
+"""Scores of one model's nodes by training mix: the share of external rollouts they trained on.
 
-The mix is what a node reports that it trained on. It was not assigned, so differences may have
-other causes.
+Nodes report what they trained on. Their mix was not assigned at random, so differences between
+mixes may have other causes.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,17 @@ from swarm_record.stats import Interval, student_quantile
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 
-# Upper ends of the ranges of the external share; the first range is exactly 0.
+# Upper ends of the ranges of the external share, after the first range, which is exactly 0.
 _UPPER_BOUNDS = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Nodes with a share of external rollouts from `low` to `high`, both 0 if they use none.
+    """The nodes whose share of external rollouts is in [low, high); both are 0 if they use none.
 
-    `deviation` is the mean difference of their scores from the model's mean score in the same
-    rounds, in [-1, 1]; `interval` is its 95 % Student interval over nodes, None for a single node.
+    `nodes` is their number. `deviation` is the mean over them of each node's mean difference from
+    its model's mean score in the same rounds, in [-1, 1]. `interval` is its 95 % Student interval
+    over nodes, None for a single node or without any spread. The last range includes 1.
     """
 
     low: float
@@ -36,7 +37,11 @@ class Mix:
 
 
 def read_mixes(season: Season, model: str) -> list[Mix]:
-    """Return the mixes of a model's nodes with enough rounds, in one query, by increasing share."""
+    """Return the mixes of a model's nodes by increasing share, in one query; empty ones left out.
+
+    Left out are untrained and quarantined nodes, those without rollouts of their own, and those
+    with fewer than MIN_ROUNDS scored rounds.
+    """
     external = Cast("external_used", FloatField())
     rows = (
         Contribution.objects.filter(
@@ -61,7 +66,7 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
 
 
 def _range_index() -> Case:
-    """Return the index of a share's range: 0 for share 0, then by _UPPER_BOUNDS."""
+    """Return the SQL expression for the index of a share's range; share 0 has index 0."""
     ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_UPPER_BOUNDS, start=1)]
     return Case(
         When(share=0, then=Value(0)),

@@ -1,7 +1,7 @@
-"""The rate of rollouts: samples of a season's totals in Redis, compared over a minute.
+"""The rate of rollouts: the change of a season's totals over the last minute.
 
-The worker adds a sample every few seconds (`dashboard.tasks.sample_pace`), so the exchange of
-rollouts needs no extra counting and pages only read a few numbers.
+The worker stores a sample of the totals in Redis every few seconds (`dashboard.tasks.sample_pace`),
+and pages compare two samples. So the exchange of rollouts needs no counting of its own.
 """
 
 import logging
@@ -18,16 +18,16 @@ from swarm_web.relay.models import Contribution
 logger = logging.getLogger(__name__)
 
 SPAN_S = 60.0
-# Rates over shorter spans are mostly noise.
+# The least time between the two samples: rates over less are mostly noise.
 _LEAST_SPAN_S = 4.0
 # With an older latest sample the rate is unknown: the worker is down or late.
 _STALE_S = 30.0
-# More than a minute's samples.
+# Number of samples that are kept: those of more than a minute.
 _KEPT = 20
 
 
 class TotalsSample(msgspec.Struct, frozen=True):
-    """The rollouts given to and used by other nodes so far; `at` is Unix seconds."""
+    """A season's totals at `at` (Unix seconds): rollouts delivered to nodes, and trained on."""
 
     at: float
     relayed: int
@@ -36,7 +36,7 @@ class TotalsSample(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Pace:
-    """Rollouts per minute, measured over the last `seconds`."""
+    """Rollouts per minute delivered to nodes, and trained on by them, measured over `seconds`."""
 
     relayed: float
     used: float
@@ -56,7 +56,7 @@ def sample_totals(season_id: int, *, now: datetime) -> None:
 
 
 def read_pace(season_id: int, *, now: datetime) -> Pace | None:
-    """Return a season's current rate; None if it is unknown."""
+    """Return a season's current rate; None without recent samples or while Redis is unavailable."""
     try:
         stored = sync_redis().lrange(_key(season_id), 0, -1)
     except redis.exceptions.RedisError:
@@ -67,7 +67,11 @@ def read_pace(season_id: int, *, now: datetime) -> Pace | None:
 
 
 def measure_pace(samples: list[TotalsSample], *, now: float) -> Pace | None:
-    """Compare the latest sample with the earliest one of the minute before it; pure."""
+    """Return the rate between the latest sample and the earliest one of the minute before it.
+
+    None if they are less than _LEAST_SPAN_S apart, or the latest is older than _STALE_S. `now` is
+    Unix seconds. Pure.
+    """
     if not samples:
         return None
     latest = max(samples, key=lambda sample: sample.at)

@@ -7,6 +7,6 @@ from swarm_web.dashboard.models import Announcement
 
 @admin.register(Announcement)
 class AnnouncementAdmin(admin.ModelAdmin[Announcement]):
-    """What the home page announces, and from when to when."""
+    """The admin's list and form of the announcements on the home page."""
 
     list_display = ("text", "starts_at", "ends_at")

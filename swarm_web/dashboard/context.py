@@ -1,4 +1,7 @@
-"""Context of every template: the site's name and address, pill, maintenance, newest chain link."""
+"""Context of every template: the site's name and address, pill, maintenance, newest chain link.
+
+The pill, at the top of each page, shows the current round and the number of connected nodes.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +17,7 @@ from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Name the site; the other values are lazy, and read only by pages that show them."""
+    """Return the context. Values that need queries are lazy: pages read those that they show."""
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
@@ -25,7 +28,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
 
 
 def _read_pill() -> Pill:
-    """Read the current pill; its clock is never cached, because countdowns depend on it."""
+    """Return the pill, which may be cached, with the current time, on which countdowns depend."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
 

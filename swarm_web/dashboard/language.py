@@ -11,7 +11,7 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
-# Answers for programs and operators' pages: always in English, and never live.
+# Paths of answers for programs and of operators' pages: always in English, and never live.
 FOR_PROGRAMS = (
     *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
     *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
@@ -22,7 +22,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def speak_language(get_response: GetResponse) -> GetResponse:
-    """Answer in the visitor's language, and store a language that was chosen.
+    """Middleware that answers in the visitor's language, and stores one chosen with `?lang=`.
 
     Django's LocaleMiddleware would leave the language active in the thread, and would translate
     answers for programs.
@@ -40,7 +40,7 @@ def speak_language(get_response: GetResponse) -> GetResponse:
 
 
 def _read_choice(request: HttpRequest) -> str | None:
-    """Return the language that the address requests, if the site has it."""
+    """Return the language that `?lang=` requests; None without one, or if the site lacks it."""
     if request.method not in ("GET", "HEAD"):
         return None
     chosen = request.GET.get(PARAMETER, "")

@@ -1,4 +1,4 @@
-"""What the site's own pages keep."""
+"""The database model of the pages: announcements."""
 
 from datetime import datetime
 
@@ -9,15 +9,15 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AnnouncementQuerySet(models.QuerySet["Announcement"]):
-    """Sets of announcements."""
+    """Queries for announcements."""
 
     def shown(self, *, now: datetime) -> "AnnouncementQuerySet":
-        """Keep those whose time it is, the latest first."""
+        """Return those that are shown at `now`, the one that started last first."""
         return self.filter(starts_at__lte=now, ends_at__gt=now).order_by("-starts_at", "-pk")
 
 
 class Announcement(models.Model):
-    """What the operator tells visitors of the home page for a while, as plain text."""
+    """A plain text of the operator, shown on the home page from `starts_at` until `ends_at`."""
 
     text = models.TextField(max_length=500, help_text="Plain text; addresses are not made links.")
     starts_at = models.DateTimeField(default=timezone.now)
@@ -32,6 +32,6 @@ class Announcement(models.Model):
         return self.text[:60]
 
     def clean(self) -> None:
-        """Refuse an announcement that nobody would see."""
+        """Raise ValidationError unless the end is after the start."""
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise ValidationError({"ends_at": _("The end must be after the start.")})

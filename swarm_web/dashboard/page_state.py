@@ -1,7 +1,7 @@
-"""The state of the site that a page was made in, as an opaque token in the page.
+"""Gives each page the token of the site's state (`edge.brief_cache`) in which it was made.
 
-Live messages contain the current token (`live.views`). A browser whose page has another one fetches
-the page again (`static/js/live.js`).
+Live messages contain the current token (`live.views`). A browser whose page has another token
+fetches the page again (`static/js/live.js`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,10 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def stamp_state(get_response: Answer) -> Answer:
-    """Read the state before the view reads anything, so that no page is older than its token."""
+    """Middleware that sets `request.page_state` to the token.
+
+    It reads the token before the view reads anything, so that no page is older than its token.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.method in ("GET", "HEAD") and not request.path.startswith(FOR_PROGRAMS):

@@ -1,7 +1,7 @@
-"""Requests with text that the database cannot store are refused before a view reads them.
+"""Refuses requests with text that the database cannot store, before a view reads them.
 
-Queries may contain a NUL. A multipart form may declare an encoding, and some encodings decode to
-lone surrogates; browsers send UTF-8, which has none.
+Query strings may contain a NUL. A multipart form may declare an encoding, and some encodings decode
+to lone surrogates; browsers send UTF-8, which has none.
 """
 
 import codecs
@@ -17,7 +17,7 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 
 def check_query(params: Mapping[str, str]) -> None:
-    """Raise RequestError if a query string's value holds a NUL."""
+    """Raise RequestError if a value of a query string contains a NUL."""
     for name, value in params.items():
         if "\0" in value:
             raise RequestError(
@@ -28,7 +28,10 @@ def check_query(params: Mapping[str, str]) -> None:
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Raise RequestError for a body in an encoding other than UTF-8, by its name in Python."""
+    """Raise RequestError if a request declares an encoding other than UTF-8.
+
+    `encoding` is a name that Python knows; None or empty if nothing was declared.
+    """
     if encoding and codecs.lookup(encoding).name != "utf-8":
         raise RequestError(
             "request.encoding",
@@ -40,7 +43,7 @@ def check_encoding(encoding: str | None) -> None:
 
 @sync_only_middleware
 def refuse_unfit(get_response: Answer) -> Answer:
-    """Refuse requests with text that would fail in the database."""
+    """Middleware that refuses requests with text that would fail in the database."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         return _find_refusal(request) or get_response(request)

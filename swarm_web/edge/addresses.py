@@ -1,9 +1,9 @@
-"""The client address that limits are counted by.
+"""Find the client address for which requests are counted and limited.
 
-Each proxy in front of the site appends the address of its client to X-Forwarded-For. So with
-TRUSTED_PROXIES proxies the visitor's address is at that position from the right; the visitor may
-have forged those to its left. With none the header is ignored, and the connection's address is
-used.
+Each proxy in front of the site appends the address of its client to X-Forwarded-For. So with N
+proxies (setting TRUSTED_PROXIES) the visitor's address is the Nth from the right; the visitor may
+have forged the addresses to its left. If the setting is 0 the header is ignored, and the
+connection's address is used.
 """
 
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ _IPV6_PREFIX = 64
 
 
 def network_of_request(request: HttpRequest) -> str:
-    """Return the network that a Django request is counted under."""
+    """Return the network (see `name_network`) that a Django request is counted under."""
     read_header = request.META.get
     peer, forwarded = read_header("REMOTE_ADDR", ""), read_header("HTTP_X_FORWARDED_FOR", "")
     return name_network(_find_address(peer, forwarded))
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the network that a connection is counted under, from an ASGI scope's values."""
+    """Return that network for an ASGI connection, from the `client` and `headers` of its scope."""
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
 
@@ -44,7 +44,10 @@ def _strip_port(address: str) -> str:
 
 
 def name_network(address: str) -> str:
-    """Return the unit that is counted: an IPv4 address or an IPv6 /64 network."""
+    """Return the network that an address is counted under: an IPv4 address, or an IPv6 /64.
+
+    Text that is not an address is returned as it is, at most 64 characters of it.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:

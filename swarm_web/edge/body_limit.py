@@ -1,9 +1,9 @@
-"""Refuses request bodies that are larger than the site accepts, while they arrive.
+"""ASGI middleware that refuses request bodies that are too large, while they arrive.
 
-Django writes the whole body to a file before it handles the request, so its own limits apply too
-late. This ASGI middleware counts: a body with a declared length is refused before it is read, one
-in chunks (RFC 9112, 7.1) once it is too large. The server discards the rest of the body, so that
-the client can read the response.
+Django stores the whole body before it handles the request, so its own limits apply too late. This
+middleware refuses a body with a declared length before it is read, and a body in chunks (RFC 9112,
+7.1) as soon as too many bytes have arrived. The server discards the rest of the body, so that the
+client can read the response.
 """
 
 import json
@@ -14,13 +14,13 @@ from swarm_web.edge.page_cache import Application, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """Refuse requests whose body has more than `max_bytes`."""
+    """Answer 413 to requests whose body has more than `max_bytes`; pass all others on."""
 
     def __init__(self, application: Application, *, max_bytes: int) -> None:
         self._application, self._max_bytes = application, max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application, or refuse the request."""
+        """Handle a request: call the application, or send the refusal."""
         # The server has parsed this number too, to find the end of the body.
         digits = dict(scope["headers"]).get(b"content-length", b"")
         # It may have more leading zeros than Python parses.

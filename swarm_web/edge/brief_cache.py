@@ -1,7 +1,8 @@
-"""A short-lived cache in each process, for data that all visitors share, and the state of the site.
+"""A short-lived cache in each process, for data that all visitors share, and the site's state.
 
-The state is an opaque token that pages and live messages contain. Cached data belongs to the state
-in which it was requested: a page that shows a new state contains nothing that was cached earlier.
+The state is an opaque token (`dashboard.reports.home.read_state`) that changes when pages must
+show something new. Pages and live messages contain it. It is part of each cache key, so a page
+with a new token contains nothing that was cached under an older one.
 """
 
 import hashlib
@@ -17,7 +18,10 @@ T = TypeVar("T")
 
 
 class SharedState:
-    """The state of the site as a process last read it."""
+    """The token of the site's state as this process last read it; empty until then.
+
+    `clock` returns seconds. The methods take the function that reads the token.
+    """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.token = ""
@@ -35,10 +39,10 @@ class SharedState:
             return self.token
 
     def recall(self, read: Callable[[], str], *, max_age_s: float) -> str:
-        """Return the token, after reading it if the last reading is at least `max_age_s` old.
+        """Return the token; read it first if the last reading is at least `max_age_s` old.
 
-        While another thread reads, the last token is returned: a page with an old token is only
-        fetched once more.
+        While another thread reads, return the last token without waiting. A page with an old
+        token does no harm: its browser fetches it once more.
         """
         is_old = self._clock() - self._read_at >= max_age_s
         return self.token if not is_old or self._lock.locked() else self.renew(read)
@@ -48,11 +52,11 @@ site_state = SharedState()
 
 
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
-    """Return the value made for this key in the last PAGE_CACHE_SECONDS, or make it now.
+    """Return the cached value of a key; if there is none, call `make` and cache its result.
 
-    The key may be any text. Use this only for data that pages may show that late anyway
-    (swarm_web.edge.page_cache), never for what the live socket sends, because nothing would correct
-    it.
+    A value is kept for PAGE_CACHE_SECONDS, or until the site's state changes. The key may be any
+    text. Use this only for pages, which may be that old anyway (`edge.page_cache`). Never use it
+    for what the live socket sends: no later message would correct an old value.
     """
     digest = hashlib.sha256(f"{site_state.token}:{key}".encode()).hexdigest()
     return cast(

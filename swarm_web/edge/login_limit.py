@@ -1,4 +1,4 @@
-"""Limits on password logins, counted in Redis by address and by name.
+"""Limits on password logins in each PERIOD_S, counted in Redis by address and by name.
 
 An attempt is counted before the password is checked, so that simultaneous attempts cannot bypass
 the limit. An attempt refused for its address does not count for the name: a single address cannot
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 MAX_PER_ADDRESS = 10
 MAX_PER_NAME = 30
 PERIOD_S = 300
-# The passkey challenges that an address may request: each is stored in its own session.
+# Passkey challenges that an address may request in PERIOD_S. Each is stored in its own session.
 MAX_CHALLENGES = 30
 # The longest name that the login form looks up.
 MAX_NAME_LENGTH = 254
@@ -35,7 +35,10 @@ Login = Callable[[HttpRequest], HttpResponseBase]
 
 
 def limit_logins(login: Login) -> Login:
-    """Refuse attempts at a login view that exceed the limits, before the view is called."""
+    """Wrap a login view: refuse a POST that exceeds a limit, without calling the view.
+
+    A redirect (302) from the view means that the password was right.
+    """
 
     @wraps(login)
     @answer_refusals
@@ -57,7 +60,7 @@ def limit_logins(login: Login) -> Login:
 
 
 def limit_challenges(view: Login) -> Login:
-    """Limit requests of one address to allauth's passkey view."""
+    """Wrap allauth's passkey view: refuse more than MAX_CHALLENGES requests of one address."""
 
     @wraps(view)
     @answer_refusals
@@ -69,10 +72,10 @@ def limit_challenges(view: Login) -> Login:
 
 
 def read_name(name: str) -> str:
-    """Return one spelling for all user names or e-mail addresses that find the same account.
+    """Return a user name or e-mail address in one spelling for all that find the same account.
 
-    Names longer than the form accepts are not normalised: with many combining marks that takes
-    quadratic time and blocks the whole process.
+    Unicode normalisation is left out for names longer than the form accepts: with many combining
+    marks it takes quadratic time and blocks the whole process.
     """
     return (UsernameField(max_length=MAX_NAME_LENGTH).to_python(name) or "").casefold()
 
@@ -88,7 +91,10 @@ def _count(key: str, *, limit: int) -> None:
 
 
 def _uncount(*keys: str) -> None:
-    """Subtract this attempt only, or a login to one's own account would clear earlier guesses."""
+    """Subtract one attempt from each count; keep the others.
+
+    If all were cleared, logging in to one's own account would allow more guesses for another.
+    """
     try:
         with sync_redis().pipeline() as pipeline:
             for key in keys:

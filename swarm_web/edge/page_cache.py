@@ -1,12 +1,12 @@
-"""A short-lived cache of pages for anonymous visitors: under load each is rendered once for all.
+"""A short-lived cache of pages for anonymous visitors, who share one rendering of each page.
 
 This is ASGI middleware around Django, so a cached page needs neither a thread nor a query. It
-caches complete responses to GET with status 200 that set no cookie, by host, path, query and
-language. A request with any cookie except the language's is not served from the cache. A page is
-rendered again at the first request after PAGE_CACHE_SECONDS; until that is done visitors get the
-old one, up to an age of 2 * PAGE_CACHE_SECONDS. Once this process knows that the site's state has
-changed (`edge.brief_cache`), no page from before the change is served. Cached pages are compressed
-and have an ETag.
+caches complete responses to GET with status 200 that set no cookie (`may_be_kept`), by host, path,
+query, language and the other values of `read_key`. A request with any cookie except the language's
+bypasses the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS; until
+that is done visitors get the old one, up to an age of 2 * PAGE_CACHE_SECONDS. Once this process
+has read a new state of the site (`edge.brief_cache`), it serves no page of an older state. Cached
+pages are compressed and have an ETag.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _NEVER = (
     "/readyz",
 )
 _KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
-# Headers that a response may vary by: all are part of the key.
+# Headers that a cached response may vary by: the key or this middleware takes each into account.
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
 _IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin")
 # A request that repeats one of these is left to Django, which joins the values: the cache would
@@ -63,7 +63,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Page:
-    """A cached response, plain and compressed, and the time at which its creation began."""
+    """A cached response with its body, plain and gzipped; `begun_at` is when its creation began."""
 
     headers: Headers
     etag: bytes
@@ -72,7 +72,7 @@ class Page:
     begun_at: float
 
     async def send(self, asked: Asked, send: Send) -> None:
-        """Send the page, or 304 if the client has this ETag."""
+        """Send the page, or 304 if the request's headers `asked` name its ETag."""
         status, body, headers = 200, self.body, [*self.headers, (b"etag", self.etag)]
         if self.etag in asked.get(b"if-none-match", b""):
             status, body = 304, b""
@@ -86,9 +86,9 @@ class Page:
 
 
 class PageCache:
-    """The pages of one process and event loop; concurrent requests for a page share one creation.
+    """The cache of one process and event loop; concurrent requests for a page share one rendering.
 
-    `clock` returns the seconds that pages' ages are measured in.
+    `seconds` is PAGE_CACHE_SECONDS; with 0 nothing is cached. `clock` returns seconds.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class PageCache:
         self._turns = asyncio.Semaphore(_MADE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond from the cache, or call Django."""
+        """Handle a request: respond from the cache, or call Django."""
         asked = dict(scope["headers"])
         key = read_key(scope, asked, self._state.token) if self._seconds > 0 else None
         if key is None:
@@ -152,7 +152,10 @@ class PageCache:
         renewal.add_done_callback(self._renewals.discard)
 
     async def _make(self, key: Key, scope: Scope, receive: Receive, send: Send) -> Page | None:
-        """Call Django; cache and return its response if that is allowed."""
+        """Call Django. Return its response and cache it; if that is not allowed, return None.
+
+        In that case the response has been sent with `send`.
+        """
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
         turn = _Turn(self._turns)
         page = None
@@ -182,7 +185,7 @@ class PageCache:
         return page
 
     def _keep(self, key: Key, page: Page) -> None:
-        """Store a page as the newest, and remove the oldest ones."""
+        """Store a page as the newest; remove expired ones, and the oldest beyond _MOST_PAGES."""
         self._pages.pop(key, None)
         if self._age(page) >= 2 * self._seconds:
             return
@@ -195,7 +198,7 @@ class PageCache:
 
 
 class _Turn:
-    """One of a few slots for making pages; after a timeout it continues without one."""
+    """A request's slot out of `_MADE_AT_ONCE`; `take` returns without one after `_PATIENCE_S`."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns, self._is_held = turns, False
@@ -213,10 +216,10 @@ class _Turn:
 
 
 class _Recorder:
-    """Records a response that may be cached; forwards any other as it arrives.
+    """Records a response that may be cached; forwards any other to `send` as it arrives.
 
-    `on_start` is called when the response begins, which is when a view has returned, with whether
-    the response may be cached.
+    When the response begins, which is when the view has returned, `on_start` is called with
+    `is_kept`: whether the response is recorded.
     """
 
     def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:
@@ -236,7 +239,7 @@ class _Recorder:
             self._parts.append(message.get("body", b""))
 
     async def finish(self) -> Page | None:
-        """Return the complete response, if it was recorded."""
+        """Return the complete response as a page; None if it was forwarded."""
         if self._headers is None:
             return None
         body = b"".join(self._parts)
@@ -255,7 +258,10 @@ class _Recorder:
 
 
 def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
-    """Return all inputs of an anonymous visitor's page; None if the request bypasses the cache."""
+    """Return the cache key of a request: all that an anonymous visitor's page depends on.
+
+    `asked` are the request's headers. Return None if the request bypasses the cache.
+    """
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
     # Django responds once the whole body has arrived; until then all others would wait.
@@ -277,7 +283,10 @@ def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
 
 
 def may_be_kept(start: Message) -> bool:
-    """Return whether a response, by status and headers, is complete and the same for everyone."""
+    """Return whether a response may be cached, from its ASGI start message.
+
+    By its status and headers it must be complete, small enough and the same for all visitors.
+    """
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}
     # Streams do not declare a length.

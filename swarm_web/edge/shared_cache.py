@@ -1,7 +1,7 @@
-"""Django's cache in Redis, for all processes; it acts as an empty cache if Redis is unavailable.
+"""Django's default cache, kept in Redis for all processes; it seems empty without Redis.
 
-allauth counts requests in it. Without Redis no request is refused, as in
-swarm_web.edge.login_limit.
+allauth counts requests in this cache to limit them. Without Redis it refuses none, like
+`edge.login_limit`.
 """
 
 import logging
@@ -20,14 +20,17 @@ T = TypeVar("T")
 
 
 class _Client(RedisCacheClient):
-    """Uses this process's connections."""
+    """A client that uses the process's shared Redis connections."""
 
     def get_client(self, key: Any = None, *, write: bool = False) -> redis.Redis:
         return sync_redis()
 
 
 class SharedCache(RedisCache):
-    """A cache whose values all processes share."""
+    """A cache whose values all processes share.
+
+    The methods defined here do not raise RedisError; other methods of RedisCache do.
+    """
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(location, params)
@@ -40,17 +43,17 @@ class SharedCache(RedisCache):
         )
 
     def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
-        """Return a value, or the default."""
+        """Return a key's value; the default if it has none or Redis is unavailable."""
         return _unless_unavailable(
             lambda: super(SharedCache, self).get(key, default, version), default=default
         )
 
     def set(self, *args: Any, **kwargs: Any) -> None:
-        """Store a value."""
+        """Store a value; do nothing while Redis is unavailable."""
         _unless_unavailable(lambda: super(SharedCache, self).set(*args, **kwargs), default=None)
 
     def delete(self, *args: Any, **kwargs: Any) -> bool:
-        """Delete a value."""
+        """Delete a value; return whether it existed, False while Redis is unavailable."""
         return _unless_unavailable(
             lambda: super(SharedCache, self).delete(*args, **kwargs), default=False
         )

@@ -1,1 +1,1 @@
-"""The lab reports that this site publishes: their format, and their folders."""
+"""The lab reports that this site publishes: their format (`shape`), and their folders (`shelf`)."""

@@ -1,8 +1,8 @@
-"""The reports that this site publishes, from the folders of LAB_REPORTS.
+"""The lab reports that this site publishes, read from the folders of the setting LAB_REPORTS.
 
-Each subfolder with a `report.json` is a report with the folder's name. A file is read on first use,
-and again after it has changed. Symbolic links are ignored: with one, a folder from another person
-could publish any file of this machine.
+Each subfolder with a `report.json` is a report with the subfolder's name. A file is read on first
+use, and again after it has changed. Files of a report that are symbolic links are ignored: with
+one, a report that another person provided could publish any file of this machine.
 """
 
 import logging
@@ -28,43 +28,43 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl(\.gz)?")
 _CACHED = 128
 
 Read = TypeVar("Read")
-# Changes with a file: times of modification and of status change, and size.
+# Tells versions of a file apart: times of modification and of status change (ns), and size (bytes).
 State = tuple[int, int, int]
 ParsedSummary = tuple[dict[str, LabSummaryAnswer], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a file cannot be read."""
+    """Returned in place of a file's content if it cannot be read; `reason` says why, for people."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class ReportFolder:
-    """A report's folder; `ours`: it is shipped with the site."""
+    """A report's folder; `ours` is whether it is shipped with the site."""
 
     name: str
     folder: Path
     ours: bool
 
     def read(self) -> PublishedReport | Unreadable:
-        """Return the report."""
+        """Return the content of the folder's `report.json`."""
         return _read(self.folder / "report.json", _read_report)
 
     @property
     def report(self) -> PublishedReport | None:
-        """The report, if it can be read."""
+        """The content of the folder's `report.json`; None if it cannot be read."""
         found = self.read()
         return None if isinstance(found, Unreadable) else found
 
     def file(self, name: str) -> Path | None:
-        """Return one of the report's own files; None if there is no such file."""
+        """Return the path of a file in the folder; None if it is missing or a symbolic link."""
         path = self.folder / name
         return path if _is_plain(path) else None
 
     def runs(self) -> list[Path]:
-        """Return the files of the raw runs, in order."""
+        """Return the paths of the files of raw runs, by name; empty if there are none."""
         folder = self.folder / "runs"
         try:
             found = [] if folder.is_symlink() else sorted(folder.iterdir())
@@ -75,7 +75,11 @@ class ReportFolder:
 
 @dataclass(frozen=True)
 class LabSummary:
-    """The summary of a folder's reports; `content` is the complete `summary.json`."""
+    """The summary of a folder's reports, from its `summary.json`.
+
+    `answers` has the findings by question, `content` the complete file; `ours` is whether the
+    folder is shipped with the site.
+    """
 
     folder: Path
     ours: bool
@@ -84,7 +88,7 @@ class LabSummary:
 
 
 def list_published() -> list[ReportFolder]:
-    """Return the published reports by name; of two with the same name, the first one."""
+    """Return all reports, sorted by name; of two with the same name, that of the first folder."""
     found: dict[str, ReportFolder] = {}
     for folder in settings.LAB_REPORTS:
         ours = _is_ours(folder)
@@ -96,12 +100,12 @@ def list_published() -> list[ReportFolder]:
 
 
 def find_published(name: str) -> ReportFolder | None:
-    """Return a report by name, if a folder has it."""
+    """Return the report of this name; None if there is none."""
     return next((each for each in list_published() if each.name == name), None)
 
 
 def read_summary() -> LabSummary | None:
-    """Return the summary of the first folder that has one; None also if it is damaged."""
+    """Return the summary of the first folder that has one; None without one or if it is damaged."""
     for folder in settings.LAB_REPORTS:
         path = folder / "summary.json"
         if path.is_file():
@@ -113,7 +117,7 @@ def read_summary() -> LabSummary | None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content. Raises OSError, and ValueError for one that is too large."""
+    """Return a file's content. Raises OSError, and ValueError for more than MAX_BYTES."""
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -122,7 +126,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def version_of(paths: Sequence[Path]) -> str | None:
-    """Return an ETag that changes when one of the files does; None if one is missing."""
+    """Return an ETag that changes when a file's name, time or size does; None if one is missing."""
     try:
         states = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in paths]
     except OSError:
@@ -161,7 +165,7 @@ def _read_summary(path: Path, _state: State) -> ParsedSummary | Unreadable:
 
 
 def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
-    """Decode a file. A damaged one is logged once, because each state is read once."""
+    """Return a file's content as `kind`. A damaged file is logged: once, as results are cached."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""The leaderboard."""
+"""The read API's /leaderboard."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -115,7 +115,10 @@ class LeaderboardOut(ReportSchema):
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """A page of the leaderboard; `items` are its lines without the untrained models beside them."""
+    """A page of the leaderboard; `items` are its lines without the untrained models beside them.
+
+    `next` is the cursor of the next page, None on the last one.
+    """
 
     board: Leaderboard
     items: list[BoardLine]

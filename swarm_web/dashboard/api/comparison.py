@@ -1,4 +1,4 @@
-"""Swarm against isolated nodes: what the judge claims about them."""
+"""The read API's /compare: what the judge claims about swarm and isolated nodes."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ router = Router(tags=["compare"])
 
 
 class AssignmentOut(ReportSchema):
-    """How many nodes of a season had their arm assigned by coin, as a causal claim requires."""
+    """How many nodes had their arm assigned by coin; a causal claim requires that all had."""
 
     coin: int = Field(description="Nodes whose arm was assigned by coin.", examples=[40])
     nodes: int = Field(description="Nodes that have an arm.", examples=[41])
@@ -48,7 +48,7 @@ class MissingOut(ReportSchema):
 
 
 class SpreadOut(ReportSchema):
-    """Standard deviations, as fractions of one, in the adjusted figures."""
+    """Standard deviations of the nodes' adjusted scores, as fractions of one."""
 
     nodes: float = Field(
         description="Between the nodes of an arm, over all rounds.", examples=[0.05]

@@ -1,4 +1,4 @@
-"""The OpenAPI document as `/api/docs` shows it to people; pure."""
+"""Extracts from the OpenAPI document what the page `/api/docs` shows; pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,16 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-# Maximum depth of nested examples.
+# Maximum depth of nested examples; deeper values are null.
 _DEPTH = 6
 
 
 @dataclass(frozen=True)
 class FieldDoc:
-    """A parameter, or a field of an answer; `kind` describes its type."""
+    """A parameter of an operation, or a field of a schema.
+
+    `kind` is its type in words, `words` its description, and `default` a parameter's default.
+    """
 
     name: str
     kind: str
@@ -23,7 +26,7 @@ class FieldDoc:
 
 @dataclass(frozen=True)
 class ShapeDoc:
-    """A named schema of answers and its fields."""
+    """A named schema of answers: its description `words`, and its fields."""
 
     name: str
     words: str
@@ -32,7 +35,10 @@ class ShapeDoc:
 
 @dataclass(frozen=True)
 class OperationDoc:
-    """One operation; `answer` is the name of its schema, `refusals` are (status, meaning)."""
+    """One operation. `anchor` is its element id on the page, `answer` the name of its schema.
+
+    `example` is an example of the answer as JSON text, `refusals` are (status, meaning).
+    """
 
     anchor: str
     path: str
@@ -94,13 +100,13 @@ def _describe_fields(shape: Json) -> Iterator[FieldDoc]:
 
 
 def _find_words(schema: Json) -> str:
-    """Return a schema's description, or that of one of its alternatives or items."""
+    """Return a schema's description, or else that of one of its alternatives or items, or ""."""
     candidates = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
     return next((str(each["description"]) for each in candidates if "description" in each), "")
 
 
 def describe_kind(schema: Json) -> str:
-    """Describe the type of a schema."""
+    """Return the type of a schema in words, such as `list of string` or `integer or null`."""
     if "$ref" in schema:
         return _name(schema)
     if "anyOf" in schema:
@@ -118,7 +124,7 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Describe the range of a number; bounds of database columns are left out."""
+    """Return the range of a number, at most one text; bounds of database columns are left out."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None or high is None or high >= 2**15 - 1:
         return []
@@ -126,7 +132,10 @@ def _describe_bounds(schema: Json) -> list[str]:
 
 
 def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
-    """Return an example of a schema, from the examples of its fields."""
+    """Return an example value of a schema, made from the examples of its fields.
+
+    `shapes` are the document's named schemas, `depth` the number of enclosing schemas.
+    """
     if examples := schema.get("examples"):
         return examples[0]
     if depth > _DEPTH:

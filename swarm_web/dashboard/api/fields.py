@@ -1,6 +1,6 @@
-"""What the schemas of answers share: how they read reports, and fields that several of them have.
+"""What the API's schemas share: how they read reports, and types of fields that several have.
 
-Descriptions and examples are those of the OpenAPI document.
+The descriptions and examples appear in the OpenAPI document.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,18 @@ class ReportSchema(BaseModel):
 
 
 def at(*path: str, **described: Any) -> Any:
-    """Return a field that is read at a path of attributes; `described` are arguments of Field."""
+    """Return a field that is read at a path of attributes: `at("node", "name")` reads `node.name`.
+
+    `described` are further arguments of pydantic's Field.
+    """
     return Field(validation_alias=AliasPath(*path), **described)
 
 
 def read_under(**parts: Iterable[str]) -> ConfigDict:
-    """Return the configuration of a schema some of whose fields are read from parts of a report.
+    """Return the configuration of a schema that reads some fields from parts of a report.
 
-    `parts` maps attributes of the report to the fields that are read from them.
+    `parts` maps an attribute of the report to the names of the fields that are read from it: with
+    `node=["title"]` the field `title` is read from `report.node.title`.
     """
     paths = {name: AliasPath(part, name) for part, names in parts.items() for name in names}
 

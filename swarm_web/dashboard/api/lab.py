@@ -1,4 +1,4 @@
-"""The lab: what it answers, its reports, and one report as the lab wrote it."""
+"""The read API's /lab: the lab's answers, its reports, and one report as the lab wrote it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ ReportPath = Annotated[
 
 @dataclass(frozen=True)
 class LabIndex:
-    """The lab's answer with its summary, and the reports that can be read."""
+    """The lab's verdict and summary (None without one), and the reports that can be read."""
 
     verdict: str
     summary: dict[str, Any] | None

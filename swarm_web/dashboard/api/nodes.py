@@ -1,4 +1,4 @@
-"""Nodes, one of them, and its results.
+"""The read API's /nodes: the list, one node, and its results.
 
 Judge score, training reward and participation are three different numbers.
 """
@@ -96,7 +96,7 @@ class NodeKeyOut(ReportSchema):
 
 
 class AnswerSpeedOut(ReportSchema):
-    """How fast a node answered in its last round, beside its training."""
+    """How fast a node answered in its last round, compared with its speed in training."""
 
     number: int = Field(description="The round's number.", examples=[12])
     answers: int = Field(description="How many answers arrived.", examples=[32])

@@ -1,4 +1,4 @@
-"""Pages of the API's lists; a cursor holds the key of the last row, and is opaque to clients."""
+"""Pages of the API's lists; a cursor contains the key of a page's last row, opaque to clients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +39,10 @@ class ListPage(Generic[Item]):
 def read_page(
     listing: Listing[Row], *, cursor: str, limit: int, report: Callable[[Row], Item]
 ) -> ListPage[Item]:
-    """Return what reports of the rows after a cursor say. Raises RequestError."""
+    """Return the page of at most `limit` rows after a cursor; `report` makes an item of each row.
+
+    An empty cursor means the first page. Raises RequestError for one that is invalid.
+    """
     after = read_cursor(cursor, listing.keyset.kind)
     page = listing.keyset.read(listing.rows, after=after, limit=limit)
     return ListPage(
@@ -48,17 +51,14 @@ def read_page(
 
 
 def read_rows(listing: Listing[Row], *, cursor: str, limit: int) -> ListPage[Row]:
-    """Return the rows after a cursor, where the schema reads them as they are.
-
-    Raises RequestError.
-    """
+    """Return a page as `read_page` does, with the rows themselves as items."""
     return read_page(listing, cursor=cursor, limit=limit, report=lambda row: row)
 
 
 def read_cursor(cursor: str, kind: type[Decoded]) -> Decoded | None:
-    """Return the key of a cursor, None for the first page.
+    """Return the key in a cursor, decoded as `kind`; None if the cursor is empty (first page).
 
-    Raises RequestError for a cursor that this list never gave: there is no such page.
+    Raises RequestError (404) if it cannot be decoded.
     """
     if not cursor:
         return None

@@ -1,7 +1,7 @@
-"""How the read API is read: methods, errors, the limit of requests, and answers known already.
+"""What all operations of the read API share: methods, errors, the limit of requests, and ETags.
 
-GET and HEAD answer, other methods are refused. Errors are `{code, message, fix}`. Each answer has
-an ETag; a client that sends it in If-None-Match gets 304 while nothing has changed.
+GET and HEAD are answered, other methods refused. Errors are `{code, message, fix}`. Each answer has
+an ETag; a client that sends it in If-None-Match receives 304 while nothing has changed.
 """
 
 import logging
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 View = TypeVar("View", bound=Callable[..., Any])
 
 METHODS = ("GET", "HEAD", "OPTIONS")
-# The period of the limit of requests.
+# The period of the limit of requests, in seconds.
 PERIOD_S = 60
 
 _OTHER_METHODS = ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
@@ -57,9 +57,10 @@ def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> H
 def read(
     router: Router, path: str, answer: type[BaseModel], *, conflicts: str = ""
 ) -> Callable[[View], View]:
-    """Register a view that answers GET, described in the OpenAPI document, and HEAD.
+    """Return a decorator that registers a view for GET and HEAD of a path; others are refused.
 
-    `conflicts` says what 409 means here, where that is an answer.
+    `answer` is the schema of the response. If the view may refuse with 409, `conflicts` says what
+    that means. The OpenAPI document describes GET only.
     """
     refusals: dict[int, Any] = {400: Problem, 404: Problem, 405: Problem, 429: Problem}
     meanings: dict[int, Any] = dict(_DOCUMENTED)
@@ -84,7 +85,7 @@ def read(
 
 
 def register_error_handlers(api: NinjaAPI) -> None:
-    """Make an API report all errors in one shape."""
+    """Make an API answer all errors as `{code, message, fix}`."""
 
     def answer_refusal(request: HttpRequest, problem: Exception | type[Exception]) -> HttpResponse:
         refusal = translate(problem)
@@ -95,7 +96,7 @@ def register_error_handlers(api: NinjaAPI) -> None:
 
 
 def translate(problem: Exception | type[Exception]) -> RequestError:
-    """Return a problem as the API reports it."""
+    """Return the error that the API reports for a problem; for an unknown kind, 404."""
     if isinstance(problem, RequestError):
         return problem
     if isinstance(problem, ValidationError):
@@ -139,9 +140,9 @@ def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., Htt
 
 
 class AddressThrottle(BaseThrottle):
-    """Limit the requests of an address in each minute of the clock, over all web processes.
+    """Limits the requests of an address in each minute of the clock, over all web processes.
 
-    While Redis is away nobody is refused.
+    The limit is API_REQUESTS_PER_MINUTE; 0 means none. Without Redis no request is refused.
     """
 
     def allow_request(self, request: HttpRequest) -> bool:
@@ -150,9 +151,9 @@ class AddressThrottle(BaseThrottle):
         return not limit or self.count(request) <= limit
 
     def count(self, request: HttpRequest, requests: int = 1) -> int:
-        """Count a request as `requests` and return the sum of its address in this minute.
+        """Add `requests` to the count of the request's address in this minute, and return it.
 
-        0 while Redis is away.
+        Returns 0 while Redis is unavailable.
         """
         minute = int(time.time() // PERIOD_S)
         key = f"api:requests:{minute}:{network_of_request(request)}"
@@ -172,10 +173,10 @@ class AddressThrottle(BaseThrottle):
 
 
 def count_rows(request: HttpRequest, *, rows: int) -> None:
-    """Count an answer of many rows as the pages that a list of them would fill.
+    """Count an answer of many rows as one request for every MAX_PAGE rows.
 
-    The request itself is counted already. It is answered even if that exceeds the limit: later
-    requests are refused.
+    The request itself was counted already. It is answered even if the count now exceeds the limit;
+    later requests are refused.
     """
     further = math.ceil(rows / MAX_PAGE) - 1
     if settings.API_REQUESTS_PER_MINUTE and further > 0:

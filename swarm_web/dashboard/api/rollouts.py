@@ -1,4 +1,4 @@
-"""Rollouts of the archive: a sample of what nodes shared."""
+"""The read API's /rollouts: the archive, a sample of the rollouts that nodes shared."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -34,7 +34,7 @@ Verdict = Annotated[
 
 
 class CompletionOut(ReportSchema):
-    """One decoded answer text, with the verdict of the site's own verifier."""
+    """One completion, with the verdict of the site's own verifier."""
 
     text: str = Field(description="What the model wrote.", examples=["<answer>7</answer>"])
     finish_reason: str = Field(description="`stop` or `length`.", examples=["stop"])

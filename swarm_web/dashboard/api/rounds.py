@@ -1,4 +1,4 @@
-"""Rounds, one of them, and after it has closed its questions, answers and scores."""
+"""The read API's /rounds: the list, one round, and a closed one's questions, answers and scores."""
 
 from typing import Annotated, Any
 from uuid import UUID

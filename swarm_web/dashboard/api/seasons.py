@@ -1,4 +1,4 @@
-"""Seasons that have started."""
+"""The read API's /seasons."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ router = Router(tags=["seasons"])
 
 
 class SeasonOut(ReportSchema):
-    """A stretch of rounds with one task mix and one set of rules."""
+    """A period of rounds with one task mix and one set of rules."""
 
     season: SeasonName = at("name")
     state: str = Field(description="`running` or `ended`.", examples=["running"])

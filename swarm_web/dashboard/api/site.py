@@ -1,4 +1,4 @@
-"""The read API under /api/: the same rows as the pages, as JSON, and its description.
+"""The read API under /api/, which returns what the pages show as JSON, and its documentation.
 
 Scores are fractions in [0, 1], times ISO 8601 in UTC.
 """
@@ -37,7 +37,7 @@ from swarm_web.dashboard.api.reading import (
 
 
 class ReadAPI(NinjaAPI):
-    """An API whose answers carry an ETag, and are not sent to clients that have them already."""
+    """An API whose answers have an ETag; a client that already has an answer receives 304."""
 
     def create_response(
         self,
@@ -47,7 +47,10 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return an answer, or 304 if the client has it; a view may have set the ETag."""
+        """Return an answer, or 304 if the client has it.
+
+        An ETag that the view has set is kept; otherwise it is made from the content.
+        """
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response
         )
@@ -57,12 +60,12 @@ class ReadAPI(NinjaAPI):
         return name_answer(request, response, etag=etag)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the view: it stays when a file is moved, unlike ninja's own ids."""
+        """Return the view's name as id. Unlike ninja's own ids it stays when a file is moved."""
         return operation.view_func.__name__
 
 
 def _digest(data: Any, content: bytes) -> str:
-    """Return the ETag of an answer, which does not depend on when it was read (`as_of`)."""
+    """Return an ETag of an answer's content without its time `as_of`."""
     if isinstance(data, dict) and "as_of" in data:
         content = content.replace(json.dumps(data["as_of"], cls=NinjaJSONEncoder).encode(), b"")
     return f'W/"{blake2b(content, digest_size=16).hexdigest()}"'
@@ -84,7 +87,7 @@ for noun in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, t
 
 @cache
 def read_document() -> dict[str, Any]:
-    """Return the OpenAPI document; it changes with the code only."""
+    """Return the OpenAPI document, cached because it depends only on the code."""
     return dict(api.get_openapi_schema(path_prefix="api/"))
 
 
@@ -97,7 +100,7 @@ def openapi(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """Describe the read API to people."""
+    """Show the page that documents the read API."""
     document = read_document()
     context = {
         "operations": describe_operations(document),
@@ -108,6 +111,6 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 
 def unknown(_request: HttpRequest) -> HttpResponse:
-    """Refuse an address that the API does not have."""
+    """Answer 404 for an address that the API does not have."""
     refusal = translate(Http404())
     return JsonResponse(refusal.body(), status=refusal.status)

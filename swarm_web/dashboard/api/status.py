@@ -1,4 +1,4 @@
-"""The current state of the swarm."""
+"""The read API's /status: the current round, and the number of connected nodes."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ router = Router(tags=["status"])
 
 
 class StatusOut(ReportSchema):
-    """The round that runs, and how many nodes are connected."""
+    """The current round, and how many nodes are connected."""
 
     model_config = read_under(pill="season phase until connected".split())
 

@@ -1,4 +1,4 @@
-"""The tasks of a season: how hard they are, how often they are solved, and what they teach."""
+"""The read API's /tasks: a season's datasets, how often they are solved, and what they teach."""
 
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ router = Router(tags=["tasks"])
 
 
 class RateOut(ReportSchema):
-    """A share of `n` things, with its interval at 95 %."""
+    """A share of `n` answers or rollouts, with its interval at 95 %."""
 
     share: float = Field(description="A fraction of one.", examples=[0.4375])
     interval: Interval
@@ -65,14 +65,14 @@ class TasksOut(ReportSchema):
 
 
 class PassRateOut(RateOut):
-    """The share that an arm solved in the ten rounds up to one."""
+    """The share of answers of an arm that are right, over its last ten rounds up to `round`."""
 
     round: RoundNumber
     arm: Arm
 
 
 class AskedOut(ReportSchema):
-    """A revealed question, and how many of those who had to answer it were right."""
+    """A revealed question, and how many of the nodes for which it counts solved it."""
 
     round: RoundNumber
     prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])

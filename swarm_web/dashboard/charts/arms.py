@@ -1,4 +1,4 @@
-"""Swarm, isolated and untrained nodes of one model over rounds; pure."""
+"""The mean scores of one model's swarm, isolated and untrained nodes over rounds; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from swarm_web.dashboard.charts.scores import POOLED_ROUNDS
 
 @dataclass(frozen=True)
 class ArmPoint:
-    """One arm's nodes in a round: their mean score, and its sample variance."""
+    """One arm in one round: the number of its nodes, their mean score, and the sample variance."""
 
     round: int
     nodes: int
@@ -31,10 +31,10 @@ class ArmPoint:
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm's mean score over its last rounds up to `round`, with the typical number of nodes.
+    """An arm's mean score over its last rounds up to `round`; `nodes` is their mean number.
 
     The interval is Student's at 95 %, from the spread between nodes within rounds. It ignores that
-    averaging over rounds reduces the spread, so it is too wide. None for a single node.
+    averaging over rounds reduces the spread, so it is too wide. It is None for a single node.
     """
 
     round: int
@@ -44,7 +44,7 @@ class ArmMean:
 
 
 def pool_arm(points: Sequence[ArmPoint], *, width: int = POOLED_ROUNDS) -> list[ArmMean]:
-    """Average each round with the `width - 1` rounds of the arm before it."""
+    """Return a mean for each point of an arm: over it and up to `width - 1` points before it."""
     ends = range(1, len(points) + 1)
     return [_average(points[max(0, end - width) : end]) for end in ends]
 
@@ -62,7 +62,7 @@ def _average(window: Sequence[ArmPoint]) -> ArmMean:
 
 
 def draw_arms(arms: Mapping[str, Sequence[ArmMean]]) -> Figure:
-    """Draw each arm's means over rounds, oldest first, bands behind lines."""
+    """Draw a line for each arm's means, oldest first, with the bands of intervals behind."""
     names = {"swarm": _("swarm"), "isolated": _("isolated"), "base": _("untrained")}
     bands, lines = [], []
     for arm, name in names.items():

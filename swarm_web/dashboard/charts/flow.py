@@ -1,7 +1,7 @@
-"""Who learned from whom, as a picture: givers and takers in two columns, with bands between; pure.
+"""A picture of who learned from whom: givers left, takers right, and bands between them; pure.
 
-A Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave and took
-is in both columns. The width of a band is the number of rollouts.
+It is a Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave
+and took is in both columns. The width of a band shows the number of rollouts.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 WIDTH = 900.0
 LABEL_WIDTH = 195.0
 BAR_WIDTH = 10.0
-# Between a bar and its name.
+# Distance between a bar and its name.
 LABEL_GAP = 7.0
 GAP = 10.0
 # The smallest node also needs space for its name.
@@ -32,9 +32,9 @@ class FlowLink:
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, its total, and its rectangle.
+    """A node in one column: its name, the sum `used` of its links, and its rectangle.
 
-    Its name is written at `label_x`, outside of the columns.
+    The rectangle is BAR_WIDTH wide. The name is written at `label_x`, outside of the columns.
     """
 
     node: str
@@ -46,7 +46,7 @@ class Bar:
 
     @property
     def middle(self) -> float:
-        """The height at which its name is written."""
+        """The y at which its name is written."""
         return self.y + self.height / 2
 
 
@@ -60,7 +60,7 @@ class Band:
 
 @dataclass(frozen=True)
 class FlowPicture:
-    """The whole picture, `width` by `height` units."""
+    """The whole picture, `width` by `height` units; `bar` is the width of its bars."""
 
     givers: Sequence[Bar]
     takers: Sequence[Bar]
@@ -71,7 +71,7 @@ class FlowPicture:
 
 
 def draw_flow(links: Sequence[FlowLink]) -> FlowPicture:
-    """Lay out links between nodes, the strongest nodes on top."""
+    """Return the picture of these links; in each column the nodes with most rollouts are on top."""
     unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
         ((link.giver, link.used) for link in links),
@@ -107,7 +107,10 @@ def _column(
 def _bands(
     links: Sequence[FlowLink], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
 ) -> list[Band]:
-    """Draw each link between its bars, in the other column's order so that few cross."""
+    """Return a band for each link.
+
+    At each bar, bands are in the order of the bars at their other ends, so that few cross.
+    """
     left, right = ({bar.node: bar for bar in column} for column in (givers, takers))
     # Bands begin in the middle of a bar that is higher than all of them together.
     starts = {name: bar.middle - bar.used * unit / 2 for name, bar in left.items()}
@@ -124,7 +127,7 @@ def _bands(
 
 
 def _band(x0: float, y0: float, x1: float, y1: float, *, thickness: float) -> str:
-    """Return a band from one column to the other, its sides cubic curves."""
+    """Return the SVG path of a band with upper corners (x0, y0) and (x1, y1)."""
     half = (x0 + x1) / 2
     there = f"M{x0:.1f},{y0:.1f} C{half:.1f},{y0:.1f} {half:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
     bottom0, bottom1 = y0 + thickness, y1 + thickness

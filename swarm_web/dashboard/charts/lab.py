@@ -1,4 +1,4 @@
-"""The figures of a lab report: its arms over rounds, each arm as a point, and a small SVG; pure."""
+"""The figures of a lab report, with arms as curves or as points, and a small SVG sketch; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from swarm_web.lab.shape import LabArm, LabComparison, LabCurve, LabOnset, Publi
 
 # The paper's arms that are drawn like the site's arms.
 _FIXED_STYLES = {"4/4": ("swarm", "circle"), "8/0": ("isolated", "square")}
-# Colours of no arm of the site, readable on light and dark paper. Their number and the number of
-# dashes share no factor, so the first twelve arms differ in colour or dash.
+# Colours that no arm of the site has, readable on light and dark paper. Their number and the number
+# of dashes share no factor, so the first twelve arms differ in colour or dash.
 _COLOURS = (
     ("#009e73", "0,158,115"),
     ("#cc79a7", "204,121,167"),
@@ -47,7 +47,10 @@ DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "l
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn: its colour, also as red, green and blue, its dash, and its symbol."""
+    """How an arm is drawn. `colour` is for lines; `rgb` is the same for bands, such as `0,114,178`.
+
+    `dash` and `symbol` (of points) are names of Plotly.
+    """
 
     colour: str
     rgb: str
@@ -56,7 +59,7 @@ class Style:
 
 
 def style_arms(names: Sequence[str]) -> dict[str, Style]:
-    """Return each arm's style: 4/4 and 8/0 look as swarm and isolated nodes do on every page."""
+    """Return each arm's style by name; 4/4 and 8/0 look as swarm and isolated nodes elsewhere."""
     styles: dict[str, Style] = {}
     others = [name for name in names if name not in _FIXED_STYLES]
     for name, (arm, symbol) in _FIXED_STYLES.items():
@@ -71,7 +74,7 @@ def style_arms(names: Sequence[str]) -> dict[str, Style]:
 def draw_curves(
     curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style], title: str
 ) -> Figure:
-    """Draw each arm's curve, bands behind lines; `title` names what is measured."""
+    """Draw the curves by arm, with the bands of intervals behind; `title` is that of the y axis."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
         for name, curve in curves.items()
@@ -99,7 +102,10 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
 
 
 def draw_onset(onset: LabOnset, *, against: str, style: Style) -> Figure:
-    """Draw an arm's difference from another one over rounds, on the band of chance around 0."""
+    """Draw an arm's difference from the arm `against` over rounds, and the band of chance around 0.
+
+    A vertical line marks the round from which the difference stays outside of the band.
+    """
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": against}
     chance = draw_band(onset.rounds, [-end for end in onset.band], onset.band, rgb=_CHANCE)
     line = draw_line(
@@ -121,7 +127,7 @@ def draw_onset(onset: LabOnset, *, against: str, style: Style) -> Figure:
 
 
 def _vertical_line(at: int) -> Figure:
-    """Return a dotted line over the whole height."""
+    """Return a dotted line at this x over the whole height."""
     ends = {"x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper"}
     return {
         "type": "line",
@@ -131,7 +137,7 @@ def _vertical_line(at: int) -> Figure:
 
 
 def draw_mechanism(report: PublishedReport, *, styles: Mapping[str, Style]) -> Figure:
-    """Draw each arm's gain over the informative rollouts in its training sets."""
+    """Draw a point for each arm: x is the informative rollouts in its training sets, y its gain."""
     data = []
     for arm in report.arms:
         found = report.gains.get(arm.name)
@@ -157,7 +163,7 @@ def _error_bars(found: LabComparison) -> Figure:
 
 
 def draw_cost(arms: Sequence[LabArm], *, styles: Mapping[str, Style]) -> Figure:
-    """Draw the costs of each arm, tokens against bytes; the area of a mark shows its reward."""
+    """Draw a mark for each arm: x is tokens, y is bytes, and its size shows the own reward."""
     largest = max((arm.own.value for arm in arms), default=0.0)
     data = [
         _point(
@@ -209,7 +215,10 @@ def _point(arm: LabArm, style: Style, *, x: float, y: float, size: float = _MARK
 
 @dataclass(frozen=True)
 class SketchedLine:
-    """An arm's line and band as points of SVG, `x,y x,y …`; its name stands at `label_y`."""
+    """An arm's line and band as points of SVG, `x,y x,y …`; `band` is empty without intervals.
+
+    `last` is the curve's last value, `dash` an SVG dash array. The name is written at `label_y`.
+    """
 
     name: str
     last: float
@@ -222,7 +231,11 @@ class SketchedLine:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The lines of a picture over `rounds` rounds, with the positions of names and labels."""
+    """The lines of a small picture over `rounds` rounds, and its measures in SVG units.
+
+    Lines run from `left` to `right` above `floor`; names are at `label_x`, labels of the x axis at
+    `axis_y`.
+    """
 
     lines: list[SketchedLine]
     rounds: int
@@ -236,12 +249,12 @@ class Sketch:
 
     @property
     def banded(self) -> bool:
-        """Whether there are enough seeds for bands."""
+        """Whether any line has a band."""
         return any(line.band for line in self.lines)
 
 
 def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) -> Sketch:
-    """Draw curves that begin near 0 over the same rounds."""
+    """Draw curves by arm on a y axis from 0, such as cumulative rewards; at least one curve."""
     rounds = max(curve.rounds[-1] for curve in curves.values())
     top = max([0.0, *(value for c in curves.values() for value in [*c.mean, *c.high])]) or 1.0
 
@@ -275,7 +288,7 @@ def _height(part: float) -> float:
 
 
 def _spread(heights: Mapping[str, float]) -> dict[str, float]:
-    """Move names upwards where they would overlap, the lowest first."""
+    """Return the y of each name, given that of its line's end, so that names do not overlap."""
     spread: dict[str, float] = {}
     free = float(_FLOOR)
     for name, y in sorted(heights.items(), key=lambda end: -end[1]):
@@ -285,6 +298,6 @@ def _spread(heights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _thin(count: int) -> Sequence[int]:
-    """Return evenly spaced indices of points to draw, including the last one."""
+    """Return evenly spaced indices, about _POINTS of `count`, including the last one."""
     step = max(1, count // _POINTS)
     return range(count - 1, -1, -step)[::-1]

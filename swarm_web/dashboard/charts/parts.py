@@ -12,23 +12,26 @@ from typing import Any
 from django.utils.translation import get_language_bidi
 
 Figure = dict[str, Any]
-# Colour, also as red, green and blue for bands, and dash.
+# By arm: the colour for lines, the same colour as red, green and blue for bands, and the dash.
 STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
     "isolated": ("#d55e00", "213,94,0", "dash"),
     "base": ("#7a7f87", "122,127,135", "dot"),
 }
-# For what belongs to no arm; readable on light and dark backgrounds.
+# The colour (in both forms) of what belongs to no arm, readable on light and dark backgrounds.
 NEUTRAL = ("#4a76d6", "74,118,214")
 BAND_OPACITY = 0.18
 # Unicode's marks around text whose first letter decides its direction.
 _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
-# Formatted as on pages: fractions of one as shares, pairs as intervals.
+# A cell of a chart's table: a float is written as a share, a pair as an interval, None as a dash.
 Value = str | int | float | tuple[float, float] | None
 
 
 def isolate(text: str) -> str:
-    """Isolate text that reads from right to left, as figures run from left to right."""
+    """Return text for a figure: with direction marks if the active language is right to left.
+
+    Figures run from left to right in every language.
+    """
     return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
 
 
@@ -40,7 +43,7 @@ def draw_band(
     rgb: str,
     opacity: float = BAND_OPACITY,
 ) -> Figure:
-    """Draw an interval over x as one closed shape: along the upper ends and back along the lower.
+    """Return a trace of Plotly that fills the area between lows and highs.
 
     `rgb` is red, green and blue, such as 0,114,178.
     """
@@ -60,7 +63,7 @@ def draw_band(
 def draw_line(
     xs: Sequence[float], ys: Sequence[float | None], *, name: str, colour: str, dash: str = "solid"
 ) -> Figure:
-    """Draw a line; a single point is a dot. Points without y leave a gap."""
+    """Return a trace of Plotly: a line, or a dot if there is only one point; None is a gap."""
     return {
         "type": "scatter",
         "mode": "lines" if len(xs) > 1 else "markers",
@@ -75,8 +78,8 @@ def draw_line(
 def count_axis(values: Sequence[int], *, title: str) -> Figure:
     """Return an axis of whole numbers, such as rounds.
 
-    At most eleven ticks, at multiples of 1, 2 or 5 times a power of ten: by default Plotly labels
-    halves, and rounds them.
+    It has at most eleven ticks, at multiples of 1, 2 or 5 times a power of ten. By default, Plotly
+    would also label halves, rounded to wrong numbers.
     """
     span = max(values, default=0) - min(values, default=0)
     steps = (leading * 10**power for power in count() for leading in (1, 2, 5))
@@ -109,10 +112,10 @@ def make_layout(
 
 @dataclass(frozen=True)
 class TabledChart:
-    """A figure and its table; without rows there is nothing to draw.
+    """A figure and the table with the same values; without rows there is nothing to draw.
 
-    A page contains the table, and the figure has an address of its own, so `draw` is called only
-    there.
+    A page contains only the table. It loads the figure from an address of its own, so `draw` is
+    called only there.
     """
 
     draw: Callable[[], Figure]
@@ -121,5 +124,5 @@ class TabledChart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn on demand."""
+        """The figure; drawn at each access."""
         return self.draw()

@@ -1,4 +1,4 @@
-"""The scores of a season's rounds: their spread, and how they rise; pure."""
+"""The spread of scores in each of a season's rounds; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from swarm_web.dashboard.charts.parts import (
 
 @dataclass(frozen=True)
 class RoundSpread:
-    """The scores of a round's `n` trained nodes, as fractions: quartiles, median and best."""
+    """The scores in [0, 1] of a round's `n` trained nodes; `low` and `high` are the quartiles."""
 
     round: int
     low: float

@@ -21,7 +21,7 @@ from swarm_web.dashboard.charts.parts import (
     share_axis,
 )
 
-# A single round has few questions, so lines pool the cells of a node's last rounds.
+# Number of rounds that a point of a line pools, because a single round has few questions.
 POOLED_ROUNDS = 5
 # Distance between labels at the ends of lines, as a fraction of the highest band.
 _LABEL_GAP = 0.055
@@ -42,13 +42,16 @@ class ScorePoint:
 
     @property
     def score(self) -> float:
-        """The round's macro score."""
+        """The macro score of the cells; 0 without questions."""
         return macro_score(self.cells) or 0.0
 
 
 @dataclass(frozen=True)
 class PooledScore:
-    """A macro score over a node's last rounds up to `round`, with its 95 % interval."""
+    """A macro score over a node's last rounds up to `round`, with its 95 % interval.
+
+    `n` is the number of questions in these rounds.
+    """
 
     round: int
     score: float
@@ -60,9 +63,10 @@ class PooledScore:
 def pool_rounds(
     points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
 ) -> list[PooledScore]:
-    """Pool each round with the node's `width - 1` rounds before it, as windows do.
+    """Return the pooled score of each round of a node: over it and the `width - 1` before it.
 
-    Only every `step`-th round is kept, including the last one.
+    `points` are one node's, oldest first. Only every `step`-th round is kept, counted back from the
+    last one.
     """
     return _pool(points, range(len(points), 0, -step)[::-1], width=width)
 
@@ -70,13 +74,13 @@ def pool_rounds(
 def pool_in(
     points: Sequence[ScorePoint], rounds: Collection[int], *, width: int = POOLED_ROUNDS
 ) -> list[PooledScore]:
-    """Pool as `pool_rounds` does, and keep only those of these rounds in which the node was."""
+    """Pool as `pool_rounds` does, but return only the points whose round is in `rounds`."""
     ends = [end for end, point in enumerate(points, start=1) if point.round in rounds]
     return _pool(points, ends, width=width)
 
 
 def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledScore]:
-    """Pool up to `width` points before each of these ends, counted from 1."""
+    """Return a pooled score for each end: over the `width` points up to point number `end`."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -97,7 +101,10 @@ def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> l
 
 
 def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figure:
-    """Draw the pooled score of each node in `order` over rounds, bands behind lines."""
+    """Draw the pooled score of each node in `order` over rounds, with intervals as bands behind.
+
+    Each node in `order` must have a point; the first one is the leader.
+    """
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:
         by_node[point.node].append(point)
@@ -118,9 +125,10 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
 def draw_node(
     points: Sequence[ScorePoint], *, base: Sequence[ScorePoint] = (), step: int = 1
 ) -> Figure:
-    """Draw one node: a line over the last rounds, its band, and the same model untrained.
+    """Draw one node: a line of pooled scores with its band, and a line for its model untrained.
 
-    With `step` 1 each round is also a dot; with `step` > 1 the line pools at least `step` rounds.
+    `points` are the node's, `base` the untrained node's, oldest first. The lines have a point every
+    `step` rounds, which pools at least `step` rounds. With `step` 1, single rounds are dots.
     """
     if not points:
         return {"data": [], "layout": _layout([])}
@@ -178,9 +186,9 @@ def _band(line: Sequence[PooledScore], *, arm: str, opacity: float) -> Figure:
 
 
 def _label_ends(ends: Sequence[tuple[PooledScore, str, str]], *, top: float) -> list[Figure]:
-    """Label each line at its end, and move labels upwards where they would overlap.
+    """Return a label at the end of each line, moved upwards where labels would overlap.
 
-    `top` is the highest value that the figure shows.
+    `ends` are (last point, node, arm); `top` is the highest value that the figure shows.
     """
     labels: list[Figure] = []
     floor = -1.0
@@ -218,7 +226,7 @@ def _layout(
 
 @dataclass(frozen=True)
 class Sparkline:
-    """The points of an SVG polyline, `x,y x,y …`, and where it ends."""
+    """The points of an SVG polyline, `x,y x,y …`, and the coordinates of its end."""
 
     points: str
     end_x: str
@@ -226,7 +234,7 @@ class Sparkline:
 
 
 def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
-    """Draw fractions of one, oldest first, on a scale from 0 to 1; None without any."""
+    """Draw values in [0, 1], oldest first, on a scale from 0 to 1; None without values."""
     if not values:
         return None
     step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)

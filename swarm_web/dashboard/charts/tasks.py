@@ -24,7 +24,7 @@ POOLED_ROUNDS = 10
 
 @dataclass(frozen=True)
 class RoundTally:
-    """Number of right answers among the `n` answers of one arm to one round's questions."""
+    """Number of right answers among the `n` answers of one arm in one round, in one dataset."""
 
     round: int
     correct: int
@@ -33,7 +33,7 @@ class RoundTally:
 
 @dataclass(frozen=True)
 class PassRate:
-    """The share solved in the rounds up to `round`, with its 95 % interval."""
+    """The share of `n` answers that are right in the last rounds up to `round`; 95 % interval."""
 
     round: int
     rate: float
@@ -43,7 +43,10 @@ class PassRate:
 
 
 def pool_tallies(tallies: Sequence[RoundTally], *, width: int = POOLED_ROUNDS) -> list[PassRate]:
-    """Pool each round, oldest first, with the `width - 1` before it."""
+    """Return the rate of each round, oldest first: over it and up to `width - 1` rounds before it.
+
+    Rounds without any answers to pool are left out.
+    """
     correct = [0, *accumulate(tally.correct for tally in tallies)]
     counted = [0, *accumulate(tally.n for tally in tallies)]
     rates = []
@@ -57,7 +60,7 @@ def pool_tallies(tallies: Sequence[RoundTally], *, width: int = POOLED_ROUNDS) -
 
 
 def draw_pass_rates(rates: Mapping[str, Sequence[PassRate]]) -> Figure:
-    """Draw the arms' lines, each with its band behind all lines."""
+    """Draw a line for each arm's rates, oldest first, with the bands of intervals behind."""
     arms = [(arm, line) for arm, line in rates.items() if line]
     bands = [
         draw_band(

@@ -1,4 +1,4 @@
-"""A node's training, as it reports it; pure."""
+"""Figures of a node's training, from the node's own reports; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,11 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class ReportedStep:
-    """A node's report at a training step: mean reward of its own rollouts, and shares of one.
+    """A node's report at a training step.
 
-    `reflection` maps kinds of phrases to the share of its own completions that contain one.
+    `training_reward` is the mean reward of its own rollouts, `informative_share` the share of them
+    that are informative. `reflection` maps a kind of phrases (`name_kinds`) to the share of own
+    completions that contain such a phrase; it may be empty.
     """
 
     step: int
@@ -53,7 +55,7 @@ def draw_training(steps: Sequence[ReportedStep]) -> Figure:
 
 
 def draw_reflection(steps: Sequence[ReportedStep]) -> Figure:
-    """Draw the share of completions that recheck, hesitate or explore, over steps."""
+    """Draw the share of completions with each kind of phrase over steps that report it."""
     reflected = [step for step in steps if step.reflection]
     at = [step.step for step in reflected]
     names = name_kinds()
@@ -71,7 +73,7 @@ def draw_reflection(steps: Sequence[ReportedStep]) -> Figure:
 
 
 def name_kinds() -> dict[str, str]:
-    """Return the kinds of phrases by key, with their names on pages."""
+    """Return the kinds of phrases: their keys in reports, with their names on pages."""
     return {
         "recheck": _("rechecking"),
         "hesitation": _("hesitation"),

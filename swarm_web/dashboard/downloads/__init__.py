@@ -1,1 +1,1 @@
-"""The data to download, streamed."""
+"""The downloads of the site's data, which are streamed."""

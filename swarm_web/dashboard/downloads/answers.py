@@ -1,4 +1,4 @@
-"""The answers of a closed round, and the questions that its season had asked before it."""
+"""The downloads of a closed round: its answers, and the questions its season had asked before."""
 
 from collections.abc import Iterator, Sequence
 
@@ -80,15 +80,15 @@ _FIELDS = tuple(column.field for column in ANSWER_COLUMNS)
 
 
 def read_answers(number: int) -> Iterator[Sequence[Row]]:
-    """Yield rows of ANSWER_COLUMNS of a round by node's name and question's position.
+    """Yield rows of ANSWER_COLUMNS, sorted by the node's name and the question's position.
 
-    Raises RequestError when there is no such round, or it has not closed.
+    Raises RequestError if there is no round with this number, or if it is sealed.
     """
     return _read(find_revealed(number))
 
 
 def find_revealed(number: int) -> Round:
-    """Return a round that has closed. Raises RequestError."""
+    """Return a round. Raises RequestError if there is none, or if it is sealed."""
     try:
         return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")
     except Http404 as problem:
@@ -112,9 +112,9 @@ def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield rows of ASKED_COLUMNS of the season's earlier rounds in order, void ones included.
+    """Yield a row of ASKED_COLUMNS for each earlier round of the season, void ones included.
 
-    Raises RequestError when there is no such round, or it has not closed.
+    Raises RequestError if there is no round with this number, or if it is sealed.
     """
     return read_batches(numbers_before(find_revealed(number)), _select_asked)
 

@@ -1,4 +1,4 @@
-"""Long tables are read in batches by key, so that neither the server nor Postgres holds them.
+"""Reads long tables in batches of keys, so that neither the server nor Postgres holds all rows.
 
 Each batch is a separate query: a visitor with a slow connection keeps no transaction, cursor or
 database connection open. Reading and writing run in a thread, because both use the processor; under
@@ -22,10 +22,10 @@ Key = TypeVar("Key")
 def read_batches(
     keys: Sequence[Key], select: Callable[[Sequence[Key]], Sequence[Row]], *, size: int = CHUNK
 ) -> Iterator[Sequence[Row]]:
-    """Yield the rows of all keys in order, about `size` at a time; `select` reads those of some.
+    """Yield the rows of all keys in their order, in batches of about `size` rows.
 
-    The number of keys of a batch follows from the number of rows in earlier ones; the rows of a key
-    are never split.
+    `select` returns the rows of the keys that it is given. The number of keys of a batch follows
+    from the rows per key in the previous one; the rows of a key are never split.
     """
     at, count = 0, 1
     while at < len(keys):
@@ -37,7 +37,7 @@ def read_batches(
 
 
 async def stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Make each part in a thread after the previous one was sent; empty parts are left out."""
+    """Yield the parts, each made in a thread once the previous one was sent; skip empty ones."""
     while (part := await sync_to_async(_next)(parts)) is not None:
         if part:
             yield part

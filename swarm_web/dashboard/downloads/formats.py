@@ -1,4 +1,4 @@
-"""Columns of downloads, and rows as CSV, JSON lines or Parquet, piece by piece; pure."""
+"""Columns of downloads, and writers of CSV, JSON lines and Parquet, piece by piece; pure."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from django.db.models import TextChoices
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-# Number of rows in a group; until then they are kept in memory, as Arrow arrays.
+# Number of rows in a group of a Parquet file; a group is kept in memory until it is complete.
 _GROUP = 50_000
 Row = tuple[Any, ...]
 Pieces = Iterable[Sequence[Row]]
@@ -36,7 +36,7 @@ class ColumnKind(TextChoices):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name for readers, the field that it is read from, and its meaning."""
+    """One column: its name in the file, the field or lookup of its values, and its meaning."""
 
     name: str
     field: str
@@ -48,7 +48,7 @@ class Column:
 
 
 class _Sink(io.RawIOBase):
-    """A file that keeps what is written until `take`."""
+    """A file in memory that keeps what is written until `take`."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -76,7 +76,10 @@ class _Sink(io.RawIOBase):
 def write_parquet(
     columns: Sequence[Column], pieces: Iterable[Sequence[tuple[Any, ...]]]
 ) -> Iterator[bytes]:
-    """Write rows as one Parquet file, compressed with Zstandard; times are in UTC."""
+    """Yield the parts of a Parquet file, compressed with Zstandard; times are in UTC.
+
+    Columns of kind NESTED are not supported.
+    """
     # Imported here: it costs 60 MB and a third of a second, and only Parquet needs it.
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
@@ -109,14 +112,17 @@ def write_parquet(
 
 @dataclass(frozen=True)
 class DownloadFormat:
-    """A file format: its media type, and how columns and pieces of rows become bytes."""
+    """A file format: its media type, and the function that yields a file's parts."""
 
     content_type: str
     write: Callable[[Sequence[Column], Pieces], Iterator[bytes]]
 
 
 def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
-    """Write a header, then rows, as CSV (RFC 4180); no cell begins like a formula."""
+    """Yield a header, then each piece of rows, as CSV (RFC 4180).
+
+    Text that begins like a formula gets an apostrophe in front.
+    """
     yield _write_lines([[column.name for column in columns]])
     for rows in pieces:
         # By column, so that its conversion is chosen once, and equal values are converted once.
@@ -126,7 +132,7 @@ def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
 
 
 def write_jsonl(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
-    """Write one JSON object a line, with the columns' names as keys."""
+    """Yield each piece of rows as lines, a JSON object per row, with the columns' names as keys."""
     names = [column.name for column in columns]
     encoder = msgspec.json.Encoder()
     for rows in pieces:
@@ -140,7 +146,7 @@ def _write_lines(rows: Iterable[Iterable[object]]) -> bytes:
 
 
 def _write_cells(kind: ColumnKind, values: Sequence[Any]) -> Sequence[object]:
-    """Return a column's values as the CSV has them."""
+    """Return a column's values as CSV contains them."""
     if kind is ColumnKind.TEXT:
         unsafe = {text: f"'{text}" for text in {*values} if _begins_like_formula(text)}
         return [unsafe.get(text, text) for text in values] if unsafe else values

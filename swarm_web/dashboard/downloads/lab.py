@@ -41,7 +41,7 @@ def _runs_version(_request: HttpRequest, name: str) -> str | None:
 @require_safe
 @condition(etag_func=_file_version)
 def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
-    """Send one of FILES."""
+    """Send one of a report's FILES. Raises Http404."""
     path = load_published(name).file(file)
     if path is None:
         raise Http404
@@ -56,7 +56,10 @@ def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpRespon
 @require_safe
 @condition(etag_func=_runs_version)
 def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
-    """Stream the experiment and its raw runs, the input of `swarm-node lab report`."""
+    """Stream an archive of the experiment and its raw runs: the input of `swarm-node lab report`.
+
+    Raises Http404 if the report or its runs are missing.
+    """
     published = load_published(name)
     if not published.runs():
         raise Http404
@@ -68,7 +71,10 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
-    """Yield a .tar.gz of files in a folder of that name; the same files give the same bytes."""
+    """Yield the parts of a .tar.gz with the files below the folder `name`.
+
+    Files other than .toml are in its subfolder `runs`. The same files give the same bytes.
+    """
     compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
     for path in paths:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The public record as lines, exactly as they were hashed: the chain, and a round's results."""
+"""The downloads of the public record, its lines exactly as hashed: chain, and a round's results."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,10 @@ def _read_chain() -> Iterator[bytes]:
 
 @require_safe
 def download_results(_request: HttpRequest, number: int) -> HttpResponse:
-    """Send the results of a closed round: a header line, then a line for each seat."""
+    """Send the results of a closed round: a header line, then a line for each node's score.
+
+    Raises Http404.
+    """
     judge_round = get_object_or_404(Round.objects.select_related("season"), number=number)
     if judge_round.phase != Round.Phase.CLOSED:
         raise Http404

@@ -1,8 +1,7 @@
 """The reward downloads: every score of closed rounds, round by round.
 
-Rows keep their score as it was computed, except that rows of nodes that are quarantined now have
-the status `quarantined`. So the rows with status `scored` belong to the nodes that the leaderboard
-shows.
+Rows of nodes that are quarantined now keep their score, but have the status and the reason
+`quarantined`. So the rows with status `scored` belong to the nodes that the leaderboard shows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,13 +110,13 @@ FILTERS = ("season", "node", "arm", "model", "round_from", "round_to")
 
 @dataclass(frozen=True)
 class Rewards:
-    """The requested scores of some closed rounds."""
+    """Queries for the rounds and the scores that were requested, each filtered on its own."""
 
     rounds: QuerySet[Round]
     scores: QuerySet[Score]
 
     def read(self) -> Iterator[Sequence[Row]]:
-        """Yield rows of COLUMNS by round and node's name, some thousand at a time."""
+        """Yield rows of COLUMNS, sorted by round and the node's name, in batches."""
         rows = self.rounds.order_by("number").values_list("pk", *_OF_ROUND)
         rounds = {key: (season, number, at) for key, season, number, at in rows}
 
@@ -129,13 +128,16 @@ class Rewards:
 
 
 def _join(of_round: Row, of_score: Sequence[object]) -> Row:
-    """Return a row of COLUMNS."""
+    """Return a row of COLUMNS from (season, number, closed_at) and the values of a score."""
     season, number, closed_at = of_round
     return (season, number, *of_score, closed_at)
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:
-    """Return the scores that a query string selects. Raises RequestError."""
+    """Return the scores that a query string selects by FILTERS, by default all.
+
+    Raises RequestError for an unknown filter or a number that is none.
+    """
     for name in query:
         if name not in FILTERS:
             raise RequestError(
@@ -157,7 +159,10 @@ def select_rewards(query: Mapping[str, str]) -> Rewards:
 def _read_lookups(
     query: Mapping[str, str], filters: Mapping[str, tuple[str, Callable[[str], object]]]
 ) -> dict[str, object]:
-    """Return the lookups of the filters in a query string. Raises RequestError."""
+    """Return the Django lookups for those of these filters that a query string has.
+
+    Raises RequestError.
+    """
     lookups: dict[str, object] = {}
     for name, (lookup, read) in filters.items():
         if name not in query:

@@ -1,4 +1,4 @@
-"""The rollouts archive: a sample of shared rollouts, with verdicts and their learners."""
+"""The download of the archive: a sample of shared rollouts, with verdicts and their learners."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def read_rollouts() -> Iterator[Sequence[Row]]:
 
 
 def _read_learners(rollouts: Sequence[int]) -> defaultdict[int, list[dict[str, str | datetime]]]:
-    """Return the learners by rollout, with the time at which they learned from it."""
+    """Return the learners by rollout id, oldest first, as dicts with the keys `node` and `at`."""
     learners: defaultdict[int, list[dict[str, str | datetime]]] = defaultdict(list)
     learned = Learned.objects.filter(rollout__in=rollouts).order_by("at", "pk")
     for rollout, node, at in learned.values_list("rollout_id", "node__name", "at"):

@@ -35,7 +35,7 @@ def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
-    """Stream the scores of one round; only the header until it has closed."""
+    """Stream the scores of one round that the query string selects; no rows until it has closed."""
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
     one = Rewards(chosen.rounds.filter(pk=judge_round.pk), chosen.scores)
@@ -59,7 +59,7 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream the questions that the season had asked before a closed round; else refused."""
+    """Stream what the season had asked before one round; refused until that round has closed."""
     return _send(
         answers.ASKED_COLUMNS,
         answers.read_asked(number),

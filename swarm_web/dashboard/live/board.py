@@ -1,11 +1,12 @@
 """The live views of one web process: each is read once per change, for all of its sockets.
 
-A message on `bus.VIEWERS` reports a change. Presence and rates change without a message, so views
-are also read every `IDLE_S` seconds, and at most once in `PAUSE_S`.
+A message on `bus.VIEWERS` reports a change. Which nodes are connected, and the rates of rollouts,
+change without a message. So watched views are also read after `IDLE_S` seconds without a message.
+After each reading of the watched views there is a pause of `PAUSE_S` seconds.
 
-Anybody can request uncommon views: filtered ones and later pages. They have a loop of their own,
-which reads one at a time and then pauses for as long as the reading took. So they take at most half
-of the thread's time, and a common view waits for at most one of them.
+Anybody can request uncommon views: filtered ones and later pages. They are read one at a time, each
+followed by a pause as long as the reading took. So they take at most half of the database thread's
+time, and a common view waits for at most one of them.
 """
 
 import asyncio
@@ -25,12 +26,13 @@ from swarm_web.core.event_loops import one_per_loop
 from swarm_web.dashboard.live.stream import ViewStream
 from swarm_web.dashboard.live.views import LiveView, ViewKey, read_view
 
-# An eighth of MAX_UNCOMMON_VIEWS.
+# The limit for one address: an eighth of MAX_UNCOMMON_VIEWS.
 MAX_UNCOMMON_VIEWS_EACH = 8
 logger = logging.getLogger(__name__)
 PAUSE_S = 0.25
 IDLE_S = 5.0
-# Older views are not sent as live. Browsers close a socket that is silent for 20 s.
+# A view that was read longer ago is not live: its sockets are closed. Browsers close a socket that
+# is silent for 20 s.
 STALE_S = 15.0
 # Each view is read at every change. Common views are few and not counted, so that nobody can block
 # them for others.
@@ -41,7 +43,7 @@ MAX_UNCOMMON_VIEWS = 64
 
 
 class TooManyViewsError(Exception):
-    """The limit of uncommon views, of an address or in total, is reached; see the message."""
+    """The limit of uncommon views is reached, of an address or in total; the message says which."""
 
 
 class ViewShares:
@@ -74,7 +76,7 @@ class ViewShares:
 
 
 class UnreadableViewError(Exception):
-    """The view cannot be read at present."""
+    """The view cannot be read at present, because of the database, Redis or a timeout."""
 
 
 class LiveBoard:
@@ -97,7 +99,8 @@ class LiveBoard:
     async def watch(self, key: ViewKey, *, network: str) -> AsyncIterator[ViewStream]:
         """Yield the view's stream, and keep it up to date while the block runs.
 
-        `network` identifies the browser. Raises TooManyViewsError and UnreadableViewError.
+        `network` is the browser's address as limits count it (`edge.addresses`). Raises
+        TooManyViewsError and UnreadableViewError.
         """
         with self._shares.hold(network, key):
             stream = await self.join(key)
@@ -108,7 +111,7 @@ class LiveBoard:
 
     @property
     def is_watched(self) -> bool:
-        """Whether any browser is connected to this process."""
+        """Whether any browser watches a view of this board."""
         return any(stream.watchers for stream in self._streams.values())
 
     async def join(self, key: ViewKey) -> ViewStream:
@@ -131,7 +134,7 @@ class LiveBoard:
         return stream
 
     def leave(self, stream: ViewStream) -> None:
-        """Stop watching a stream; stop reading when no stream is watched."""
+        """End one `join` of a stream; stop all reading once no stream is watched."""
         stream.watchers -= 1
         if not self.is_watched and self._task is not None:
             bus.switchboard().forget(bus.VIEWERS, self._hear)
@@ -171,7 +174,10 @@ class LiveBoard:
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:
-        """Remove the oldest uncommon stream without watchers, if the limit is reached."""
+        """Remove the oldest uncommon stream without watchers, if the limit is reached.
+
+        Raises TooManyViewsError if all are watched.
+        """
         uncommon = [other for other in {**self._streams, **self._readings} if other.is_uncommon]
         if not key.is_uncommon or len(uncommon) < MAX_UNCOMMON_VIEWS:
             return
@@ -182,7 +188,7 @@ class LiveBoard:
         raise TooManyViewsError("too many filtered pages watched")
 
     async def _read_in_turn(self, key: ViewKey) -> LiveView:
-        """Read a view; of uncommon ones one at a time, followed by an equally long pause."""
+        """Read a view. Uncommon ones take turns, with a pause as long as the reading after each."""
         read: Callable[[ViewKey], Awaitable[LiveView]] = database_sync_to_async(read_view)
         if not key.is_uncommon:
             return await read(key)
@@ -220,7 +226,7 @@ class LiveBoard:
             await asyncio.sleep(PAUSE_S)
 
     async def _refresh(self, key: ViewKey, stream: ViewStream) -> None:
-        """Read a view again; an error must not stop the other views or the next reading."""
+        """Read a view again; log errors, which must not stop other views or the next reading."""
         try:
             stream.advance(await self._read_in_turn(key))
         except Exception:

@@ -66,7 +66,7 @@ def _is_address(origin: str) -> bool:
 
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Send a view to a browser until it disconnects."""
+    """Send a view's messages to a browser until it disconnects, or close with a CLOSE_ code."""
     asked: Any = scope
     params = dict(parse_qsl(asked["query_string"].decode("ascii", "replace")))
     network = network_of(asked.get("client"), asked["headers"])
@@ -100,10 +100,10 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 
 
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send missing deltas or a snapshot, then every delta; slow browsers do not delay others.
+    """Send a snapshot, or `resumed` to a browser that continues; then every delta.
 
     Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser
-    receives the reason when it reconnects.
+    receives the reason when it reconnects. Slow browsers do not delay others.
     """
     packed = params.get("packed") == "1"
 

@@ -1,4 +1,4 @@
-"""The deltas of one view in a short ring, from which every socket reads at its own pace.
+"""The latest deltas of one view in a short ring buffer, which every socket reads at its own pace.
 
 A delta is encoded once, and compressed once for browsers that accept it: all sockets of the view
 send the same bytes. A socket that falls behind the ring receives the snapshot.
@@ -16,16 +16,16 @@ import msgspec
 
 from swarm_web.dashboard.live.views import LiveView, Message, describe_delta, describe_snapshot
 
-# Several minutes on a quiet site.
+# Maximum number of deltas in a ring: those of several minutes on a quiet site.
 RING_DELTAS = 64
-# Maximum size of a ring as text: with each round, a busy page of rows changes completely.
+# Maximum characters in a ring: with each round, all rows of a busy page change.
 RING_CHARS = 2_000_000
 _GZIP_LEVEL = 5
 
 
 @dataclass(frozen=True)
 class Packet:
-    """A numbered message, encoded."""
+    """A message as JSON, and its number in the stream."""
 
     seq: int
     text: str
@@ -37,7 +37,11 @@ class Packet:
 
 
 class ViewStream:
-    """The current state of a view, and its latest deltas."""
+    """The current state of a view, and its latest deltas.
+
+    `epoch` identifies the stream, `seq` is the number of its last delta, 0 before the first.
+    `watchers`, which the owner counts, is the number of sockets that read it.
+    """
 
     def __init__(self, view: LiveView) -> None:
         self.epoch = uuid4().hex[:12]
@@ -54,9 +58,9 @@ class ViewStream:
         return time.monotonic() - self._read_at
 
     def advance(self, view: LiveView) -> None:
-        """Number the changes since the last view, store them, and wake the sockets.
+        """Store the changes from the current view to this one as a delta, and wake the sockets.
 
-        Readings may overlap: one that began before the last one is ignored.
+        Readings may overlap: a view whose reading began before the current one's is ignored.
         """
         if view.as_of < self.view.as_of:
             return
@@ -70,7 +74,7 @@ class ViewStream:
         news.set()
 
     def snapshot(self) -> Packet:
-        """Return the current state, encoded once."""
+        """Return the current state as a message."""
         if self._snapshot is None:
             self._snapshot = self._encode(describe_snapshot(self.view))
         return self._snapshot
@@ -96,12 +100,13 @@ class ViewStream:
         return self._ring[seq + 1 - self._ring[0].seq]
 
     def greet_again(self) -> Packet:
-        """Return the message that announces deltas to a reconnected browser."""
+        """Return `resumed`, the first message to a reconnected browser that needs no snapshot."""
         as_of, state = self.view.as_of.isoformat(), self.view.state
         message = {"type": "resumed", "as_of": as_of, "state": state}
         return Packet(self.seq, msgspec.json.encode(message).decode())
 
     def _held(self) -> int:
+        """Return the number of characters in the ring."""
         return sum(len(packet.text) for packet in self._ring)
 
     def _encode(self, message: Message) -> Packet:

@@ -1,4 +1,4 @@
-"""The live views: HTML fragments of a page, rendered by the page's own templates."""
+"""The live views: HTML fragments of pages, rendered by the pages' own templates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ Message = dict[str, Any]
 
 
 class ViewKind(StrEnum):
-    """The live part of a page: a page of the board, the home page, or only the pill."""
+    """Which page a view belongs to: the leaderboard, the home page, or any other (the pill)."""
 
     BOARD = "board"
     HOME = "home"
@@ -50,17 +50,17 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether it is one of very many views: filtered, or a later page of a board."""
+        """Whether it is one of very many views: of a filtered leaderboard, or of a later page."""
         return self.query != BoardQuery(window=self.query.window)
 
 
 @dataclass(frozen=True)
 class LiveView:
-    """The content of a view.
+    """The content of a view, as HTML.
 
-    `rows` are table rows by node and `order` their nodes, `regions` other parts of the page by
-    their id. `state` is the token of what else pages show (`reports.home.read_state`). `as_of`
-    is when the view was read.
+    `rows` are table rows by node, `order` the nodes in the order of the rows, and `regions` other
+    parts of the page by element id. `state` is the token of the site's state
+    (`reports.home.read_state`), `as_of` the time at which the reading began.
     """
 
     as_of: datetime
@@ -90,7 +90,7 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
 
 
 def read_view(key: ViewKey) -> LiveView:
-    """Read and render a view."""
+    """Read and render a view. It renews the site's state of this process, too."""
     now = timezone.now()
     with translation.override(key.language):
         pill = read_pill(now=now)
@@ -134,7 +134,7 @@ def _render_text(template: str, context: dict[str, object]) -> str:
 
 
 def describe_snapshot(view: LiveView) -> Message:
-    """Return the whole view, for a browser without any state."""
+    """Return the message with the whole view."""
     return {
         "type": "snapshot",
         "as_of": view.as_of.isoformat(),
@@ -147,10 +147,10 @@ def describe_snapshot(view: LiveView) -> Message:
 
 
 def describe_delta(old: LiveView, new: LiveView) -> Message:
-    """Return the changes: rows and regions whose fragments differ, and the order if it differs.
+    """Return the message with the changes: only rows, regions, pill and order that differ.
 
-    A delta without changes is sent as well: it shows browsers that they are up to date, and the
-    time.
+    A delta without changes is sent as well: it shows browsers the time, and that they are up to
+    date.
     """
     message: Message = {
         "type": "delta",

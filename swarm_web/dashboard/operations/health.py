@@ -1,4 +1,4 @@
-"""The health of the site: for load balancers, for Prometheus and, in words, for people."""
+"""Views that show the site's health to load balancers, to Prometheus and, in words, to people."""
 
 import time
 from collections.abc import Callable
@@ -28,13 +28,13 @@ from swarm_web.maintenance.selectors import current_maintenance
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
 
-# Shown by every page, and unreadable while the database is down.
+# Values that every page shows, and that cannot be read while the database is down.
 _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a part answered, and after how many milliseconds."""
+    """Whether a part answered, and after how many milliseconds (0 if it did not)."""
 
     ok: bool
     ms: float
@@ -42,7 +42,11 @@ class Probe:
 
 @dataclass(frozen=True)
 class SiteVitals:
-    """What all checks are based on; ages are in seconds, None if a part has never reported."""
+    """The state of the site's parts, on which all checks are based.
+
+    `ages` are the seconds since each part's last heartbeat; None if it never sent one, or while
+    Redis is unavailable.
+    """
 
     database: Probe
     schema_fits: bool
@@ -51,22 +55,22 @@ class SiteVitals:
 
     @property
     def worker_alive(self) -> bool:
-        """Whether a worker has reported recently."""
+        """Whether the worker's heartbeat is recent (`heartbeat.is_alive`)."""
         return heartbeat.is_alive(self.ages[SitePart.WORKER])
 
     @property
     def clock_alive(self) -> bool:
-        """Whether rounds are being moved on."""
+        """Whether the clock's heartbeat is recent, so that rounds are moved on."""
         return heartbeat.is_alive(self.ages[SitePart.CLOCK])
 
     @property
     def ready(self) -> bool:
-        """Whether the site can serve nodes and visitors."""
+        """Whether the site can serve nodes and visitors: database, Redis and worker are usable."""
         return self.schema_fits and self.redis.ok and self.worker_alive
 
 
 def read_vitals(*, now: datetime) -> SiteVitals:
-    """Probe every part; a part that is down is a result, not an error."""
+    """Probe all parts. A part that is down raises no error; the result says so."""
     database = _probe(_query_database, (DatabaseError, InterfaceError))
     store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
     ages: dict[SitePart, float | None] = dict.fromkeys(SitePart)
@@ -93,13 +97,13 @@ def _probe(check: Callable[[], object], failures: tuple[type[Exception], ...]) -
 
 @require_safe
 def healthz(_request: HttpRequest) -> JsonResponse:
-    """Return 200: this process answers."""
+    """Return 200, which shows that this process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Return 200 if database, Redis and worker answer and the tables fit, otherwise 503."""
+    """Return 200 if the site is ready (`SiteVitals.ready`), otherwise 503; both with details."""
     now = timezone.now()
     vitals = read_vitals(now=now)
     maintenance = current_maintenance(now=now) if vitals.schema_fits else None
@@ -118,14 +122,14 @@ def readyz(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """Return the figures for Prometheus."""
+    """Return the site's figures in the format of Prometheus."""
     body, content_type = render_metrics(now=timezone.now())
     return HttpResponse(body, content_type=content_type)
 
 
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
-    """Show the state of all parts in words."""
+    """Show the status page: the state of all parts in words."""
     vitals = read_vitals(now=timezone.now())
     context = {
         "vitals": vitals,
@@ -143,7 +147,10 @@ def status(request: HttpRequest) -> HttpResponse:
 
 
 def _read_database() -> dict[str, object]:
-    """Read the queues and totals in the database, and whether the season is running."""
+    """Return the status page's values that are in the database; see the template `status.html`.
+
+    `halted` is the running season if the judge paused it, else None.
+    """
     season = running_season()
     return {
         "halted": season if season and season.halt_reason else None,
@@ -155,12 +162,12 @@ def _read_database() -> dict[str, object]:
 
 
 def _read_queues() -> dict[str, object]:
-    """Read the queues and counters in Redis."""
+    """Return the status page's values in Redis: waiting background jobs, and counters by code."""
     counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
     return {"queue": broker_redis().llen("celery"), "counters": counters}
 
 
 def _read_pool() -> int:
-    """Read the number of rollouts in the running season's pool."""
+    """Return the number of rollouts in the running season's pool; 0 without a season."""
     season = running_season()
     return pool_size(season.pk) if season else 0

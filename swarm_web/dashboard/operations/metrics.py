@@ -1,4 +1,4 @@
-"""The figures that Prometheus collects, read with each request."""
+"""The figures that Prometheus collects, read anew for each request."""
 
 from datetime import datetime
 
@@ -84,7 +84,7 @@ def _collect_counters() -> list[Metric]:
 
 
 def render_metrics(*, now: datetime) -> tuple[bytes, str]:
-    """Return the exposition and its content type."""
+    """Return all figures in the text format of Prometheus, and its content type."""
     registry = CollectorRegistry()
     registry.register(SiteCollector(now=now))
     return generate_latest(registry), CONTENT_TYPE_LATEST

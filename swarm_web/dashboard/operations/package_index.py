@@ -43,7 +43,10 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A file that the index offers, and its METADATA (PEP 658), empty if it cannot be read."""
+    """A wheel that the index offers; `metadata` is its METADATA file (PEP 658).
+
+    `metadata` is empty if it cannot be read.
+    """
 
     path: Path
     sha256: str
@@ -56,7 +59,7 @@ class Wheel:
 
     @property
     def metadata_sha256(self) -> str:
-        """The hash of the METADATA, empty without one."""
+        """The SHA-256 of `metadata` in hex; empty if that is empty."""
         return sha256(self.metadata).hexdigest() if self.metadata else ""
 
     @property
@@ -66,12 +69,12 @@ class Wheel:
 
 
 def normalise(name: str) -> str:
-    """Return a project's name as PEP 503 compares it."""
+    """Return a project's name in PEP 503's normal form: equal for all spellings of the name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def find_wheels(folder: Path) -> dict[str, list[Path]]:
-    """Return the wheels in a folder by normalised project name."""
+    """Return the wheels in a folder, sorted by file name, by normalised project name."""
     wheels: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.whl")):
         wheels.setdefault(normalise(path.name.split("-", 1)[0]), []).append(path)
@@ -79,7 +82,7 @@ def find_wheels(folder: Path) -> dict[str, list[Path]]:
 
 
 def read_wheel(path: Path) -> Wheel:
-    """Return what the index lists about a wheel."""
+    """Return a wheel with its hash and metadata. Raises OSError if the file is missing."""
     return _read_wheel(path, path.stat().st_mtime_ns)
 
 
@@ -114,7 +117,7 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 @require_safe
 @conditional_page
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
-    """List a project's wheels with their hashes, or redirect to another index."""
+    """List a project's wheels with their hashes; without any, redirect to another index."""
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
     if paths is None:
@@ -183,7 +186,7 @@ def _page_name(build: IndexBuild) -> str:
 
 
 def _refer(name: str, build: IndexBuild) -> HttpResponse:
-    """Redirect to the index that has a project, or explain why none has it."""
+    """Redirect to the index that has a project, or answer 404 with the reason why none has it."""
     if name in _OWN:
         return _say_missing(
             f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."
@@ -203,7 +206,10 @@ def _say_missing(reason: str) -> HttpResponse:
 
 
 def _for_programs(response: Response) -> Response:
-    """Make pip revalidate: a wheel may be rebuilt under the same name."""
+    """Return a response that pip must revalidate (a wheel may be rebuilt under the same name).
+
+    Search engines must not list it.
+    """
     patch_cache_control(response, no_cache=True)
     response["X-Robots-Tag"] = "noindex"
     return response

@@ -24,8 +24,9 @@ class _Needed(NamedTuple):
 def schema_fits() -> bool:
     """Return whether all migrations were applied and every table has its primary key.
 
-    A restore into a database in use first loses primary keys. Migrations of a newer version are
-    allowed: while the site is updated, they are applied before the code.
+    A backup that is restored into a database in use removes primary keys first. Migrations of a
+    newer version are allowed: during an update of the site, they are applied before the code.
+    Returns False while the database is unavailable.
     """
     needed = _read_needed()
     try:
@@ -41,7 +42,7 @@ def schema_fits() -> bool:
 
 @cache
 def _read_needed() -> _Needed:
-    """Read the requirements from the code, once per process: it takes 100 ms."""
+    """Read the requirements from the code; cached, because it takes 100 ms."""
     models = apps.get_models(include_auto_created=True)
     return _Needed(
         migrations=frozenset(MigrationLoader(None).graph.leaf_nodes()),

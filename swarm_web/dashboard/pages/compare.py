@@ -1,4 +1,4 @@
-"""Swarm against isolated nodes."""
+"""The page that compares swarm with isolated nodes."""
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
@@ -32,7 +32,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def compare_figure(request: HttpRequest) -> HttpResponseBase:
-    """Return the figure of a model's arms as JSON."""
+    """Return the figure of a model's arms as JSON; an empty object if nothing is compared."""
     report = read_comparison()
     model = _choose(request, report)
     if report.season is None or model is None:
@@ -41,7 +41,7 @@ def compare_figure(request: HttpRequest) -> HttpResponseBase:
 
 
 def _models(report: CompareReport) -> list[str]:
-    """Return the models of a season, tested ones first."""
+    """Return the models that the season compares, tested ones first."""
     return [each.claim.model for each in report.claims]
 
 

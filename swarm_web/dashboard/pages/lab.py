@@ -1,4 +1,4 @@
-"""The lab's answers, and one report."""
+"""The pages of the lab: its answers, and one report."""
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
@@ -65,7 +65,7 @@ def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def lab_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return one of a report's figures as JSON."""
+    """Return the figure of a report that `?chart=` names as JSON; by default the cumulative one."""
     report = read_report(load_published(name))
     chart = request.GET.get("chart", "cumulative")
     return JsonResponse(draw_chart(report, chart, arm=request.GET.get("arm")).figure)

@@ -1,4 +1,4 @@
-"""The leaderboard."""
+"""The page of the leaderboard."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def leaderboard_figure(request: HttpRequest) -> HttpResponseBase:
-    """Return a page's figure as JSON."""
+    """Return the figure of a page of the leaderboard as JSON."""
     return JsonResponse(read_chart(_read(read_query(request.GET.dict()))).figure)
 
 

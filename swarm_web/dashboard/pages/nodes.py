@@ -50,7 +50,7 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def node_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return one of a node's figures as JSON."""
+    """Return the figure of a node that `?chart=` names as JSON; by default its scores."""
     found = load_node(name)
     span = read_span(request.GET.get("rounds"))
     chart = request.GET.get("chart", "score")

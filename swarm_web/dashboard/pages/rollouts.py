@@ -1,4 +1,4 @@
-"""Rollouts: a searchable list, a single rollout, and who learned from whom."""
+"""The pages of rollouts: a searchable list, a single rollout, and who learned from whom."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
@@ -32,7 +32,7 @@ def rollout(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def flow(request: HttpRequest) -> HttpResponseBase:
-    """Draw who learned from whom in an hour."""
+    """Show who learned from whom in the hour that `?hour=` names, by default the current one."""
     now = timezone.now()
     hour = read_hour(request.GET.get("hour", ""), now=now)
     return render(request, "flow.html", {"report": read_flow(hour=hour, now=now)})

@@ -1,4 +1,4 @@
-"""All rounds, and one of them."""
+"""The pages of the list of rounds, of one round, and of one question."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def rounds(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def rounds_figure(request: HttpRequest) -> HttpResponseBase:
-    """Return the figure of the rounds' scores as JSON."""
+    """Return the figure above the list of rounds, their scores, as JSON."""
     return JsonResponse(_read_rounds(request).drawing.figure)
 
 
@@ -56,7 +56,7 @@ def _read_rounds(request: HttpRequest) -> RoundsReport:
 @require_safe
 @answer_refusals
 def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Show a round's phases, and after it has closed its questions, answers and scores."""
+    """Show a round's phase, and once it has closed also its questions, answers and scores."""
     found = load_round(number)
     report = read_round(found)
     phase, until = describe_phase(found)
@@ -79,7 +79,7 @@ def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Return the times of the answers of the page's nodes as JSON, for the replay slider."""
+    """Return when the nodes on a round's page answered, as JSON for the page's replay slider."""
     found = _load_revealed(number)
     return JsonResponse(describe_replay(_read_sheet(request, found, read_round(found).questions)))
 

@@ -1,4 +1,4 @@
-"""The tasks of a season, and one of its datasets."""
+"""The pages of the season's datasets, and of one of them."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render

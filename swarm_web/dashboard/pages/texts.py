@@ -1,4 +1,4 @@
-"""Pages of text: the downloads, how to join, the file for robots, and the page for 404."""
+"""Pages of mere text: the downloads, how to join, the file for robots, and the page for 404."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -62,7 +62,7 @@ def join(request: HttpRequest) -> HttpResponse:
 def _list_choices(
     by_build: Mapping[Build, Mapping[Tool, Shown]],
 ) -> list[tuple[Build, Tool, Shown]]:
-    """Return the values of each build and tool as a list, for templates."""
+    """Return (build, tool, value) for each value, as templates list them."""
     return [
         (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
     ]

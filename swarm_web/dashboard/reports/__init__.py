@@ -1,1 +1,1 @@
-"""Reports: what pages and the API show, read from the database and put into words; no HTML."""
+"""Reports: the values that pages and the API show, read from the database, with texts; no HTML."""

@@ -1,4 +1,4 @@
-"""Answers to a closed round: a page of its nodes, or one question with everybody's answers."""
+"""The answers in a closed round: those of a page of nodes, or of all nodes to one question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ _OUTCOME_FILTERS: dict[str, Q] = {
 
 
 class AnswerOutcome(StrEnum):
-    """How an answer was graded."""
+    """How an answer was graded; UNGRADED: it has no verdict, NONE: there is no answer."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -74,8 +74,9 @@ class AnswerOutcome(StrEnum):
 class AnswerMark:
     """One node's answer to one question, as a table shows it.
 
-    `verdict` is the verifier's reason (`swarm_tasks.verifier`). `latency_ms` counts from the offer
-    of the questions, and `second` from the opening of the round.
+    `solved` is None until it is graded, and `verdict` the verifier's reason
+    (`swarm_tasks.verifier`). The answer arrived `latency_ms` after the node received the questions,
+    and `second` seconds after the round opened. `second` is None if there is no answer.
     """
 
     solved: bool | None
@@ -85,7 +86,7 @@ class AnswerMark:
 
     @property
     def outcome(self) -> AnswerOutcome:
-        """How the answer was graded; NONE if there is no answer (`second` is None)."""
+        """How the answer was graded."""
         if self.second is None:
             return AnswerOutcome.NONE
         if self.solved is None:
@@ -94,7 +95,7 @@ class AnswerMark:
 
     @property
     def sign(self) -> str:
-        """One character, so that colour is never the only difference."""
+        """One character for the verdict, so that colour is never the only difference."""
         if self.outcome is AnswerOutcome.NONE:
             return NONE_SIGN
         if self.outcome is AnswerOutcome.UNGRADED:
@@ -103,7 +104,7 @@ class AnswerMark:
 
     @property
     def words(self) -> str:
-        """The verdict in words, with the verifier's reason."""
+        """The verdict in words; for a wrong answer, the verifier's reason."""
         if self.outcome is AnswerOutcome.NONE:
             return _("no answer received")
         if self.outcome is AnswerOutcome.UNGRADED:
@@ -112,7 +113,7 @@ class AnswerMark:
 
 
 def describe_verdict(verdict: str) -> str:
-    """Return the reason why an answer is wrong, in words."""
+    """Return a verifier's reason for a wrong answer in words; "wrong" for one without words."""
     known = _WORDS.get(verdict)
     return _("wrong") if known is None else str(known)
 
@@ -129,25 +130,25 @@ def explain_signs() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class SheetRow:
-    """A node's result, with a mark for each question in the round's order."""
+    """A node's result in a round, with a mark for each question in the round's order."""
 
     score: Score
     marks: list[AnswerMark]
 
     @property
     def took(self) -> int | None:
-        """The time in ms from the offer of the questions to the last answer."""
+        """Milliseconds from the offer of the questions to the last answer; None if unknown."""
         return max((m.latency_ms for m in self.marks if m.latency_ms is not None), default=None)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page of a round's nodes; `first` is the position of the first one, counted from 1.
+    """A page of a round's nodes, best first; the first one is number `first`, counted from 1.
 
     `after` names the node after which the next page begins; empty on the last page. `quotes` lists,
-    for each question, the answers of the first QUOTED_NODES rows, None where a node gave none. Only
-    `opening` is read of their texts: QUOTED_CHARS characters, and one more that shows whether the
-    text goes on.
+    for each question, the first QUOTED_NODES rows with their answer, None where a node gave none.
+    Of an answer's text only the attribute `opening` is read: QUOTED_CHARS characters, and one more
+    that shows whether the text goes on.
     """
 
     rows: list[SheetRow]
@@ -157,24 +158,25 @@ class Sheet:
 
     @property
     def last(self) -> int:
-        """The position of the last row."""
+        """The number of the last row, counted as `first`."""
         return self.first + len(self.rows) - 1
 
     @property
     def seconds(self) -> int:
-        """The time until the last of these answers, in whole seconds and at least 1."""
+        """Seconds from the round's opening to the last of these answers, rounded up; at least 1."""
         return max([1, *(ceil(mark.second or 0) for row in self.rows for mark in row.marks)])
 
     @property
     def step(self) -> float:
-        """The step of the replay in seconds."""
+        """The step of the replay slider in seconds."""
         return 0.1 if self.seconds < _SHORT_REPLAY_S else 1
 
 
 def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str) -> Sheet:
-    """Read the page of nodes after the node with this name, in a constant number of queries.
+    """Read the page of nodes after the node named `after`, in a constant number of queries.
 
-    The round must have closed. Raises RequestError if that node was not in the round.
+    With an empty `after` it is the first page. The round must have closed. Raises RequestError if
+    that node was not in the round.
     """
     ordered = ordered_scores(judge_round)
     key = BEST_FIRST.key_of(_find_score(judge_round, after)) if after else None
@@ -192,7 +194,11 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
 
 
 def describe_replay(sheet: Sheet) -> dict[str, object]:
-    """Return when each answer of a sheet arrived: [row, question, second], counted from 0."""
+    """Return a sheet's replay: when each answer arrived, for the page's slider.
+
+    The keys are `seconds` (its length), `nodes` (the names of the rows), and `answers`: lists of
+    the index of the row, the index of the question, and the seconds since the round opened.
+    """
     return {
         "seconds": sheet.seconds,
         "nodes": [row.score.node.name for row in sheet.rows],
@@ -219,7 +225,7 @@ def _find_score(judge_round: Round, name: str) -> Score:
 def _read_rows(
     judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]
 ) -> list[SheetRow]:
-    """Return the scores with a mark for each answer, without reading the answers' texts."""
+    """Return a row for each score, with its marks, without reading the answers' texts."""
     # Converted to a number by the database: parsing datetimes takes longer than all the rest.
     received_at = Cast(Extract("received_at", "epoch", tzinfo=UTC), FloatField())
     answers = _answers(scores, questions).values_list(
@@ -265,7 +271,10 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 
 @dataclass(frozen=True)
 class AnswerFilters:
-    """Which answers to list: by outcome, by part of the node's name, and after which node."""
+    """Which answers to list: by outcome, and by a part `node` of the node's name; empty for all.
+
+    The page begins after the node named `after`; empty for the first page.
+    """
 
     outcome: OutcomeFilter = ""
     node: str = ""

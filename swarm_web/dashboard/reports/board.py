@@ -33,15 +33,15 @@ from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
 
-# Possible ends of the scale on which a page draws its scores.
+# Possible ends of the scale on which a page draws its scores, as fractions of one.
 _SCALE_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
-# Number of lines that a reader can tell apart, and of rounds that fit in a chart.
+# Number of lines in a chart that a reader can tell apart, and of rounds that fit in it.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
-# Enough to show a trend in the width of a column.
+# Number of rounds in a sparkline: enough to show a trend in the width of a column.
 SPARK_ROUNDS = 20
-# Length of the list of suggestions; other models can be typed.
+# Number of models that the filter suggests; others can be typed.
 COMMON_MODELS = 20
 _FILTERS = ("model", "arm", "owner", "search")
 
@@ -51,7 +51,10 @@ _FILTERS = ("model", "arm", "owner", "search")
 
 @dataclass(frozen=True)
 class Lift:
-    """How far a score lies above that of the same model untrained, as fractions of one."""
+    """A score minus that of the same model untrained, as a fraction of one, with its interval.
+
+    `base` is the untrained model's line.
+    """
 
     difference: float
     interval: Interval
@@ -60,11 +63,12 @@ class Lift:
 
 @dataclass(frozen=True)
 class BoardLine:
-    """A row, its lift where the same model was judged untrained, and the node's recent scores.
+    """A row of the leaderboard with what pages add to it.
 
-    `recent` are fractions of one, a round each, oldest first. `took_part` is the share of the
-    window's rounds that the node was scored in; None while the window has no round. Scores are
-    drawn on a scale from 0 to `scale_end`, which all lines of a page share.
+    `lift` is None if the same model was not judged untrained. `recent` are the node's scores in the
+    season's last rounds, in [0, 1], oldest first. `took_part` is the share of the window's rounds
+    that the node was scored in; None while the window has no round. Scores are drawn on a scale
+    from 0 to `scale_end`, which all lines of a page share.
     """
 
     row: LeaderboardRow
@@ -75,12 +79,12 @@ class BoardLine:
 
     @property
     def over_base(self) -> float | None:
-        """How far the score lies above that of the same model untrained."""
+        """The score minus that of the same model untrained; None if that was not judged."""
         return self.lift.difference if self.lift else None
 
     @property
     def over_base_interval(self) -> Interval | None:
-        """The interval of that difference."""
+        """The 95 % interval of `over_base`."""
         return self.lift.interval if self.lift else None
 
 
@@ -89,7 +93,8 @@ def make_lines(
 ) -> list[BoardLine]:
     """Return a page's lines, best first, with untrained models below the best node of their model.
 
-    Untrained models that no listed node trains come last. `recent` maps nodes to scores.
+    Untrained models without a listed node come last. `recent` maps a node's name to its scores in
+    the last rounds, oldest first.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
     for row in board.base:
@@ -111,7 +116,7 @@ def make_lines(
 
 
 def list_trained(board: Leaderboard) -> list[BoardLine]:
-    """Return the page's lines without the untrained models that are listed beside them."""
+    """Return the lines of the page's rows only, without those of `board.base`."""
     listed = {row.node for row in board.rows}
     return [line for line in make_lines(board) if line.row.node in listed]
 
@@ -119,7 +124,7 @@ def list_trained(board: Leaderboard) -> list[BoardLine]:
 def choose_scale_end(
     rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]
 ) -> float:
-    """Return the end of the scale: the smallest of a few round numbers that covers all values.
+    """Return the end of a page's scale: the smallest of _SCALE_ENDS that covers all its values.
 
     Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
     """
@@ -128,11 +133,11 @@ def choose_scale_end(
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
-    """Compare a row with the untrained row of its model with most questions, if there is one.
+    """Compare a row with that of `bases`, its untrained model's rows, that has most questions.
 
-    The interval combines the intervals of the two rows (R. G. Newcombe, Statistics in Medicine 17,
-    1998, method 10), which assumes independent samples. Both nodes answered the same questions in
-    common rounds, so the true interval is narrower.
+    None without `bases`. The interval combines the intervals of the two rows (R. G. Newcombe,
+    Statistics in Medicine 17, 1998, method 10), which assumes independent samples. Both nodes
+    answered the same questions in common rounds, so the true interval is narrower.
     """
     if not bases:
         return None
@@ -149,7 +154,10 @@ def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift |
 
 @dataclass(frozen=True)
 class BoardQuery:
-    """The query of a page of the leaderboard; `find` is the name of a node to look for."""
+    """The query of a page of the leaderboard.
+
+    `after` is as in `Leaderboard`; `find` is the name of a node to look for, empty for none.
+    """
 
     window: str = "season"
     filters: Filters = NO_FILTERS
@@ -168,9 +176,10 @@ FIRST_PAGE = BoardQuery()
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure, and the same rows for the table beside it, newest round first.
+    """The scores of the leading nodes over rounds, for a figure and the table beside it.
 
-    `order` lists the nodes of the figure, the leader first.
+    `order` lists the names of the nodes, the leader first; `rows` are the scores, newest round
+    first.
     """
 
     order: list[str]
@@ -186,7 +195,7 @@ class Chart:
 
 
 def read_window(text: str | None) -> str:
-    """Return the window of a query string. Raises RequestError."""
+    """Return the window that a query string names, by default `season`. Raises RequestError."""
     window = text or "season"
     if window not in Window.values:
         raise RequestError(
@@ -250,7 +259,7 @@ def read_board(
 
 
 def read_edition(window: str) -> int:
-    """Return a number that changes whenever the shown season's leaderboard is recomputed."""
+    """Return a number that changes whenever this window of the shown season is recomputed."""
     season = shown_season()
     return standings_edition(season, window) if season else 0
 
@@ -264,7 +273,7 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
 
 
 def common_models(board: Leaderboard) -> list[str]:
-    """Return the models of most nodes in the board's window, most common first."""
+    """Return at most COMMON_MODELS models in the board's window, those of most nodes first."""
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
     models = counted.values_list("model", flat=True)[:COMMON_MODELS]
@@ -272,9 +281,9 @@ def common_models(board: Leaderboard) -> list[str]:
 
 
 def read_chart(board: Leaderboard) -> Chart:
-    """Return the leading nodes' scores over the season's last rounds, in three queries.
+    """Return the chart of the page's first nodes over the season's last rounds, in three queries.
 
-    The leader's model is also drawn untrained, if it was judged untrained.
+    It includes the untrained node of the first node's model, if there is one.
     """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
@@ -289,7 +298,7 @@ def read_chart(board: Leaderboard) -> Chart:
 
 
 def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
-    """Return the points that charts draw for scores."""
+    """Return the points that charts draw for these scores; those without cells are left out."""
     return [
         ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
         for s in scores
@@ -302,9 +311,10 @@ def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
 
 @dataclass(frozen=True)
 class NodeSearchResult:
-    """The result of a search: the place after which the node's page begins, or the `problem`.
+    """The result of a search for a node: `after` of the page that lists it, or the `problem`.
 
-    `exists` is whether the node exists at all, so that a link to its own page can be shown.
+    Without such a page `after` is None, and `problem` says why. `exists` is whether there is a node
+    of this name, so that a link to its own page can be shown.
     """
 
     name: str
@@ -314,7 +324,7 @@ class NodeSearchResult:
 
 
 def search_node(query: BoardQuery) -> NodeSearchResult | None:
-    """Search the node of a query; None if the query has none."""
+    """Search for the node that the query's `find` names; None if that is empty."""
     if not query.find:
         return None
     node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()
@@ -345,7 +355,7 @@ def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
 
 
 def _explain_absence(standing: Standing) -> str:
-    """Return why a node with a score is on no page of the query."""
+    """Return in words why no page of the query lists a node that has a standing."""
     if standing.remark == Standing.Remark.QUARANTINED:
         return _("The operator quarantined it: it is judged but not listed.")
     if standing.remark == Standing.Remark.BASE:

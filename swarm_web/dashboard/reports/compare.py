@@ -1,4 +1,4 @@
-"""What the judge claims about swarm and isolated nodes, in a season and over several."""
+"""The judge's claims about swarm and isolated nodes, of one season and over several, in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,19 +46,19 @@ SEASONS_METHOD = (
 
 @dataclass(frozen=True)
 class ArmAssignment:
-    """Number of a season's nodes whose arm was drawn by coin, and of all nodes with an arm."""
+    """Numbers of a season's training nodes: those whose arm was drawn by coin, and all."""
 
     coin: int
     nodes: int
 
     @property
     def is_random(self) -> bool:
-        """Whether a difference can be attributed to the arm."""
+        """Whether all arms were drawn by coin, so that the arm can be the cause of a difference."""
         return 0 < self.nodes == self.coin
 
     @property
     def words(self) -> str:
-        """What the assignment allows to conclude."""
+        """What the assignment allows to conclude, in words."""
         if not self.nodes:
             return _("No node has an arm yet.")
         if self.coin == 0:
@@ -77,10 +77,10 @@ class ArmAssignment:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """One model's claim.
+    """One model's claim, with texts; a text is empty if there is nothing to say.
 
-    `words` explains the verdict, `missing` what is missing for a test, and `power` which difference
-    the test can detect.
+    `words` explains the verdict, `missing` what is missing for a test, and `power` how many nodes a
+    test needs and which difference it can detect now.
     """
 
     claim: ArmsClaim
@@ -92,7 +92,7 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """A season's claims by model, as of its last look."""
+    """A season's claims, one for each model, as of its last look; `season` is None before any."""
 
     season: Season | None
     assignment: ArmAssignment
@@ -105,7 +105,7 @@ class CompareReport:
 
     @property
     def trial_rounds(self) -> int | None:
-        """Number of rounds of the season at the last look."""
+        """Number of rounds after which the last look is planned; None without a season."""
         return self.season.trial_rounds if self.season else None
 
     @property
@@ -115,7 +115,7 @@ class CompareReport:
 
     @property
     def next_look(self) -> int | None:
-        """Number of rounds at the next look; None after the last one."""
+        """Number of rounds at the next look; None after the last one or the season's end."""
         if self.season is None or self.season.state == Season.State.ENDED:
             return None
         planned = plan_looks(self.season.trial_rounds)
@@ -123,12 +123,12 @@ class CompareReport:
 
     @property
     def final(self) -> bool:
-        """Whether the last look is over."""
+        """Whether the last look is over or the season has ended."""
         return self.season is not None and self.next_look is None
 
     @property
     def progress(self) -> str:
-        """Which look the claims are from, and when the next one is, in words."""
+        """Which look the claims are from and when the next one is, in words; empty without one."""
         if self.season is None or not self.look:
             return ""
         counts = {
@@ -172,7 +172,7 @@ class CompareReport:
 
     @property
     def headline(self) -> str:
-        """The result of all claims in one sentence."""
+        """The result of all claims in one sentence; the question if there is none."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -181,7 +181,7 @@ class CompareReport:
 
     @property
     def answer(self) -> str:
-        """The same, for places where the question is the heading."""
+        """The result of all claims, for places where the question is already the heading."""
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:
@@ -218,7 +218,7 @@ def _describe_claim(
 
 
 def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
-    """Describe what a claim means, within what the assignment of arms allows to conclude."""
+    """Return a claim's verdict in words, and whether the arm can be the cause of a difference."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":
@@ -240,7 +240,10 @@ def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
 
 
 def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
-    """Describe how many nodes a claim needs, given how much nodes differ; empty if unknown."""
+    """Return in words how many nodes a test needs, and what the current nodes can detect.
+
+    Empty if it is unknown how much nodes differ.
+    """
     if claim.spread is None:
         return ""
     level = alpha_per_model(models=max(1, len(claim.family)))
@@ -270,7 +273,7 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
 
 
 def describe_missing(missing: Missing) -> str:
-    """Describe what a model needs before it is tested."""
+    """Return in words how many nodes or rounds a model needs before it is tested."""
     missing_parts = []
     if missing.swarm_nodes:
         missing_parts.append(
@@ -335,7 +338,7 @@ def read_seasons() -> list[SeasonsReport]:
 
 
 def describe_seasons(claim: SeasonsClaim) -> str:
-    """Describe what several seasons allow to conclude."""
+    """Return in words what several seasons allow to conclude, or how many more the test needs."""
     if claim.missing_seasons:
         return ngettext(
             "Needs %(lacking)s more season to run the test (minimum %(least)s).",

@@ -1,4 +1,4 @@
-"""What limits a node: how often its rollouts are handed out, and its refused messages."""
+"""Reports about restricted nodes (how often their rollouts are handed out), and about refusals."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +20,10 @@ _FIXES = {code.value: fix for code, fix in FIXES.items()}
 
 @dataclass(frozen=True)
 class HandOut:
-    """A node's level (Conduct.Level) and charge (Conduct.Charge), with their labels.
+    """How often a node's rollouts are handed out (`level`, a Conduct.Level), and why.
 
-    `why` is what was found, `remedy` what the owner can do. `until` is when the level rises
-    automatically, None if it does not.
+    `charge` is a Conduct.Charge, empty at full level. `why` is what was found, `remedy` what the
+    owner can do, both in words. `until` is when the level rises automatically, None if it does not.
     """
 
     node: str
@@ -38,7 +38,11 @@ class HandOut:
 
 @dataclass(frozen=True)
 class HandOuts:
-    """Numbers of restricted nodes by the labels of charge and level, and the latest of them."""
+    """The restricted nodes of a season.
+
+    `counts` are (label of the charge, label of the level, number of nodes); `nodes` are at most
+    LISTED of the nodes.
+    """
 
     counts: list[tuple[str, str, int]]
     nodes: list[HandOut]
@@ -50,7 +54,7 @@ class HandOuts:
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Return the nodes of a season whose rollouts are handed out less often, in two queries."""
+    """Read the nodes of a season whose rollouts are handed out less often, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
@@ -59,7 +63,7 @@ def read_hand_outs(season_id: int) -> HandOuts:
 
 
 def describe_hand_out(row: Conduct) -> HandOut:
-    """Return a node's level with its reason."""
+    """Return the report of a node's level and its reason."""
     charge = Conduct.Charge(row.charge) if row.charge else None
     return HandOut(
         node=row.node.name,
@@ -134,7 +138,7 @@ def _suggest_remedy(charge: Conduct.Charge) -> str:
 
 @dataclass(frozen=True)
 class RefusalLine:
-    """A code, how often it occurred, and what its owner can do."""
+    """An error code with which messages were refused, how often, and what the owner can do."""
 
     code: str
     times: int
@@ -143,7 +147,7 @@ class RefusalLine:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """The latest refusal, and the number of refusals by code, most frequent first."""
+    """A node's latest refusal, and its refusals by code in `lines`, most frequent first."""
 
     code: str
     message: str
@@ -154,7 +158,10 @@ class RefusalReport:
 
 @dataclass(frozen=True)
 class RefusalHistory:
-    """A node's recent refusals, if any; `is_known` is False while they cannot be read."""
+    """A node's recent refusals; `report` is None if there are none or they cannot be read.
+
+    `is_known` is False while they cannot be read, because Redis is unavailable.
+    """
 
     report: RefusalReport | None
     is_known: bool
@@ -167,7 +174,7 @@ def read_refusal_history(node: Node) -> RefusalHistory:
 
 
 def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
-    """Return a report of a node's refusals, None if there are none."""
+    """Return the report of these refusals; None if there are none, or they are unknown."""
     if refusals is None or refusals.last is None:
         return None
     last = refusals.last

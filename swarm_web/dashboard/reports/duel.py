@@ -1,4 +1,4 @@
-"""One model of a season in detail: its arms over rounds, by dataset and by mix."""
+"""The comparison of one model's arms in detail: over rounds, by dataset, and by training mix."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,7 +24,11 @@ _MIN_REACH = 0.05
 
 @dataclass(frozen=True)
 class Duel:
-    """A model's arms over the season's last rounds, its gaps by dataset and its mixes."""
+    """A model's arms in detail.
+
+    `drawing` shows their scores over the season's last rounds, `gaps` the difference of the arms in
+    each dataset, and `mixes` the scores by training mix.
+    """
 
     model: str
     drawing: TabledChart
@@ -43,7 +47,10 @@ class Duel:
 
 
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
-    """Return the requested model, by default the first. Raises RequestError."""
+    """Return the requested model, by default the first; None if there are no models.
+
+    Raises RequestError if the requested model is not one of these.
+    """
     if requested and requested not in models:
         raise RequestError(
             "query.model",
@@ -54,7 +61,7 @@ def choose_model(models: Sequence[str], requested: str | None) -> str | None:
 
 
 def read_duel(season: Season, model: str) -> Duel:
-    """Read a model's duel in three queries."""
+    """Read the comparison of a model's arms, in three queries."""
     stored = Comparison.objects.filter(season=season, model=model).first()
     return Duel(
         model=model,

@@ -21,7 +21,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import recent_rollouts
 
-# Only the largest changes are tested exactly.
+# Number of changes that are tested exactly: only the largest ones.
 _CANDIDATES = 20
 ALPHA = 0.05
 LEADERS = 5
@@ -33,11 +33,12 @@ FEED_ROLLOUTS = 4
 
 @dataclass(frozen=True)
 class Pill:
-    """The current round, the end of its countdown, and the number of connected nodes.
+    """What the top of each page shows: the current round, and the number of connected nodes.
 
-    `phase` is that of `describe_phase`. Without a round it is `paused`, `manual` if the operator
-    makes the season's rounds by hand, or `none`. The season is the running one, or an ended one
-    whose last round is being finished.
+    `number` is the round's number, `phase` that of `describe_phase`, and `until` the end of the
+    phase, if known. Without a round, `phase` is `paused`, `manual` if the operator makes the
+    season's rounds by hand, or `none`. The season is the running one, or an ended one whose last
+    round is being finished; None without either.
     """
 
     season: str | None
@@ -49,14 +50,14 @@ class Pill:
 
 
 def read_pill(*, now: datetime) -> Pill:
-    """Read the round pill in three queries."""
+    """Read the pill in three queries."""
     season, number, phase, until = _read_phase()
     connected = Node.objects.connected(now=now).count()
     return Pill(season, number, phase, until, connected, now)
 
 
 def _read_phase() -> tuple[str | None, int | None, str, datetime | None]:
-    """Return the first four fields of the pill."""
+    """Return the first four fields of the pill: season, number, phase and until."""
     season = running_season()
     judge_round = current_round(season) if season else round_in_progress()
     if judge_round is None:
@@ -93,7 +94,7 @@ def _explain_none(season: Season | None) -> str:
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """One node's results in two rounds, as questions solved and asked."""
+    """One node's results in two rounds, each as (questions solved, questions that count)."""
 
     node: str
     before: tuple[int, int]
@@ -101,12 +102,12 @@ class ScoreChange:
 
     @property
     def difference(self) -> float:
-        """Increase of the share of solved questions, as a fraction of one."""
+        """The increase of the share of solved questions, in [-1, 1]."""
         return self.after[0] / self.after[1] - self.before[0] / self.before[1]
 
     @property
     def z(self) -> float:
-        """The change in standard errors, with both rounds pooled; only used for sorting."""
+        """The difference in standard errors (of both rounds pooled), used only for sorting."""
         n_before, n_after = self.before[1], self.after[1]
         share = (self.before[0] + self.after[0]) / (n_before + n_after)
         error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
@@ -115,10 +116,10 @@ class ScoreChange:
 
 @dataclass(frozen=True)
 class Moves:
-    """The most significant change between the season's last two rounds, if any is significant.
+    """The most significant change of a node between the season's last two closed rounds.
 
-    `compared` is the number of nodes. `rounds` are the numbers of the two rounds, None before there
-    are two.
+    `mover` is None if no change is significant. `compared` is the number of nodes scored in both.
+    `rounds` are the numbers of the two rounds, the earlier one first; None before there are two.
     """
 
     mover: ScoreChange | None
@@ -129,8 +130,8 @@ class Moves:
 def find_mover(changes: Sequence[ScoreChange], *, alpha: float = ALPHA) -> ScoreChange | None:
     """Return the most significant change, None if none is significant.
 
-    Fisher's exact test of solved and missed questions in the two rounds, with Bonferroni's
-    correction for all nodes compared: the largest of many changes is large by chance.
+    The test is Fisher's exact test of solved and missed questions in the two rounds, with
+    Bonferroni's correction for all nodes compared: the largest of many changes is large by chance.
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]
@@ -147,7 +148,7 @@ def _p_value(change: ScoreChange) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare the season's last two closed rounds; computed once per round."""
+    """Compare the season's last two closed rounds; cached until a round closes or a ruling."""
     closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
     latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
     if len(latest) < 2:
@@ -160,7 +161,11 @@ def read_moves(season: Season) -> Moves:
 
 @lru_cache(maxsize=8)
 def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
-    """Compare two closed rounds, whose scores change only by a ruling of the operator."""
+    """Return a node's most significant change between two closed rounds, and the number of nodes.
+
+    `before` and `after` are the rounds' ids. Untrained and quarantined nodes are left out. Scores
+    of closed rounds change only with a ruling, so the last ruling's id is part of the cache key.
+    """
     scored = Score.objects.filter(status=Score.Status.SCORED, node__quarantined=False)
     scored = scored.exclude(arm=Node.Arm.BASE)
     earlier = {
@@ -181,7 +186,7 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange 
 
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout with one of its completions, a right one if there is one."""
+    """A rollout, and the text of one of its completions: of a right one, if there is one."""
 
     rollout: ArchivedRollout
     text: str
@@ -192,8 +197,9 @@ class FeedLine:
 class Home:
     """What the home page shows.
 
-    `judged` is the number of answers graded in the last 24 hours. `pace` is None while it is
-    unknown.
+    `connected` is the number of connected nodes. `judged` is the number of answers that count in
+    the window `24h`, unanswered questions included. `pace` is None while it is unknown. `feed` has
+    the newest rollouts.
     """
 
     board: Leaderboard
@@ -221,14 +227,14 @@ def read_home(*, now: datetime) -> Home:
 
 
 def describe_rollout(rollout: ArchivedRollout) -> FeedLine:
-    """Select the completion that the feed shows."""
+    """Return a rollout's line in the feed. It must have a completion."""
     completions = rollout.completions
     shown = next((c for c in completions if c.get("solved")), completions[0])
     return FeedLine(rollout, text=str(shown["text"]), right=bool(shown.get("solved")))
 
 
 def _count_judged(season: Season) -> int:
-    """Add up the day's standings, which the judge maintains: counting answers takes too long."""
+    """Return the sum of `n` over the standings of window `24h`, as counting answers is too slow."""
     day = Standing.objects.filter(season=season, window=Window.DAY)
     return day.aggregate(n=Sum("n"))["n"] or 0
 
@@ -237,21 +243,21 @@ def _count_judged(season: Season) -> int:
 
 
 def current_announcement(*, now: datetime) -> Announcement | None:
-    """Return the current announcement of the operator, if any."""
+    """Return the announcement to show: of the current ones, that which began last; None if none."""
     return Announcement.objects.shown(now=now).first()
 
 
 def latest_chain_link() -> ChainLink | None:
-    """Return the head of the public chain."""
+    """Return the head of the public chain; None while it is empty."""
     return ChainLink.objects.last()
 
 
 def read_state() -> str:
-    """Return an opaque token for the state of the parts of pages that live messages do not carry.
+    """Return the token of the site's state: it changes when pages must be fetched again.
 
-    Charts depend on the last booked round and the operator's last ruling; the other pages on the
-    season, the current round and its phase; the home page on the announcement. The token is the
-    same in all processes and languages.
+    Pages have parts that live messages do not contain. Charts depend on the last booked round and
+    the operator's last ruling, other pages on the season, the current round and its phase, and the
+    home page on the announcement. The token is the same in all processes and languages.
     """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     announcement = current_announcement(now=timezone.now())

@@ -1,6 +1,6 @@
-"""The commands that install and update the client, for the page, the docs and the tests.
+"""The shell commands that install and update the client, for the page, the docs and the tests.
 
-Each names only this site's package index, so that no other index can provide `swarm-node`.
+Each command names only this site's package index, so that no other index can provide `swarm-node`.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ TOOLS: tuple[Tool, ...] = ("uv", "pipx", "venv")
 # Where the `venv` commands install: Debian refuses to install beside its own packages.
 FOLDER = "~/.swarm-node"
 _MEGABIT = 1e6 / 8
-# The link speed for which the page states the time.
+# The speed in Mbit/s for which the page states the time.
 LINK_MEGABITS = 100
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an installation: bytes to download and on disk, and seconds.
+    """The cost of an installation: bytes to download, bytes on disk, and seconds.
 
-    `seconds` is the time on two cores with a fast link (`python -m bench.joining`).
+    `seconds` was measured on two cores with a fast link (`python -m bench.joining`).
     """
 
     download: int
@@ -43,7 +43,7 @@ class Cost:
 
     @property
     def minutes(self) -> int:
-        """The time with a link of LINK_MEGABITS, in minutes, rounded up."""
+        """Minutes that the installation takes with a link of LINK_MEGABITS, rounded up."""
         return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
 
 
@@ -67,7 +67,7 @@ def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
 
 
 def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
-    """Return the shell commands to update what the commands above installed.
+    """Return the shell commands to update what `write_install_lines` installed, in the same form.
 
     The client prints the same commands when it is too old (`node_client.storage.installation`).
     """

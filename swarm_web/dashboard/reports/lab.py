@@ -1,4 +1,4 @@
-"""The lab's answers: whether sharing helps, question by question, and report by report."""
+"""The lab's answers for pages: whether sharing helps, each question's findings, and each report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,25 +49,25 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding with its report; None if the report is not published here."""
+    """A finding, and the folder of its report; `source` is None if that is not published here."""
 
     finding: LabFinding
     source: ReportFolder | None
 
     @property
     def comparison(self) -> LabComparison:
-        """What was compared, and what came of it."""
+        """The comparison with its result."""
         return self.finding.comparison
 
     @property
     def outcome(self) -> Promise:
-        """What was measured."""
+        """The outcome that was compared, in words."""
         return OUTCOMES[self.comparison.outcome]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Findings as a table, with a row for each experiment and a column for each arm."""
+    """Findings as a table with a column for each arm; `rows` are (experiment, finding or None)."""
 
     arms: list[str]
     rows: list[tuple[str, list[Found | None]]]
@@ -75,9 +75,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class LabQuestion:
-    """One question with its findings; `confirmed` is whether a recipe won everywhere.
+    """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed`, which
+    is meant for the question `recipe`, is whether all of its findings are confirmatory and hold.
     """
 
     key: str
@@ -88,7 +89,7 @@ class LabQuestion:
 
     @property
     def judged(self) -> list[bool]:
-        """For each finding with an expectation, whether the expectation holds."""
+        """Whether the finding is as expected, for each finding that has an expectation."""
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
 
     @property
@@ -98,7 +99,7 @@ class LabQuestion:
 
     @property
     def others(self) -> list[Found]:
-        """The remaining findings."""
+        """The findings that are not shown immediately."""
         return self.found[_SHOWN:]
 
     @property
@@ -108,7 +109,10 @@ class LabQuestion:
 
     @property
     def grid(self) -> Grid | None:
-        """The findings of several experiments about own reward, side by side."""
+        """The findings about own reward by experiment and arm, of the question `map`.
+
+        None for other questions, or with fewer than two experiments or two arms.
+        """
         found = [each for each in self.found if each.comparison.outcome == "own"]
         arms = list(dict.fromkeys(each.comparison.arm for each in found))
         experiments = list(dict.fromkeys(each.finding.experiment for each in found))
@@ -121,7 +125,10 @@ class LabQuestion:
 
 @dataclass(frozen=True)
 class LabAnswer:
-    """The lab's answer to "Does sharing help?"; `found` is None if it has none."""
+    """The lab's answer to "Does sharing help?": the verdict, and the finding that it is from.
+
+    `found` is None if nothing was measured. `ours` is whether the summary is shipped with the site.
+    """
 
     verdict: LabVerdict
     found: Found | None
@@ -135,7 +142,11 @@ class LabAnswer:
 
 @dataclass(frozen=True)
 class ArmRow:
-    """An arm as tables show it: its style, its gain over the baseline, and the paper's gain."""
+    """An arm as tables show it: its style, its comparison with the baseline, and the paper's gain.
+
+    `found` and `paper` are None if there is no such comparison, or no arm of that name in the
+    paper.
+    """
 
     arm: LabArm
     style: Style
@@ -162,7 +173,7 @@ class LabOverview:
 
     @property
     def main(self) -> PublishedReport | None:
-        """The report of the answer, if it can be read."""
+        """The report of the answer; None if it is not published here or cannot be read."""
         return self.answer.source.report if self.answer.source else None
 
     @property
@@ -179,7 +190,7 @@ def read_overview() -> LabOverview:
 
 
 def load_published(name: str) -> ReportFolder:
-    """Return the report of that name. Raises Http404."""
+    """Return the folder of the report of that name. Raises Http404."""
     published = find_published(name)
     if published is None:
         raise Http404
@@ -189,10 +200,10 @@ def load_published(name: str) -> ReportFolder:
 def read_questions(
     summary: LabSummary | None, published: Sequence[ReportFolder]
 ) -> list[LabQuestion]:
-    """Return every question with its findings, if there is a summary.
+    """Return every question, in the order of QUESTIONS, with its findings from the summary.
 
     A finding's source is the report beside the summary, never a report of that name in another
-    folder.
+    folder. Without a summary there are no findings.
     """
     summary_folder = summary.folder if summary else None
     sources = {
@@ -227,7 +238,7 @@ def _judge(found: Found | None) -> LabVerdict:
 
 
 def list_arms(report: PublishedReport) -> list[ArmRow]:
-    """Return a report's arms, each with the paper's arm of the same name."""
+    """Return a row for each arm of a report, in the report's order."""
     styles = style_arms([arm.name for arm in report.arms])
     paper = {arm.name: arm.gain for arm in report.paper}
     gains = report.gains

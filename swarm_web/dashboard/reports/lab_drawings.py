@@ -1,4 +1,4 @@
-"""A lab report in figures: the formatting of its numbers, and its charts."""
+"""The charts of a lab report with their tables, and the formatting of its numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,14 +32,17 @@ _SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 
 
 def write_gain(ratio: float | None) -> str:
-    """Write a ratio as a change: `+94 %` for 1.94."""
+    """Write a ratio as a change: `+94 %` for 1.94; None is a dash."""
     if ratio is None:
         return NONE
     return f"{_sign(ratio - 1)}{abs(ratio - 1):.0%}".replace("%", f"{_THIN}%")
 
 
 def write_amount(value: float | None) -> str:
-    """Write a number with three significant digits, and large ones with thousands separators."""
+    """Write a number with three significant digits; from 1000 on all digits, in groups of three.
+
+    None is a dash.
+    """
     if value is None:
         return NONE
     if value < 0:
@@ -57,7 +60,7 @@ def write_signed(value: float) -> str:
 
 
 def write_bytes(count: float) -> str:
-    """Write a number of bytes in the largest unit of which there is one."""
+    """Write a number of bytes in the largest unit (B to GB) in which it is at least 1."""
     for size, unit in _SIZES:
         if count >= size:
             return f"{write_amount(count / size)}{_THIN}{unit}"
@@ -65,7 +68,7 @@ def write_bytes(count: float) -> str:
 
 
 def write_change(found: LabComparison) -> str:
-    """Write an arm's change: its gain, or the difference if the baseline earned nothing."""
+    """Write an arm's gain, or its difference if it has no gain (the other arm earned nothing)."""
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 
@@ -91,7 +94,7 @@ def _sign(value: float) -> str:
 
 @dataclass(frozen=True)
 class CurveWords:
-    """The title of a curve, the label of its axis, and notes for readers."""
+    """The title of a curve's chart, the label of its y axis, and a note for readers."""
 
     title: Promise
     axis: Promise
@@ -129,7 +132,7 @@ CURVES: dict[str, CurveWords] = {
 
 @dataclass(frozen=True)
 class CurveDrawing:
-    """A curve's chart with its words, and its name in the figure's address."""
+    """The chart of a curve, with its texts; `key` is its name in the figure's address."""
 
     key: str
     words: CurveWords
@@ -137,7 +140,7 @@ class CurveDrawing:
 
 
 def draw_report(report: PublishedReport) -> list[CurveDrawing]:
-    """Return the charts of all curves that were measured."""
+    """Return a chart for each kind of curve in CURVES that was measured, with all arms."""
     return [
         CurveDrawing(key, words, drawing)
         for key, words in CURVES.items()
@@ -146,12 +149,16 @@ def draw_report(report: PublishedReport) -> list[CurveDrawing]:
 
 
 def draw_cumulative(report: PublishedReport) -> TabledChart:
-    """Return the main chart: every report has it."""
+    """Return the chart of cumulative own reward, which every report has."""
     return _draw_known(report, "cumulative", _curves_of(report, "cumulative"))
 
 
 def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> TabledChart:
-    """Return the chart of that name; `arm` is whose difference is drawn. Raises RequestError."""
+    """Return the chart of that name: a key of CURVES, `difference`, `mechanism` or `cost`.
+
+    `arm` is as in `choose_onset`, for the chart `difference`. Raises RequestError if there is no
+    such chart or arm.
+    """
     drawn: TabledChart | None
     if chart == "difference":
         onset = choose_onset(report, arm)
@@ -172,7 +179,10 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Table
 
 
 def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
-    """Return an arm's difference over rounds, by default the first arm's."""
+    """Return an arm's difference over rounds; that of the first arm, or None, if `arm` is None.
+
+    Raises RequestError if the report has none for this arm.
+    """
     if arm is None:
         return next(iter(report.onsets), None)
     for onset in report.onsets:
@@ -203,7 +213,7 @@ def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
 
 
 def chart_mechanism(report: PublishedReport) -> TabledChart:
-    """Draw each arm's gain over what its training sets could teach."""
+    """Draw each arm's gain against the informative rollouts in its training sets."""
     rows: list[list[Value]] = []
     for arm in report.arms:
         found = report.gains.get(arm.name)
@@ -224,7 +234,7 @@ def chart_mechanism(report: PublishedReport) -> TabledChart:
 
 
 def chart_cost(report: PublishedReport) -> TabledChart:
-    """Draw what each arm costs in generation and communication."""
+    """Draw each arm's costs: tokens generated, and bytes sent and received."""
     return TabledChart(
         draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
         columns=[_("Arm"), _("Tokens"), _("Bytes exchanged"), _("Own reward")],
@@ -281,5 +291,5 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
 
 
 def _few(count: int) -> Sequence[int]:
-    """Return evenly spaced indices, including the last one."""
+    """Return evenly spaced indices, about _ROWS of `count`, including the last one."""
     return range(count - 1, -1, -max(1, count // _ROWS))[::-1]

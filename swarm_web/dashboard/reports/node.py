@@ -48,8 +48,8 @@ _DEFERRED = ("answered", "solved", "round__rules", "round__secret")
 class AnswerSpeed:
     """How fast a node's answers arrived in round `number`: `answers` within `milliseconds`.
 
-    The time starts when the questions are sent. `training` is the number of completions that the
-    node generates per second in training, as it reports; None if it reported too little.
+    The time starts when the questions are sent. `training` is the number of completions per second
+    that the node generated between its last two training reports; None if there are not two.
     """
 
     number: int
@@ -59,7 +59,7 @@ class AnswerSpeed:
 
     @property
     def ratio(self) -> float | None:
-        """Answers per second, divided by completions per second in training."""
+        """Answers per second, divided by completions per second in training; None if unknown."""
         if not self.training:
             return None
         return 1000 * self.answers / max(1, self.milliseconds) / self.training
@@ -71,12 +71,12 @@ class AnswerSpeed:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether the node's model is too slow to have generated the answers."""
+        """Whether the ratio is above SUSPICIOUS_RATIO: its model can hardly have answered."""
         return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
 
 
 def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
-    """Return the speed in the node's last result; None if the node answered nothing there."""
+    """Return how fast a node answered in the round of `last`; None if it answered nothing there."""
     answers = Answer.objects.filter(node=node, question__round=last.round_id)
     found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
     if not found["answers"] or found["latency_ms"] is None:
@@ -90,7 +90,10 @@ def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | 
 
 
 def _training_speed(node: Node, season: Season) -> float | None:
-    """Return the completions per second between the last two training reports."""
+    """Return a node's completions per second between its last two training reports.
+
+    None without two reports, or if no step or no time is between them.
+    """
     points = training_points(node, season_id=season.pk, limit=2)
     if len(points) < 2:
         return None
@@ -107,7 +110,7 @@ def _training_speed(node: Node, season: Season) -> float | None:
 
 @dataclass(frozen=True)
 class Cell:
-    """A node's share in one dataset with its interval, as fractions of one."""
+    """A node's result in one dataset: `share` is correct / n, with its 95 % interval."""
 
     dataset: str
     correct: int
@@ -126,7 +129,7 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """The standing of a node that has no line on the leaderboard."""
+    """The values of a `LeaderboardRow` for a node that has no line on the leaderboard."""
 
     rank: None = None
     remark: str = ""
@@ -139,14 +142,15 @@ class Unjudged:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What is known about a node; `scores` are its results in the season, newest first.
+    """What is known about a node in the shown season; `season` is None before the first one.
 
     `row` is its line of the season's leaderboard, `lift` the difference from the same model
-    untrained, and `ranked` the number of nodes with a rank. `seat` is its state in the current
-    round, and `speed` how fast it answered in its latest result. `signing_keys` are the keys that
-    it has signed with, oldest first. `delivered_to_others` counts how often its rollouts were
-    delivered to other nodes; None if unknown. `hand_out` is why its rollouts are handed out less
-    often than others; None if they are not.
+    untrained, and `ranked` the number of nodes with a rank. `cells` are its results by dataset,
+    `scores` those by round, newest first. `seat` is its state in the current round, and `speed` how
+    fast it answered in its latest result. `signing_keys` are the keys that it has signed with.
+    `delivered_to_others` counts how often its rollouts were delivered to other nodes; None if
+    unknown. `hand_out` is why its rollouts are handed out less often than others; None if they are
+    not. `verdict` says whether the node works.
     """
 
     node: Node
@@ -168,7 +172,7 @@ class NodeReport:
 
     @property
     def dropped(self) -> list[tuple[str, int]]:
-        """Number of rollouts of others that it did not train on, by the reasons that it reports."""
+        """(reason, number) of rollouts of others that it did not train on, as it reports them."""
         return sorted(self.contribution.external_dropped.items()) if self.contribution else []
 
     @property
@@ -183,17 +187,17 @@ class NodeReport:
 
     @property
     def cells_by_dataset(self) -> dict[str, Cell]:
-        """The node's shares by dataset."""
+        """The node's cells by dataset."""
         return {cell.dataset: cell for cell in self.cells}
 
     @property
     def over_base(self) -> float | None:
-        """How far the score lies above that of the same model untrained."""
+        """The score minus that of the same model untrained; None if that was not judged."""
         return self.lift.difference if self.lift else None
 
     @property
     def over_base_interval(self) -> Interval | None:
-        """The interval of that difference."""
+        """The 95 % interval of `over_base`."""
         return self.lift.interval if self.lift else None
 
     @cached_property
@@ -234,7 +238,7 @@ def list_results_of_node(node: Node) -> Listing[Score]:
 
 
 def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:
-    """Read a node's report, with results of its last `rounds`, in a constant number of queries."""
+    """Read a node's report with at most `rounds` results, in a constant number of queries."""
     season = keep_briefly("season", shown_season)
     contribution = Contribution.objects.filter(node=node, season=season).first()
     row = (
@@ -283,7 +287,7 @@ def _count_ranked(season: Season) -> int:
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
-    """Return the cells, dataset -> (correct, n), sorted by dataset, with their intervals."""
+    """Return a cell for each dataset, sorted by dataset; `cells` maps it to (correct, n)."""
     return [
         Cell(dataset, correct, n, correct / n, macro_interval(correct / n, n))
         for dataset, (correct, n) in sorted(cells.items())

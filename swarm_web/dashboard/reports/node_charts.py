@@ -1,4 +1,4 @@
-"""A node's charts: its judge scores beside the same model untrained, and its training."""
+"""A node's charts: its judge scores with those of the same model untrained, and its training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
-# Selectable numbers of rounds. Every chart has as many points as the smallest of them.
+# Numbers of rounds that a visitor can select. A chart has at most as many points as the smallest.
 SPANS = (CHARTED_ROUNDS, 4 * CHARTED_ROUNDS, 16 * CHARTED_ROUNDS)
-# Number of points that a chart can resolve; the relay keeps one every few minutes.
+# Number of training reports in a chart; the relay keeps one every few minutes.
 CHARTED_POINTS = 288
 LISTED_PEERS = 8
 PEERS_SINCE = timedelta(days=7)
@@ -46,7 +46,10 @@ PEERS_SINCE = timedelta(days=7)
 
 
 def read_span(text: str | None) -> int:
-    """Return the number of rounds in a query string. Raises RequestError."""
+    """Return the number of rounds that a query string requests, by default the smallest of SPANS.
+
+    Raises RequestError for a number that is not in SPANS.
+    """
     spans = {str(span): span for span in SPANS}
     if not text:
         return SPANS[0]
@@ -62,9 +65,10 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's last `span` rounds of a season, in at most two queries.
+    """Draw a node's scores in its last `span` rounds of a season.
 
-    `base` is the line of the same model untrained, if it was judged.
+    `span` is one of SPANS. `base` is the line of the same model untrained, if it was judged; its
+    scores are drawn too. At most two queries, plus one if the season's first round is not cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -89,7 +93,7 @@ def _list_pooled(pooled: PooledScore, base: PooledScore | None) -> list[Value]:
 def _read_untrained(
     season: Season, base: LeaderboardRow | None, points: Sequence[ScorePoint]
 ) -> list[ScorePoint]:
-    """Return the untrained model's points in the range of rounds of these points."""
+    """Return the points of the node `base` from the first to the last round of `points`."""
     if base is None or not points:
         return []
     first, last = points[0].round, points[-1].round
@@ -104,16 +108,17 @@ def _read_untrained(
 
 
 def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[ScorePoint]:
-    """Return the points of a node's last rounds, oldest first, without loading whole scores."""
+    """Return the points of the first `rounds` of these scores, oldest first; only few columns."""
     columns = newest_first.values_list("round__number", "arm", "cells")[:rounds]
     return [ScorePoint(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
 
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
-    """Return `scores_of_node`, limited to ids from the season's first round on.
+    """Return a node's results in the season's closed rounds, newest first (`scores_of_node`).
 
-    Each score lies on a separate page of the database. With the first round's id, the index alone
-    skips earlier seasons: the ids of a season's rounds are in the order of their numbers.
+    The query is also limited to ids from the season's first round on. So the index alone skips
+    earlier seasons, whose scores lie on separate pages of the database. The ids of a season's
+    rounds are in the order of their numbers.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -123,9 +128,10 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the untrained line of a node's model with most questions; None for untrained nodes.
+    """Return the line of the untrained node, of a node's model, that was asked most questions.
 
-    A `lift` that was measured before already contains this line.
+    None if there is no such node, or if `node` is itself untrained. If the caller has measured the
+    node's `lift`, which contains this line, no query is needed.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -135,7 +141,7 @@ def find_base(
 
 
 def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
-    """Return the season's untrained lines of a model, cached for all nodes that train it."""
+    """Return the lines of a model's untrained nodes in a season, cached (`keep_briefly`)."""
     return keep_briefly(
         f"bases:{season.pk}:{model}",
         lambda: read_base(model, season=season, window=WINDOW, now=now),
@@ -147,7 +153,10 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The nodes whose rollouts a node trained on recently, and those that trained on its own."""
+    """The nodes whose rollouts a node trained on, and those that trained on its own.
+
+    Both are limited to the time PEERS_SINCE, and have the nodes with most rollouts first.
+    """
 
     taken: list[Peer]
     given: list[Peer]
@@ -163,7 +172,7 @@ def read_steps(node: Node, season: Season) -> list[ReportedStep]:
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return the nodes with which a node exchanged most, in two queries."""
+    """Return at most LISTED_PEERS nodes in each direction, in two queries."""
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
@@ -172,7 +181,7 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
 
 
 def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
-    """Draw the training reward and the informative share."""
+    """Draw the training reward and the informative share over steps, given oldest first."""
     return TabledChart(
         draw=partial(draw_training, steps),
         columns=[_("Step"), _("Training reward"), _("Informative share")],
@@ -181,7 +190,7 @@ def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
 
 
 def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
-    """Draw how often completions recheck, hesitate or explore."""
+    """Draw how often completions recheck, hesitate or explore over steps, given oldest first."""
     kinds = name_kinds()
     return TabledChart(
         draw=partial(draw_reflection, steps),
@@ -199,7 +208,7 @@ def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
 
 @dataclass(frozen=True)
 class NodeCharts:
-    """The charts of a node's page."""
+    """The charts of a node's page: judge scores, training, and phrases of reflection."""
 
     history: TabledChart
     training: TabledChart
@@ -209,7 +218,10 @@ class NodeCharts:
 def read_charts(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> NodeCharts:
-    """Read the charts of a node's page, in at most three queries."""
+    """Read the charts of a node's page; `base` and `span` are as in `draw_history`.
+
+    At most three queries, plus one if the season's first round is not cached.
+    """
     steps = read_steps(node, season)
     return NodeCharts(
         history=draw_history(node, season, base=base, span=span),
@@ -219,7 +231,10 @@ def read_charts(
 
 
 def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
-    """Draw one chart of a node's page; empty before the first season. Raises RequestError."""
+    """Draw a chart of a node's page: `score`, `training` or `reflection`.
+
+    The figure is empty before the first season. Raises RequestError for another chart.
+    """
     season = shown_season()
     if season is None:
         return {}

@@ -20,10 +20,11 @@ HealthState = Literal["good", "waiting", "bad"]
 
 @dataclass(frozen=True)
 class SeatStatus:
-    """A node's seat in a round that is open or being scored.
+    """A node's seat in round `number`, which is open (`is_open`) or being scored.
 
-    `offered`: it requested the questions, and answered `answered` of them. `came_late`: it joined
-    after the round opened, and is excluded. `half_over`: half of the answering time is over.
+    `offered` is whether it requested the questions; it answered `answered` of `questions`.
+    `came_late` is whether it joined after the round opened, which excludes it. `half_over` is
+    whether half of the answering time is over.
     """
 
     number: int
@@ -83,7 +84,10 @@ def _count(rows: QuerySet[Answer] | QuerySet[Question], *, by: str) -> Coalesce:
 
 @dataclass(frozen=True)
 class NodeHealth:
-    """Whether a node works: `text` continues a sentence after its name, `reason` says why."""
+    """Whether a node works, and why.
+
+    `text` continues a sentence that begins with the node's name; `reason` is one or more sentences.
+    """
 
     state: HealthState
     text: str
@@ -113,10 +117,11 @@ def judge_health(
     place: Place | None,
     seat: SeatStatus | None = None,
 ) -> NodeHealth:
-    """Return whether a node works; `scores` are its results in the season, newest first.
+    """Return whether a node works; if there are several problems, only the first one found.
 
-    `seat` is its seat in the current round, None without one. The first problem found is the
-    answer, as later ones follow from it.
+    `season_runs` is whether a season is running, `scores` are the node's results in it, newest
+    first. `place` is its place on the leaderboard, `seat` its seat in the current round; None
+    without one.
     """
     if node.blocked:
         return NodeHealth(
@@ -237,7 +242,10 @@ def _explain_miss(missed: int) -> NodeHealth:
 
 
 def _judge_place(number: dict[str, int], *, place: Place | None) -> NodeHealth:
-    """Return the health of a node that answered all of its last round."""
+    """Return the health of a node that answered all questions of its last round.
+
+    `number` holds the round's number, for texts.
+    """
     answered = _("It is connected and answered all questions of round %(number)s.") % number
     if place is None:
         return NodeHealth("good", _("is healthy but not ranked yet."), answered)

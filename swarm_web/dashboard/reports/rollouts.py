@@ -1,4 +1,4 @@
-"""Rollouts as pages show them: searches, cards with verdicts, and who learned from whom."""
+"""Reports about rollouts: searches in the archive, cards of rollouts, and who learned from whom."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from swarm_web.relay.selectors import (
 )
 
 PAGE_CARDS = 20
-# On the cards of a list: enough to compare a right and a wrong one.
+# Number of completions on a card in a list: enough to compare a right and a wrong one.
 SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in FoundCompletions}
@@ -55,7 +55,7 @@ class ShownCompletion:
 
 @dataclass(frozen=True)
 class Card:
-    """A rollout with the completions that are shown; `hidden` ones are left out."""
+    """A rollout with those of its completions that are shown."""
 
     rollout: ArchivedRollout
     completions: list[ShownCompletion]
@@ -67,7 +67,7 @@ class Card:
 
     @property
     def spread(self) -> RewardSpread:
-        """Whether rewards differ: otherwise nothing can be learned from this rollout."""
+        """Whether its completions are all right, all wrong, or mixed (only such rollouts teach)."""
         solved = self.rollout.solved or 0
         if 0 < solved < self.rollout.total:
             return "mixed"
@@ -96,7 +96,11 @@ class RolloutQuery:
 
 @dataclass(frozen=True)
 class RolloutList:
-    """A page of cards; `later` is the cursor of the next page, empty on the last one."""
+    """A page of cards; `later` is the cursor of the next page, empty on the last one.
+
+    `season` is the season that was searched, None before the first one. `seasons` are the names of
+    the latest seasons, for a choice.
+    """
 
     query: RolloutQuery
     season: Season | None
@@ -134,12 +138,15 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
 
 
 def _clean(text: str) -> str:
-    """Return a text without surrounding spaces and without NUL, which Postgres rejects."""
+    """Return at most 200 characters of a text, without outer spaces and (for Postgres) NUL."""
     return text.replace("\0", "").strip()[:200]
 
 
 def read_rollouts(query: RolloutQuery) -> RolloutList:
-    """Read a page of rollouts in a constant number of queries. Raises RequestError."""
+    """Read a page of rollouts in a constant number of queries.
+
+    Raises RequestError if the query names a season that does not exist or has not begun.
+    """
     started = Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at")
     names = list(started.values_list("name", flat=True)[:LISTED_SEASONS])
     season = started.filter(name=query.season).first() if query.season else shown_season()
@@ -173,7 +180,10 @@ def load_card(pk: int) -> Card:
 def list_archived(
     *, author: str, learner: str, dataset: str, outcome: str
 ) -> Listing[ArchivedRollout]:
-    """Return the archive's rollouts that match, newest first."""
+    """List the archive's rollouts that match, newest first; empty values match all.
+
+    `author` and `learner` are names of nodes, `outcome` is a value of FoundCompletions.
+    """
     filters = RolloutFilters(
         author=author, learner=learner, dataset=dataset, outcome=FoundCompletions(outcome)
     )
@@ -181,7 +191,10 @@ def list_archived(
 
 
 def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
-    """Return a rollout's card with up to `limit` completions, right and wrong ones if possible."""
+    """Return a rollout's card with at most `limit` completions; None shows all.
+
+    The first right and the first wrong one are chosen before others.
+    """
     shown = [
         ShownCompletion(
             number,
@@ -207,7 +220,10 @@ def encode_cursor(published_at: datetime, pk: int) -> str:
 
 
 def decode_cursor(text: str) -> RolloutKey | None:
-    """Return the key after which a page begins, None for the first page. Raises RequestError."""
+    """Return the key in a cursor of `encode_cursor`; None if it is empty (first page).
+
+    Raises RequestError for an invalid cursor.
+    """
     if not text:
         return None
     try:
@@ -226,7 +242,10 @@ def decode_cursor(text: str) -> RolloutKey | None:
 
 @dataclass(frozen=True)
 class FlowReport:
-    """The links of the hour that begins at `hour`, strongest first."""
+    """Who learned from whom in the hour that begins at `hour`: the strongest links first.
+
+    `picture` draws them; `is_now` is whether the hour is not over.
+    """
 
     season: Season | None
     hour: datetime
@@ -241,22 +260,25 @@ class FlowReport:
 
     @property
     def earlier(self) -> str:
-        """The previous hour, as an address requests it."""
+        """The previous hour, as `format_hour` writes it."""
         return format_hour(self.hour - _HOUR)
 
     @property
     def later(self) -> str:
-        """The next hour; empty if it has not begun."""
+        """The next hour, as `format_hour` writes it; empty if it has not begun."""
         return "" if self.is_now else format_hour(self.end)
 
 
 def format_hour(hour: datetime) -> str:
-    """Write an hour in UTC, as an address requests it."""
+    """Write an hour in UTC as the parameter `hour` has it: `2026-11-21T09`."""
     return f"{hour.astimezone(UTC):{_HOUR_FORMAT}}"
 
 
 def read_hour(text: str, *, now: datetime) -> datetime:
-    """Return the hour that an address requests, by default the current one. Raises RequestError."""
+    """Return the beginning of the hour that the parameter `hour` names; of this hour if empty.
+
+    Raises RequestError for other text, and for hours in the future or before 2000.
+    """
     current = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if not text:
         return current
@@ -271,7 +293,7 @@ def read_hour(text: str, *, now: datetime) -> datetime:
 
 
 def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
-    """Read an hour's strongest links in a constant number of queries."""
+    """Read the SHOWN_LINKS strongest links of an hour, in a constant number of queries."""
     season = shown_season()
     flows = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
     links = [FlowLink(flow.giver, flow.taker, flow.used) for flow in flows]

@@ -1,4 +1,4 @@
-"""The report of a round; it has no question, spec, answer or score until the round has closed."""
+"""The report of a round; it has no questions, answers or scores until the round has closed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -30,7 +30,10 @@ BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_
 
 @dataclass(frozen=True)
 class RulingLine:
-    """A decision of the operator: the action, the reason as written, and what it changed."""
+    """A decision of the operator: a Ruling.Action, the same in words, and the operator's reason.
+
+    `changes` has the numbers of what it changed.
+    """
 
     action: str
     text: str
@@ -73,7 +76,7 @@ def _describe_action(action: Ruling.Action) -> str:
 
 
 def advise(reason: str) -> str:
-    """Return what helps against a Score.Reason; empty for a complete result."""
+    """Return what the owner can do about a Score.Reason; empty for a complete result."""
     advice = {
         Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
         Score.Reason.UNSCORED: _(
@@ -98,9 +101,10 @@ def advise(reason: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question: `solved` of the `counted` nodes for which it counts solved it.
+    """A revealed question, which `solved` of the `counted` nodes for which it counts solved.
 
-    It does not count for nodes, of the `seated` ones, whose answer could not be graded in time.
+    It counts for all `seated` nodes, which are those that were scored in the round; or for none, if
+    an answer to it could not be graded in time.
     """
 
     question: Question
@@ -110,12 +114,12 @@ class QuestionReport:
 
     @property
     def index(self) -> int:
-        """The index that generates the question again, together with the season's seed."""
+        """The index in its task spec: with the season's seed it generates the question again."""
         return int(self.question.spec["index"])
 
     @property
     def share(self) -> float | None:
-        """The share of nodes that solved it, as a fraction of one; None if it counts for none."""
+        """The share of nodes that solved it, in [0, 1]; None if it counts for none."""
         return self.solved / self.counted if self.counted else None
 
 
@@ -127,19 +131,22 @@ class ScoreReport:
 
     @property
     def interval(self) -> Interval | None:
-        """The score's interval at 95 %."""
+        """The score's 95 % interval; None without a score."""
         low, high = self.score.interval_low, self.score.interval_high
         return None if low is None or high is None else (low, high)
 
     @property
     def advice(self) -> str:
-        """What helps; empty for a complete result."""
+        """What the owner can do; empty for a complete result."""
         return advise(self.score.reason)
 
 
 @dataclass(frozen=True)
 class Revelation:
-    """What determined a round's questions: anybody can draw them again from it."""
+    """What determined a round's questions, so that anybody can draw them again.
+
+    `secret` is in hexadecimal.
+    """
 
     secret: str
     rules: dict[str, Any]
@@ -147,9 +154,10 @@ class Revelation:
 
 @dataclass(frozen=True)
 class BeaconReport:
-    """The value of the public beacon that is mixed with a round's secret; null until it is known.
+    """The public beacon that is mixed with a round's secret.
 
-    `round` is the beacon's own round, whose value was not published before `emitted_at`.
+    `chain` is the hash of its chain, and `round` its own round, whose value is published at
+    `emitted_at`. That value, `randomness` with its `signature`, is None until it is known.
     """
 
     chain: str
@@ -161,7 +169,10 @@ class BeaconReport:
 
 @dataclass(frozen=True)
 class Lead:
-    """The best result of the competing nodes: `nodes` have it, and `node` is one of them."""
+    """The best score of a round: `nodes` nodes have it, and `node` is the name of one of them.
+
+    Untrained and quarantined nodes are left out.
+    """
 
     node: str
     correct: int
@@ -172,10 +183,11 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round, with its questions after it has closed.
+    """A round; `revelation`, `questions` and `lead` are empty until it has closed.
 
-    `seen_before` of its questions had been asked in earlier rounds of the season. A round that
-    became void after it closed keeps its revealed questions, and loses its scores and its lead.
+    `seen_before` of its `question_count` questions had been asked in earlier rounds of the season.
+    `seats` is the number of its nodes, and `completed` of those that answered everything. A round
+    that became void after it closed keeps its revealed questions, and loses its scores and lead.
     """
 
     round: Round
@@ -190,7 +202,7 @@ class RoundReport:
 
     @cached_property
     def beacon(self) -> BeaconReport | None:
-        """The beacon that the round's rules name, if any."""
+        """The beacon that the round's rules name; None if they name none."""
         if "beacon" not in self.round.rules:
             return None
         named = msgspec.convert(self.round.rules["beacon"], Beacon)
@@ -205,7 +217,7 @@ class RoundReport:
 
     @cached_property
     def scores(self) -> list[ScoreReport]:
-        """All scores, best first, thousands of them: pages read a `Sheet` instead."""
+        """All scores, best first. They may be thousands, so pages read a `Sheet` instead."""
         return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
 
     @property
@@ -215,13 +227,13 @@ class RoundReport:
 
     @property
     def rules(self) -> dict[str, Any] | None:
-        """What the questions were drawn by; None until it is revealed."""
+        """The rules by which the questions were drawn; None until they are revealed."""
         return self.revelation.rules if self.revelation else None
 
 
 @dataclass(frozen=True)
 class RoundEdition:
-    """The version of a revealed round's answer: its ETag, and the number of its scores."""
+    """The version of the API's answer about a revealed round; `rows` is the number of scores."""
 
     etag: str
     rows: int
@@ -233,9 +245,10 @@ def load_round(number: int) -> Round:
 
 
 def load_revealed_round(number: int, *, status_at: str) -> Round:
-    """Return a round that has closed; `status_at` is an address that shows its phase.
+    """Return a round whose questions are public: it has closed, and may have become void later.
 
-    Raises Http404, and RequestError while the round is sealed.
+    Raises Http404 if there is none, and RequestError while it is sealed. The error names
+    `status_at`, an address that shows the round's phase.
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
@@ -249,10 +262,10 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 
 
 def read_edition(judge_round: Round) -> RoundEdition:
-    """Return the version of a revealed round's answer without reading its scores.
+    """Return the version of the API's answer about a revealed round, without reading its scores.
 
-    After a round has closed, its answer changes only with a ruling about the round or about any of
-    its nodes, or with a release (CLIENT_VERSION).
+    After a round has closed, the answer changes only with a ruling about the round or about any of
+    its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()
@@ -262,7 +275,7 @@ def read_edition(judge_round: Round) -> RoundEdition:
 
 
 def list_scores_of(judge_round: Round) -> Listing[Score]:
-    """List the results of a closed round, in the order in which its nodes joined."""
+    """List the results of a round in the order in which its nodes joined; none unless it closed."""
     scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
     return Listing(scores.select_related("node", "round"), Keyset("node_id"))
 
@@ -280,14 +293,17 @@ def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a closed round, best first, and absent nodes last."""
+    """Return the scores of a round, best first and absent nodes last; none unless it is closed."""
     if judge_round.phase != Round.Phase.CLOSED:
         return judge_round.scores.none()
     return ordered_scores(judge_round)
 
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round in the order of the index `scores_best_first`."""
+    """Return the scores of a round with nodes, best first and absent nodes last.
+
+    The index `scores_best_first` has this order.
+    """
     return BEST_FIRST.sort(judge_round.scores.select_related("node"))
 
 
@@ -319,7 +335,10 @@ def read_round(judge_round: Round) -> RoundReport:
 
 
 def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport]:
-    """Read the tallies of a revealed round once, and return what reports its questions."""
+    """Read the tallies of a revealed round, and return a function that reports its questions.
+
+    In a round without a summary, all of a question's counts are 0.
+    """
     summary = RoundSummary.objects.filter(round=judge_round).first()
 
     def report(question: Question) -> QuestionReport:

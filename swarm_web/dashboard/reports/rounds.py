@@ -1,4 +1,4 @@
-"""The rounds of one season or of all: turnout, spread of scores, and status."""
+"""The list of rounds of one season or of all: turnout, spread of scores, and phase."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ NEWEST_FIRST = Keyset("-number")
 
 @dataclass(frozen=True)
 class RoundLine:
-    """A round of the list; only rounds that count have a summary."""
+    """A round of the list; `summary` is None unless the round is closed."""
 
     round: Round
     summary: RoundSummary | None
 
     @property
     def middle(self) -> tuple[float, float] | None:
-        """The range of scores of the middle half of the trained nodes."""
+        """The first and third quartile of the trained nodes' scores; None if unknown."""
         if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         return self.summary.low, self.summary.high
@@ -40,9 +40,9 @@ class RoundLine:
 class RoundsReport:
     """One page of rounds, newest first.
 
-    `season` is the requested one, None for all, and `shown` the one whose rules are shown. `newer`
-    and `older` are the values of `before` for the neighbouring pages, None if there is none, and 0
-    for the newest page, which needs no cursor.
+    `season` is the requested one, None for all, and `shown` the one whose rules are shown.
+    `seasons` are those to choose from. `newer` and `older` are the values of the parameter `before`
+    for the neighbouring pages, None if there is none; 0 is the newest page, which needs none.
     """
 
     season: Season | None
@@ -55,7 +55,10 @@ class RoundsReport:
 
 
 def read_cursor(text: str | None) -> int | None:
-    """Return the number before which a page begins. Raises RequestError."""
+    """Return the round's number in the parameter `before`, from which a page continues downwards.
+
+    None if it is empty. Raises RequestError.
+    """
     if not text:
         return None
     try:
@@ -70,7 +73,7 @@ def read_cursor(text: str | None) -> int | None:
 
 
 def read_season(name: str | None) -> Season | None:
-    """Return the season of a query string; None for all. Raises RequestError."""
+    """Return the started season of this name; None for all if it is empty. Raises RequestError."""
     if not name:
         return None
     season = started_seasons().filter(name=name).first()
@@ -94,7 +97,10 @@ def list_started_seasons() -> Listing[Season]:
 
 
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
-    """Read a page of rounds in a constant number of queries and of rows."""
+    """Read a page of rounds, below number `before` if given, in a constant number of queries.
+
+    `season` None means all seasons.
+    """
     rounds = listed_rounds(season)
     after = None if before is None else (before,)
     page = NEWEST_FIRST.read(rounds, after=after, limit=PAGE_ROUNDS)
@@ -111,7 +117,7 @@ def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
 
 
 def draw_rounds(closed: Iterable[Round]) -> TabledChart:
-    """Draw closed rounds, given newest first, from their summaries."""
+    """Draw the scores of closed rounds, given newest first; those without scores are left out."""
     spreads = [spread for spread in map(_make_spread, closed) if spread]
     return TabledChart(
         draw=partial(draw_spreads, spreads[::-1]),
@@ -121,7 +127,7 @@ def draw_rounds(closed: Iterable[Round]) -> TabledChart:
 
 
 def _read_summary(judge_round: Round) -> RoundSummary | None:
-    """Return the summary of a round that counts."""
+    """Return the summary of a round; None unless it is closed."""
     if judge_round.phase != Round.Phase.CLOSED:
         return None
     return getattr(judge_round, "summary", None)

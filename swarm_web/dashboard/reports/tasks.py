@@ -1,4 +1,4 @@
-"""The datasets of a season: an example, difficulty, pass rates, and their value for training.
+"""The datasets of a season: an example, levels, pass rates, and the share of informative rollouts.
 
 Pass rates come from the summaries of closed rounds. Only questions of closed rounds are shown.
 Everything is limited to the season's last rounds and the archive's newest rollouts.
@@ -31,7 +31,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 
 SHOWN_ROUNDS = 100
-# For the list: enough for a current figure, few enough to read with every visit.
+# Number of rounds in the list of datasets: enough for a current rate, few enough to read each time.
 LATEST_ROUNDS = 20
 LATEST_ROLLOUTS = 1000
 NAMED_QUESTIONS = 5
@@ -39,7 +39,7 @@ NAMED_QUESTIONS = 5
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of `n` things, with its 95 % interval."""
+    """A share of `n` answers or rollouts, in [0, 1], with its 95 % interval."""
 
     share: float
     interval: tuple[float, float]
@@ -48,7 +48,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question of a closed round, and how many of the nodes that had to answer it solved it."""
+    """A question of a closed round, which `solved` of the `counted` nodes solved."""
 
     prompt: str
     round: int
@@ -57,7 +57,7 @@ class AskedQuestion:
 
     @property
     def share(self) -> float:
-        """The share of nodes that solved it."""
+        """The share of nodes that solved it, in [0, 1]."""
         return self.solved / self.counted
 
 
@@ -65,8 +65,11 @@ class AskedQuestion:
 class TaskLine:
     """One dataset of the season.
 
-    `weight` is its share of the questions; `rungs` are the levels on which nodes may train,
-    including the season's own level, `rungs.home`. `rates` are by arm, over the last rounds.
+    `weight` is its share of the questions, in [0, 1]. `rungs` are the levels on which nodes may
+    train, including the season's own, `rungs.home`; None if the dataset is not on the allow-list.
+    `example` is its newest revealed question, empty without one. `rates` are the shares of right
+    answers by arm, over the last rounds, and `informative` is the share of its archived rollouts
+    that are informative; None without rollouts.
     """
 
     dataset: str
@@ -79,7 +82,7 @@ class TaskLine:
 
     @property
     def levels(self) -> int:
-        """Number of difficulty levels."""
+        """Number of difficulty levels; at least 1."""
         return len(self.rungs.configs) if self.rungs else 1
 
     @property
@@ -113,7 +116,7 @@ class SeasonTasks:
 
 @dataclass(frozen=True)
 class ArmRate:
-    """The share of `n` answers that an arm solved in the ten rounds up to one."""
+    """The share of right ones among an arm's `n` answers in its last ten rounds up to `round`."""
 
     round: int
     arm: str
@@ -126,7 +129,8 @@ class ArmRate:
 class TaskReport:
     """One dataset with its pass rates over rounds and its hardest and easiest questions.
 
-    `pass_rates` are newest first, by arm within a round.
+    `pass_rates` are newest first, by arm within a round; `drawing` shows the same. `hardest` and
+    `easiest` have at most NAMED_QUESTIONS questions each, and none in common.
     """
 
     line: TaskLine
@@ -137,7 +141,7 @@ class TaskReport:
 
 
 def read_tasks() -> SeasonTasks:
-    """Return the shown season and its datasets, in six queries at most."""
+    """Read the datasets of the shown season, in six queries at most."""
     season = shown_season()
     if season is None:
         return SeasonTasks(None, [])
@@ -162,7 +166,7 @@ def read_tasks() -> SeasonTasks:
 
 
 def load_task(dataset: str) -> TaskReport:
-    """Return one dataset of the shown season. Raises Http404 if the season does not ask it."""
+    """Read the report of one dataset. Raises Http404 if the shown season does not ask it."""
     tasks = read_tasks()
     line = next((line for line in tasks.lines if line.dataset == dataset), None)
     if tasks.season is None or line is None:
@@ -184,14 +188,14 @@ def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
 
 
 def _read_examples(summaries: Sequence[RoundSummary]) -> dict[str, str]:
-    """Return the newest revealed question of each dataset."""
+    """Return the newest question of each dataset in these rounds, by dataset."""
     asked = Question.objects.filter(round__in=[summary.pk for summary in summaries])
     newest = asked.order_by("dataset", "-round__number", "position").distinct("dataset")
     return dict(newest.values_list("dataset", "prompt"))
 
 
 def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[AskedQuestion]:
-    """Return the dataset's questions, newest round first, with the rounds' own tallies."""
+    """Return the dataset's questions in these rounds that count for any node, newest first."""
     tallies = {summary.pk: summary.tallies for summary in summaries}
     asked = Question.objects.filter(round__in=tallies, dataset=dataset)
     found = []
@@ -205,7 +209,7 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return the informative share of each dataset's archived rollouts."""
+    """Return the informative share of the season's newest archived rollouts, by dataset."""
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
         ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])
@@ -217,7 +221,10 @@ def _read_informative(season: Season) -> dict[str, Rate]:
 
 
 def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
-    """Return the share solved by arm, over all of these rounds."""
+    """Return the share of right answers in a dataset over all of these rounds, by arm.
+
+    Arms without answers are left out.
+    """
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for summary in summaries:
         for arm, cells in summary.datasets.items():
@@ -233,7 +240,7 @@ def make_rate(part: int, n: int) -> Rate:
 
 
 def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, list[PassRate]]:
-    """Return each arm's pass rates over the rounds, oldest first."""
+    """Return the pass rates in a dataset over these rounds by arm, oldest first."""
     lines: dict[str, list[PassRate]] = {}
     for arm in Node.Arm.values:
         cells = [

@@ -1,4 +1,4 @@
-"""Badges: JSON for shields.io, and an SVG of our own; pure.
+"""Badges, as JSON for shields.io and as values for the template `sharing/badge.svg`; pure.
 
 The JSON follows https://shields.io/badges/endpoint-badge.
 """
@@ -9,9 +9,9 @@ from typing import Any
 from swarm_web.dashboard.sharing.cards import measure
 from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts, describe_node, describe_site
 
-# How long shields.io caches a badge.
+# How long shields.io caches a badge, in seconds.
 CACHE_S = 300
-# The arms' colours, dark enough for white text.
+# The background by arm: its colour, dark enough for white text.
 _BEHIND = {"swarm": "#00619a", "isolated": "#a64900", "base": "#5d6670"}
 _GREY = "#5d6670"
 _ACCENT = "#2f5fd0"
@@ -46,11 +46,11 @@ class Badge:
 
 
 def make_node_badge(facts: NodeFacts) -> Badge:
-    """Return a node's badge in the colour of its arm, grey if it was not judged."""
+    """Return a node's badge: its name, rank and score, in its arm's colour; grey if not judged."""
     colour = _GREY if facts.score is None else _BEHIND[facts.arm]
     return Badge(facts.name, describe_node(facts), colour)
 
 
 def make_site_badge(facts: SiteFacts) -> Badge:
-    """Return the site's badge."""
+    """Return the site's badge: its name, the number of connected nodes, and the round."""
     return Badge(facts.name, describe_site(facts), _ACCENT)

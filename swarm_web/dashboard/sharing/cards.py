@@ -1,7 +1,7 @@
-"""Preview cards, 1200 by 630 pixels, as PNG, with their typeface, and the site's icon; pure.
+"""Draws preview cards of 1200 by 630 pixels as PNG, and the site's icon; pure.
 
-The typeface is Inter, under the SIL Open Font License, bundled. Pillow draws without smoothing, so
-everything is drawn larger and then made smaller.
+The typeface is Inter, which is bundled, under the SIL Open Font License. Pillow draws without
+smoothing, so everything is drawn larger and then made smaller.
 """
 
 import io
@@ -47,7 +47,7 @@ _ICON_SCALE = 12
 
 @cache
 def load_font(weight: str, px: int) -> ImageFont.FreeTypeFont:
-    """Return the typeface in a weight (regular or bold) and size."""
+    """Return the typeface in a weight (regular or bold) and a size in pixels."""
     return ImageFont.truetype(_FOLDER / _FILES[weight], px)
 
 
@@ -59,14 +59,17 @@ def measure(text: str, px: int, *, weight: str = "regular") -> float:
 def fit_font(
     text: str, *, weight: str, px: int, min_px: int, width: float
 ) -> ImageFont.FreeTypeFont:
-    """Return the largest size, from `px` down to `min_px`, at which a text fits a width."""
+    """Return the font in the largest size from `px` down to `min_px` at which a text fits a width.
+
+    If none fits, its size is `min_px`.
+    """
     sizes = range(px, min_px - 1, -2)
     fitting = (size for size in sizes if measure(text, size, weight=weight) <= width)
     return load_font(weight, next(fitting, min_px))
 
 
 def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
-    """Return a text, shortened to a width if necessary."""
+    """Return a text; if it is wider than `width`, its beginning with an ellipsis."""
     if font.getlength(text) <= width:
         return text
     lengths = range(len(text), 0, -1)
@@ -95,7 +98,11 @@ class Canvas:
         width: float = _CONTENT_WIDTH,
         anchor: str = "ls",
     ) -> float:
-        """Write a line that fits a width, from its baseline, and return where it ends."""
+        """Write a line of text, and return the x at which it ends.
+
+        It is made smaller, then shortened, to fit `width`. `at` is the left end of its baseline, or
+        the point that Pillow's `anchor` names; the result is right only for left anchors.
+        """
         font = fit_font(
             text, weight=weight, px=px * _SCALE, min_px=px * _SCALE // 2, width=width * _SCALE
         )
@@ -104,7 +111,7 @@ class Canvas:
         return at[0] + font.getlength(shown) / _SCALE
 
     def line(self, points: Sequence[Point], *, colour: str, width: int) -> None:
-        """Draw a line through points."""
+        """Draw a line through points, `width` pixels wide."""
         path = [_enlarge(point) for point in points]
         self._draw.line(path, fill=colour, width=width * _SCALE, joint="curve")
 
@@ -113,7 +120,7 @@ class Canvas:
         self._draw.circle(_enlarge(at), radius * _SCALE, fill=colour)
 
     def bar(self, start: Point, end: Point, *, colour: str) -> None:
-        """Fill a rectangle with round corners."""
+        """Fill a rectangle with round ends, from its upper left corner to the lower right one."""
         radius = (end[1] - start[1]) / 2 * _SCALE
         self._draw.rounded_rectangle((*_enlarge(start), *_enlarge(end)), radius, fill=colour)
 
@@ -129,7 +136,10 @@ class Canvas:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
-    """Draw a node: its score with interval and n, its rank, and its last rounds."""
+    """Return a node's card as PNG: its score with interval and n, its rank, and its last rounds.
+
+    `site` is the site's name.
+    """
     canvas = Canvas()
     colour = STYLES[facts.arm][0]
     _draw_head(canvas, site)
@@ -153,7 +163,7 @@ def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def draw_site_card(facts: SiteFacts) -> bytes:
-    """Draw the site: its purpose, its state, and the leaders."""
+    """Return the site's card as PNG: its purpose, its state, and the leaders."""
     canvas = Canvas()
     _draw_logo(canvas, (WIDTH - _MARGIN - 240, 64), 240)
     canvas.write((_MARGIN, 170), facts.name, px=92, weight="bold", width=_CONTENT_WIDTH - 280)
@@ -185,7 +195,10 @@ def _draw_logo(canvas: Canvas, corner: Point, size: float) -> None:
 
 @cache
 def read_logo() -> list[tuple[float, float, float, bool]]:
-    """Return the circles of the site's logo: centre, radius, and whether it is highlighted."""
+    """Return the circles of the site's logo as (x, y, radius, whether it is highlighted).
+
+    The logo is LOGO_UNITS wide and high.
+    """
     drawing = (settings.BASE_DIR / "static" / "img" / "logo.svg").read_text()
     return [
         (float(x), float(y), float(radius), bool(one))
@@ -249,7 +262,7 @@ def _capitalize(text: str) -> str:
 
 @cache
 def draw_icon() -> bytes:
-    """Draw the icon in the sizes of tabs, task bars and shortcuts, as one ICO file."""
+    """Return the site's icon as an ICO file, in the sizes of tabs, task bars and shortcuts."""
     side = LOGO_UNITS * _ICON_SCALE
     image = Image.new("RGBA", (side, side))
     draw = ImageDraw.Draw(image)

@@ -1,4 +1,4 @@
-"""What badges and cards show of a node or the site: the facts, and their wording in English."""
+"""The facts about a node or the site that badges and cards show, and their wording in English."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,9 +31,11 @@ _UNRANKED = {
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node's standing in the season; `recent` are its scores of the last rounds, oldest first.
+    """A node's standing in the shown season.
 
-    It has no score if it was not judged yet, and without a rank `unranked` is the reason.
+    `score` and `interval` (over `n` questions) are None if it was not judged yet. `rank` is (best,
+    worst) among `ranked` nodes; without one, `unranked` is the reason. `recent` are its scores in
+    the last rounds, oldest first.
     """
 
     name: str
@@ -50,7 +52,11 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """The current state of the site; `leaders` are (name, score, interval)."""
+    """The current state of the site; `leaders` are (name, score, interval), best first.
+
+    `season` is empty before the first season, `round` None without a current round. `connected` and
+    `ranked` are numbers of nodes.
+    """
 
     name: str
     season: str
@@ -103,12 +109,12 @@ def write_share(score: float) -> str:
 
 
 def write_interval(interval: Interval) -> str:
-    """Write an interval of fractions, such as .311 to .384."""
+    """Write an interval of fractions of one, such as .311 to .384, with an en dash between."""
     return f"{write_share(interval[0])}–{write_share(interval[1])}"
 
 
 def write_rank(facts: NodeFacts) -> str:
-    """Write a node's rank and the number of ranked nodes, or why it has none."""
+    """Write a node's rank, `rank 3 of 41`, or why it has none."""
     if facts.rank is None:
         return facts.unranked
     best, worst = facts.rank
@@ -120,13 +126,13 @@ def write_rank(facts: NodeFacts) -> str:
 
 
 def describe_node(facts: NodeFacts) -> str:
-    """Describe a node's rank and score in a few words."""
+    """Write a node's score and rank, or why it has none."""
     if facts.score is None:
         return facts.unranked
     return f"{write_share(facts.score)} · {write_rank(facts)}"
 
 
 def describe_site(facts: SiteFacts) -> str:
-    """Describe the state of the site in a few words."""
+    """Write the number of connected nodes, and the current round if there is one."""
     nodes = "1 node" if facts.connected == 1 else f"{facts.connected} nodes"
     return nodes if facts.round is None else f"{nodes} · round {facts.round}"

@@ -1,4 +1,4 @@
-"""The feed of closed rounds, for readers and robots: Atom (RFC 4287)."""
+"""The Atom feed (RFC 4287) of closed rounds."""
 
 from datetime import datetime
 
@@ -31,16 +31,16 @@ class ClosedRounds(Feed[Round, None]):
         return reverse("rounds")
 
     def items(self) -> QuerySet[Round]:
-        """Return the rounds, in one query."""
+        """Return the ENTRIES latest closed rounds with their summaries, in one query."""
         closed = listed_rounds(None).filter(phase=Round.Phase.CLOSED, closed_at__isnull=False)
         return closed[:ENTRIES]
 
     def item_title(self, item: Round) -> str:
-        """Return the name of a round with its season."""
+        """Return a round's number with the name of its season."""
         return f"Round {item.number} of {item.season.name}"
 
     def item_description(self, item: Round) -> str:
-        """Return how many nodes were scored, and their scores."""
+        """Return how many nodes were scored, and the best and median score of trained ones."""
         summary: RoundSummary | None = getattr(item, "summary", None)
         if summary is None or summary.median is None or summary.best is None:
             return "No trained node was scored."

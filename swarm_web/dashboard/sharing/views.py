@@ -1,4 +1,4 @@
-"""Views of badges and cards: each reads its facts, and draws only what the client lacks."""
+"""Views of badges, cards and the icon; they draw only what the client has not cached."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -85,7 +85,10 @@ def _send_png(card: bytes) -> HttpResponse:
 def _answer(
     request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Return 304 if the client has what these facts give, otherwise draw it."""
+    """Return 304 if the client has the response that was drawn from these facts, else draw it.
+
+    `draw` makes the response. It gets an ETag of the facts, and is cached for CACHE_S seconds.
+    """
     content = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
     etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
     response = get_conditional_response(request, etag=etag)

@@ -1,1 +1,1 @@
-"""Template tags of the site."""
+"""Template tags and filters of the site."""

@@ -1,7 +1,7 @@
-"""Cells, bars and links that a page has hundreds of, written in Python.
+"""Template filters for cells, bars and links of which a page has hundreds, as HTML.
 
-A template for each of them would take longer than the rest of a leaderboard of fifty rows. Values
-from outside are escaped; texts and their translation are as in templates.
+They are written in Python, because a template for each would take longer than the rest of a
+leaderboard of fifty rows. Values from outside are escaped, and texts translated, as in templates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ register = template.Library()
 
 _ARMS = {"swarm": gettext_lazy("swarm"), "base": gettext_lazy("untrained")}
 _ISOLATED = gettext_lazy("isolated")
-# Lines of 100 units; heights are of a row of text.
+# A bar is 100 units wide and as high as a row of text.
 _BAR = (
     '<svg class="interval{kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="track" x="0" y="3.5" width="100" height="1"/>{zero}'
@@ -56,7 +56,7 @@ register.filter("node_url", node_path)
 
 @register.filter
 def arm_label(arm: str) -> SafeString:
-    """Name an arm in its colour."""
+    """Return an arm's name, with the class that gives it the arm's colour."""
     return format_html('<span class="arm {}">{}</span>', arm, _ARMS.get(arm, _ISOLATED))
 
 
@@ -73,7 +73,7 @@ def interval_bar(score: float, bounds: tuple[float, float], end: float = 1.0) ->
 def difference_bar(
     difference: float, bounds: tuple[float, float] | None, reach: float
 ) -> SafeString:
-    """Draw a difference and its interval on a line from -reach to +reach."""
+    """Draw a difference and its interval, if there is one, on a line from -reach to +reach."""
     low, high = bounds or (difference, difference)
     unit = 50 / reach
     width = max(1.0, unit * (high - low))
@@ -83,14 +83,20 @@ def difference_bar(
 
 @register.simple_tag
 def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
-    """Draw scores of rounds, oldest first, on a scale from 0 to `end`; nothing without scores."""
+    """Draw scores of rounds as a small line, oldest first, on a scale from 0 to `end`.
+
+    The result is empty without scores.
+    """
     line = draw_sparkline([score / end for score in scores])
     return mark_safe(_SPARK.format(line=line) if line else "")
 
 
 @register.filter
 def score_cells(score: Score) -> SafeString:
-    """Write a node's result in a round: its score, the interval, and the solved questions."""
+    """Write three table cells: a score in a round, its interval, and `solved of n` questions.
+
+    They have dashes without a score.
+    """
     if score.score is None:
         return mark_safe(f'<td class="num">{NONE}</td>' * 3)
     solved = f"{score.correct} {escape(_('of'))} {score.n}"
@@ -104,7 +110,10 @@ def score_cells(score: Score) -> SafeString:
 
 @register.filter
 def lift_cell(lift: Lift | None) -> SafeString:
-    """Write a node's difference from its model untrained, and what was compared."""
+    """Write a table cell: a node's score minus that of its untrained model, in points.
+
+    Its title gives the interval and the untrained node; None is a dash.
+    """
     label = _("over base")
     if lift is None:
         return format_html('<td class="num lift none" data-label="{}">{}</td>', label, NONE)
@@ -122,7 +131,10 @@ def lift_cell(lift: Lift | None) -> SafeString:
 
 @register.filter
 def part_cell(line: BoardLine) -> SafeString:
-    """Write the share and the number of the window's rounds in which a node was scored."""
+    """Write a table cell: the share of the window's rounds in which a node was scored.
+
+    Its title gives the number of these rounds, and of missed ones; an unknown share is a dash.
+    """
     label, rounds = _("of the rounds"), line.row.rounds
     if line.took_part is None:
         return format_html('<td class="num part" data-label="{}">{}</td>', label, NONE)
@@ -135,7 +147,7 @@ def part_cell(line: BoardLine) -> SafeString:
 
 @register.filter
 def value_rows(rows: Iterable[Sequence[Value]]) -> SafeString:
-    """Write the rows of a chart's table."""
+    """Write the rows of a chart's table (`TabledChart.rows`)."""
     write = figure_writer()
     return mark_safe("".join(f"<tr>{_value_cells(row, write)}</tr>" for row in rows))
 
@@ -146,7 +158,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write why a result is lower than possible, and what helps; nothing for a complete one."""
+    """Write why a result is lower than possible or missing, and what helps; else nothing."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'
@@ -155,7 +167,7 @@ def reason_words(score: Score) -> SafeString:
 
 @register.filter
 def result_rows(rows: Iterable[SheetRow]) -> SafeString:
-    """Write nodes with their results in a round, best first, as rows of a table."""
+    """Write a table row for each node of a round with its result, in the given order."""
     return mark_safe("".join(map(_result_row, rows)))
 
 
@@ -172,9 +184,9 @@ def _result_row(row: SheetRow) -> str:
 
 @register.filter
 def heat_rows(rows: Iterable[SheetRow]) -> SafeString:
-    """Write nodes with their marks, question by question, as rows of a table."""
+    """Write a table row for each node of a round with a mark for each question."""
     write = figure_writer()
-    # There are few different marks: the words of each are written once.
+    # There are few different marks, so the words of each are made once.
     words: dict[tuple[AnswerOutcome, str], str] = {}
 
     def cell(mark: AnswerMark) -> str:

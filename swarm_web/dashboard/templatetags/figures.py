@@ -1,7 +1,7 @@
-"""The format of numbers on pages: shares, intervals, rank ranges, sizes and times.
+"""Template filters that format numbers: shares, intervals, rank ranges, sizes and times.
 
-Every filter returns an en dash for a missing number; a failed lookup reaches a filter as an empty
-string.
+Filters of numbers that may be missing return an en dash for None and for the empty string, which a
+filter receives after a failed lookup.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,17 @@ register.filter("verdict", describe_verdict)
 NONE = "–"
 MINUS = "\u2212"
 SMALLEST_P = 0.001
-# Unicode's marks around text from left to right inside of other text.
+# Unicode's marks around a left-to-right part of a text.
 _ISOLATE, _END_OF_ISOLATE = "\u2066", "\u2069"
 _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
 def figure_writer() -> Callable[[str], str]:
-    """Return a function that keeps a number in one piece, whatever direction the text has.
+    """Return a function that prepares a formatted number for text in the active language.
 
-    In text from right to left it adds marks instead of elements, because numbers are in titles and
-    labels too. Call this once for hundreds of numbers.
+    In languages written from right to left it adds marks that keep the number's parts in order;
+    HTML elements could not be used in titles and labels. Looking up the direction takes time, so
+    call this once for hundreds of numbers.
     """
     return _isolate if get_language_bidi() else str
 
@@ -67,7 +68,7 @@ def percent(value: float | str | None) -> str:
 
 @register.filter
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
-    """Write an interval of fractions, such as .311 to .384."""
+    """Write an interval of fractions of one, such as .311 to .384, with an en dash between."""
     low, high = bounds or (None, None)
     return NONE if low is None or high is None else _figure(_write_interval(low, high))
 
@@ -77,7 +78,10 @@ def _write_interval(low: float, high: float) -> str:
 
 
 def write_value(cell: Value) -> str:
-    """Write a cell of a chart's table: fractions as shares, pairs as intervals, whole numbers."""
+    """Write a cell of a chart's table: a float as a share, a pair as an interval, else as it is.
+
+    None is a dash.
+    """
     if cell is None:
         return NONE
     if isinstance(cell, tuple):
@@ -87,7 +91,7 @@ def write_value(cell: Value) -> str:
 
 @register.filter
 def ranks(bounds: tuple[int, int] | None) -> str:
-    """Write a rank range, or one number when the rank is certain."""
+    """Write a rank range: two numbers with an en dash, or one if best and worst are the same."""
     if bounds is None:
         return NONE
     best, worst = bounds
@@ -96,7 +100,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
 
 @register.filter
 def points(difference: float | str | None) -> str:
-    """Write a difference of fractions as signed points, hundredths of one: `+12.3`."""
+    """Write a difference of fractions of one in points (hundredths), with its sign: `+12.3`."""
     if not isinstance(difference, (int, float)):
         return NONE
     rounded = round(100 * difference, 1)
@@ -114,7 +118,7 @@ def points_interval(bounds: tuple[float, float] | None) -> str:
 
 @register.filter
 def p_value(probability: float | str | None) -> str:
-    """Write a p-value with three decimals, or as less than the smallest of those."""
+    """Write a p-value with three decimals, `.031`, or as `< .001`."""
     if not isinstance(probability, (int, float)):
         return NONE
     return _figure("< .001") if probability < SMALLEST_P else share(probability)
@@ -134,19 +138,19 @@ def grouped(count: int) -> str:
 
 @register.filter
 def seconds(milliseconds: int | str | None) -> str:
-    """Write a time in seconds: with one decimal up to a minute, whole ones beyond."""
+    """Write milliseconds as seconds, `1.4 s`: with one decimal below a minute, else with none."""
     return _figure(write_seconds(milliseconds)) if isinstance(milliseconds, int) else NONE
 
 
 def write_seconds(milliseconds: int) -> str:
-    """Write a time as `seconds` does, without marks for the direction of the language."""
+    """Write milliseconds as `seconds` does, but without marks for the direction of the text."""
     duration = milliseconds / 1000
     return f"{duration:.1f}\u202fs" if duration < 60 else f"{duration:.0f}\u202fs"
 
 
 @register.filter
 def size(count: int) -> str:
-    """Write a number of parameters with three significant digits: `494 M`."""
+    """Write a number of parameters with three significant digits, `494 M`; 0 is a dash."""
     for unit, letter in _SIZES:
         if count >= unit:
             return _figure(f"{count / unit:.3g}\u202f{letter}")
@@ -155,7 +159,10 @@ def size(count: int) -> str:
 
 @register.filter
 def moment(value: datetime | None, how: str = "time") -> SafeString | str:
-    """Write a time in UTC; site.js shows it in the reader's zone, or as an age for `ago`."""
+    """Write a time in UTC as an HTML element that site.js rewrites.
+
+    It shows the time in the reader's zone, or with `how` "ago" the time since then.
+    """
     if value is None:
         return NONE
     utc = value.astimezone(UTC)
@@ -182,9 +189,9 @@ def as_json(value: object) -> str:
 
 @register.filter("code_name")
 def name_code(code: str) -> str:
-    """Return the name of a reason for dropped rollouts, or of what a ruling changed.
+    """Return the words for a code: why nodes dropped rollouts, or what a ruling changed.
 
-    Nodes may report reasons of their own: an unknown code is written without underscores.
+    Nodes may report codes of their own: an unknown code is written with spaces for underscores.
     """
     known = {
         "own": _("the node's own"),

@@ -1,4 +1,4 @@
-"""The format of the lab's numbers on pages, and the colours of its arms."""
+"""Template filters that format the lab's numbers, and a tag that shows an arm's colour."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ for _name in ("gain", "amount", "bytes", "change"):
 
 @register.filter
 def change_interval(found: LabComparison) -> str:
-    """Write the interval of a change: `+60 % to +120 %`."""
+    """Write the interval of a comparison's gain or difference: `+60 % to +120 %`."""
     return _join(amounts.write_change_ends(found))
 
 
@@ -68,5 +68,5 @@ def _join(ends: tuple[str, str] | None) -> str:
 
 @register.simple_tag
 def swatch(style: Style) -> SafeString:
-    """Draw a piece of an arm's line."""
+    """Draw a short piece of an arm's line, as a key to a figure."""
     return format_html(_SWATCH, style.colour, DASHES[style.dash])
