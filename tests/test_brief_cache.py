@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import caches
 from pytest_django import Settings
 
-from swarm_web.edge.brief_cache import SharedState, keep_briefly, site_state
+from swarm_web.edge.brief_cache import SiteState, keep_briefly, site_state
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_value_is_computed_again_after_a_change_of_the_state(settings: Settings)
 
 def test_state_is_read_again_after_its_maximum_age() -> None:
     now = 0.0
-    state = SharedState(clock=lambda: now)
+    state = SiteState(clock=lambda: now)
     tokens = iter("ab")
     assert [state.recall(lambda: next(tokens), max_age_s=1) for _ in range(2)] == ["a", "a"]
     now = 1.0
@@ -54,7 +54,7 @@ def test_state_is_read_again_after_its_maximum_age() -> None:
 
 
 def test_last_state_is_used_while_another_thread_reads_it() -> None:
-    state = SharedState()
+    state = SiteState()
     state.renew(lambda: "known")
 
     def read() -> str:
@@ -65,7 +65,7 @@ def test_last_state_is_used_while_another_thread_reads_it() -> None:
 
 
 def test_last_state_is_preserved_if_reading_fails() -> None:
-    state = SharedState()
+    state = SiteState()
     state.renew(lambda: "known")
     with pytest.raises(StopIteration):
         state.renew(lambda: next(iter("")))

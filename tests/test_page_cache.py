@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from swarm_web.edge import page_cache
-from swarm_web.edge.brief_cache import SharedState
+from swarm_web.edge.brief_cache import SiteState
 from swarm_web.edge.page_cache import PageCache
 
 Headers = dict[str, str]
@@ -88,7 +88,7 @@ async def test_images_and_json_are_cached(kind: bytes) -> None:
 
 
 async def test_page_is_rendered_again_after_a_change_of_the_state() -> None:
-    cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
+    cache = PageCache(site := Site(), seconds=60, state=(state := SiteState()))
     await get(cache)
     state.renew(lambda: "changed")
     assert [(await get(cache))[2] for _ in range(2)] == [b"page 2"] * 2
@@ -96,7 +96,7 @@ async def test_page_is_rendered_again_after_a_change_of_the_state() -> None:
 
 
 async def test_page_started_before_a_change_of_the_state_is_not_cached() -> None:
-    cache = PageCache(site := Site(), seconds=60, state=(state := SharedState()))
+    cache = PageCache(site := Site(), seconds=60, state=(state := SiteState()))
     site.unblocked.clear()
     early = asyncio.create_task(get(cache))
     await asyncio.sleep(0)

@@ -98,7 +98,8 @@ const live = {
 
   // Ask for the page again if it shows another state of the site than the latest message.
   function catchUp() {
-    if (asking || state === document.body.dataset.state) return;
+    const shown = document.body.dataset.state; // empty while the database is down
+    if (asking || !shown || state === shown) return;
     ask(Math.min(PAUSE_MS * 2 ** misses, POLL_MS) + SPREAD_MS * Math.random());
   }
 

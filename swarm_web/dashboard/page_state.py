@@ -27,7 +27,9 @@ def stamp_state(get_response: Answer) -> Answer:
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.method in ("GET", "HEAD") and not request.path.startswith(FOR_PROGRAMS):
+        # Addresses of files and of answers to programs do not end with a slash.
+        is_page = request.path.endswith("/") and not request.path.startswith(FOR_PROGRAMS)
+        if is_page and request.method in ("GET", "HEAD"):
             request.page_state = _recall_state()  # type: ignore[attr-defined]
         return get_response(request)
 

@@ -17,7 +17,7 @@ from django.core.cache import caches
 T = TypeVar("T")
 
 
-class SharedState:
+class SiteState:
     """The token of the site's state as this process last read it; empty until then.
 
     `clock` returns seconds. The methods take the function that reads the token.
@@ -48,7 +48,7 @@ class SharedState:
         return self.token if not is_old or self._lock.locked() else self.renew(read)
 
 
-site_state = SharedState()
+site_state = SiteState()
 
 
 def keep_briefly(key: str, make: Callable[[], T]) -> T:

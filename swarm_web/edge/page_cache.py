@@ -22,7 +22,7 @@ from django.conf import settings
 from django.http import HttpRequest, parse_cookie
 from django.utils.translation import get_language_from_request
 
-from swarm_web.edge.brief_cache import SharedState, site_state
+from swarm_web.edge.brief_cache import SiteState, site_state
 
 # Responses that are counted, limited, streamed, or must be current.
 _NEVER = (
@@ -96,7 +96,7 @@ class PageCache:
         application: Application,
         *,
         seconds: float,
-        state: SharedState = site_state,
+        state: SiteState = site_state,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application, self._seconds, self._clock = application, seconds, clock

@@ -1,8 +1,8 @@
 """The lab reports that this site publishes, read from the folders of the setting LAB_REPORTS.
 
 Each subfolder with a `report.json` is a report with the subfolder's name. A file is read on first
-use, and again after it has changed. Files of a report that are symbolic links are ignored: with
-one, a report that another person provided could publish any file of this machine.
+use, and again after it has changed. Symbolic links are ignored: with one, a report that another
+person provided could publish any file of this machine.
 """
 
 import logging
@@ -94,7 +94,7 @@ def list_published() -> list[ReportFolder]:
         ours = _is_ours(folder)
         for path in folder.glob("*/report.json"):
             name = path.parent.name
-            if _NAME.fullmatch(name) and _is_plain(path):
+            if _NAME.fullmatch(name) and _is_plain(path) and not path.parent.is_symlink():
                 found.setdefault(name, ReportFolder(name, path.parent, ours))
     return [found[name] for name in sorted(found)]
 
@@ -108,7 +108,7 @@ def read_summary() -> LabSummary | None:
     """Return the summary of the first folder that has one; None without one or if it is damaged."""
     for folder in settings.LAB_REPORTS:
         path = folder / "summary.json"
-        if path.is_file():
+        if _is_plain(path):
             parsed = _read(path, _read_summary)
             if isinstance(parsed, Unreadable):
                 return None

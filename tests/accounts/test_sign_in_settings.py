@@ -10,6 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from tests.accounts.conftest import PASSWORD
+from tests.sockets import PATIENCE_S
 from tests.web import serving
 
 GITHUB = {"GITHUB_CLIENT_ID": "an-id", "GITHUB_CLIENT_SECRET": "a-secret"}
@@ -18,7 +19,7 @@ GITHUB = {"GITHUB_CLIENT_ID": "an-id", "GITHUB_CLIENT_SECRET": "a-secret"}
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_github_login_is_offered_if_it_is_configured() -> None:
-    with serving(**GITHUB) as site, httpx.Client(base_url=site) as browser:
+    with serving(**GITHUB) as site, httpx.Client(base_url=site, timeout=PATIENCE_S) as browser:
         page = browser.get("/account/login/")
         assert 'href="/account/github/login/' in page.text
         assert "form-action 'self' https://github.com" in page.headers["content-security-policy"]

@@ -140,8 +140,11 @@ def test_runs_are_only_the_record_files_of_the_lab(lab: Path) -> None:
     assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz", "8-0-1.jsonl.gz"]
 
 
-def test_symbolic_links_are_not_published(lab: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
+def test_symbolic_links_are_not_published(
+    lab: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    secret = elsewhere / "secret"
     secret.write_text("SECRET_KEY=1")
     folder = write_report(lab / "sharing")
     (folder / "experiment.toml").unlink()
@@ -150,9 +153,19 @@ def test_symbolic_links_are_not_published(lab: Path, tmp_path: Path) -> None:
     (folder / "runs" / "8-0-1.jsonl.gz").symlink_to(secret)
     (lab / "linked").mkdir()
     (lab / "linked" / "report.json").symlink_to(folder / "report.json")
+    (lab / "linked-folder").symlink_to(write_report(elsewhere / "linked"))
     (published,) = list_published()
     assert published.file("experiment.toml") is None
     assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz"]
+
+
+def test_summary_that_is_a_symbolic_link_is_not_published(
+    lab: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    write_summary(elsewhere, sparse=make_answer(make_finding(gain=1.94)))
+    (lab / "summary.json").symlink_to(elsewhere / "summary.json")
+    assert read_summary() is None
 
 
 def test_summary_is_read_with_its_findings(lab: Path) -> None:

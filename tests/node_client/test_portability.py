@@ -16,7 +16,7 @@ from node_client.runtime.startup import check_system
 from swarm_tasks import process
 
 # These need a system that can sandbox a process, and report where there is none.
-VERIFIER = ("process.py", "board.py", "child", "gate")
+VERIFIER = ("process.py", "step_board.py", "child", "gate")
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "crypt"}
 ATTRIBUTES = {
     "os": {

@@ -25,7 +25,8 @@ settings.register_profile("protocol", deadline=None, database=None)
 settings.load_profile("protocol")
 
 NODE_TAGS = sorted(message_types(messages.FromNode))
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=50)
+TEXT_CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+TEXT = st.text(TEXT_CHARACTERS, max_size=50)
 NAMES = st.text(
     st.characters(
         exclude_categories=["Cs", "Cc", "Zl", "Zp", "Mn", "Me"],
@@ -39,7 +40,8 @@ COUNTS = st.integers(0, 2**53)
 INDICES = st.integers(0, 2**31 - 1)
 SHARES = st.floats(0, 1)
 FINISH = st.sampled_from(["stop", "length"])
-VALUES = st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5) | st.lists(NAMES)
+SHORT_TEXT = st.text(TEXT_CHARACTERS, max_size=5)
+VALUES = st.booleans() | st.integers(-(2**53), 2**53) | SHORT_TEXT | st.lists(NAMES)
 SPECS = st.builds(
     messages.TaskSpec,
     dataset=NAMES,

@@ -195,7 +195,7 @@ class JudgedSite:
         return judge_round
 
 
-def read_page(address: str, *, most: int) -> Iterator[bytes]:
+def read_page(address: str, *, max_bytes: int) -> Iterator[bytes]:
     """Fetch a page as the client does, but in this process and its transaction."""
     response = Client().get(address.removeprefix(SITE.base))
     if response.status_code == 404:

@@ -140,8 +140,8 @@ class QuestionOut(ReportSchema):
     )
     solved: int = Field(description="How many nodes solved it.", examples=[12])
     counted: int = Field(
-        description="For how many nodes it counts: not for those whose answer to it could not be "
-        "graded in time.",
+        description="For how many nodes it counts: all that were scored, or 0 if an answer to it "
+        "could not be graded in time.",
         examples=[40],
     )
     seated: int = Field(description="How many nodes were scored.", examples=[41])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.core.asgi import get_asgi_application
 
-from swarm_web.edge.brief_cache import SharedState
+from swarm_web.edge.brief_cache import SiteState
 from swarm_web.edge.page_cache import PageCache
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
@@ -39,7 +39,7 @@ async def get(cache: PageCache, path: str) -> bytes:
 @pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/", "/lab/"])
 async def test_stale_page_is_served_and_renewed_in_the_background(path: str) -> None:
     now = 0.0
-    cache = PageCache(get_asgi_application(), seconds=1, state=SharedState(), clock=lambda: now)
+    cache = PageCache(get_asgi_application(), seconds=1, state=SiteState(), clock=lambda: now)
     async with asyncio.timeout(PATIENCE_S):
         first = await get(cache, path)
         now = 1.5

@@ -91,7 +91,7 @@ def test_ctrl_c_ends_the_wait_with_one_line(
     def interrupt(flow: DeviceFlow, **_: object) -> DeviceCode:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DeviceFlow, "ask", interrupt)
+    monkeypatch.setattr(DeviceFlow, "request_code", interrupt)
     result = CliRunner().invoke(app, ["login", SITE.base, "--state-dir", str(tmp_path)])
     assert result.exit_code == INTERRUPTED
     assert result.output == "\nInterrupted.\n"
@@ -123,9 +123,9 @@ def test_claimed_node_is_no_longer_anonymous(
 ) -> None:
     state = StateDir(tmp_path)
     state.save(NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
-    monkeypatch.setattr(DeviceFlow, "ask", lambda flow, **_: CODE)
+    monkeypatch.setattr(DeviceFlow, "request_code", lambda flow, **_: CODE)
     monkeypatch.setattr(
-        DeviceFlow, "wait", lambda flow, code: DeviceToken(access_token="", node="heron")
+        DeviceFlow, "await_token", lambda flow, code: DeviceToken(access_token="", node="heron")
     )
     result = CliRunner().invoke(app, ["claim", SITE.base, "--state-dir", str(tmp_path)])
     assert result.exit_code == 0

@@ -72,10 +72,10 @@ def stopped(stopped_once: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_finished_run_contains_its_header_its_base_and_every_round(
-    whole: bytes, tmp_path: Path
+    complete_file: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(whole)
+    path.write_bytes(complete_file)
     header, rounds = read_run(path)
     assert header == header_of(experiment(), run_in(tmp_path))
     assert [record.round for record in rounds] == list(range(ROUNDS + 1))
@@ -85,11 +85,11 @@ def test_finished_run_contains_its_header_its_base_and_every_round(
 
 @pytest.mark.slow
 def test_stopped_run_resumes_with_the_next_round(
-    stopped: Path, whole: bytes, remembering: CachingVerifier
+    stopped: Path, complete_file: bytes, remembering: CachingVerifier
 ) -> None:
     assert made(stopped, remembering) == [4, 5]
     run = run_in(stopped)
-    assert run.complete_file.read_bytes() == whole
+    assert run.complete_file.read_bytes() == complete_file
     assert not run.partial_file.exists()
     assert not run.snapshot_folder.exists()
     assert made(stopped, remembering) == []
@@ -123,33 +123,33 @@ DAMAGES: dict[str, Callable[[Run], object]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_run_with_an_unusable_snapshot_starts_again(
-    stopped: Path, whole: bytes, remembering: CachingVerifier, damage: str
+    stopped: Path, complete_file: bytes, remembering: CachingVerifier, damage: str
 ) -> None:
     DAMAGES[damage](run_in(stopped))
     assert made(stopped, remembering) == [1, 2, 3, 4, 5]
-    assert run_in(stopped).complete_file.read_bytes() == whole
+    assert run_in(stopped).complete_file.read_bytes() == complete_file
 
 
 @pytest.mark.slow
 def test_lines_after_the_snapshot_are_written_again(
-    stopped: Path, whole: bytes, remembering: CachingVerifier
+    stopped: Path, complete_file: bytes, remembering: CachingVerifier
 ) -> None:
     with run_in(stopped).partial_file.open("ab") as file:
-        file.write(whole.splitlines(keepends=True)[STOPPED_AT + 2] + b'{"kind":"rou')
+        file.write(complete_file.splitlines(keepends=True)[STOPPED_AT + 2] + b'{"kind":"rou')
     assert made(stopped, remembering) == [4, 5]
-    assert run_in(stopped).complete_file.read_bytes() == whole
+    assert run_in(stopped).complete_file.read_bytes() == complete_file
 
 
 @pytest.mark.slow
 def test_older_snapshot_replaces_a_damaged_one(
-    stopped: Path, whole: bytes, remembering: CachingVerifier
+    stopped: Path, complete_file: bytes, remembering: CachingVerifier
 ) -> None:
     run = run_in(stopped)
     newest = run.snapshot_folder / "round-000004"
     shutil.copytree(run.snapshot_folder / "round-000003", newest)
     (newest / "pool.json").unlink()
     assert made(stopped, remembering) == [4, 5]
-    assert run.complete_file.read_bytes() == whole
+    assert run.complete_file.read_bytes() == complete_file
 
 
 @pytest.mark.slow
@@ -165,20 +165,20 @@ def test_run_of_another_design_starts_again_and_is_not_mixed(
 
 @pytest.mark.slow
 def test_finished_run_of_another_design_is_refused_and_not_changed(
-    whole: bytes, remembering: CachingVerifier, tmp_path: Path
+    complete_file: bytes, remembering: CachingVerifier, tmp_path: Path
 ) -> None:
     run = run_in(tmp_path)
     run.complete_file.parent.mkdir()
-    run.complete_file.write_bytes(whole)
+    run.complete_file.write_bytes(complete_file)
     assert is_done(experiment(), run)
     with pytest.raises(UnreadableRunError, match=r"2-2-1\.jsonl was made by another design"):
         made(tmp_path, remembering, planned=experiment(train={"learning_rate": 1e-3}))
-    assert run.complete_file.read_bytes() == whole
+    assert run.complete_file.read_bytes() == complete_file
 
 
 @pytest.mark.slow
 def test_second_process_for_the_same_run_writes_nothing(
-    tmp_path: Path, whole: bytes, remembering: CachingVerifier
+    tmp_path: Path, complete_file: bytes, remembering: CachingVerifier
 ) -> None:
     run, files = run_in(tmp_path), []
 
@@ -193,7 +193,7 @@ def test_second_process_for_the_same_run_writes_nothing(
     make_run(experiment(), run, verifier=remembering, should_continue=should_continue)
     before, after = files
     assert before == after
-    assert run.complete_file.read_bytes() == whole
+    assert run.complete_file.read_bytes() == complete_file
 
 
 @pytest.mark.slow
