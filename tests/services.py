@@ -61,7 +61,7 @@ def start_services() -> None:
         # they must not spin while they wait for each other.
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "PASSIVE",
-        # Many tests date rollouts when their module is imported, maybe a quarter of an hour earlier.
+        # Many tests date rollouts when their module is imported, which may be long before they run.
         "RELAY_MAX_AGE_S": "86400",
         "DEBUG": "true",  # Static files are served from their sources.
         "SECRET_KEY": "for-tests-only",
