@@ -76,14 +76,14 @@ class RewardGuided(SamplingStrategy):
 
 
 class ByNode(SamplingStrategy):
-    """Equal weights in sum for each sender, however many rollouts it shared."""
+    """The weights of each sender's rollouts add up to 1, however many it shared."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([None if group.source is None else group.source.node for group in groups])
 
 
 class ByTask(SamplingStrategy):
-    """Equal weights in sum for each dataset, however many rollouts it has."""
+    """The weights of each dataset's rollouts add up to 1, however many there are."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([group.dataset for group in groups])
@@ -98,9 +98,10 @@ class Fresh(SamplingStrategy):
 
 
 class Variance(SamplingStrategy):
-    """In proportion to p (1 - p), with p this node's own share of right answers in the dataset.
+    """In proportion to p (1 - p), with p the moving average of this node's rewards in the dataset.
 
-    It bounds the gain of a policy-gradient step from below (arXiv 2504.03380).
+    p starts at 0 and counts as at least 0.01 and at most 0.99. p (1 - p) bounds the gain of a
+    policy-gradient step from below (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:
@@ -125,7 +126,11 @@ class Variance(SamplingStrategy):
 
 
 class Novel(SamplingStrategy):
-    """Preferably rollouts with right completions that are new to this node."""
+    """In proportion to the share of a rollout's right completions that are new to this node.
+
+    The least weight is 0.001. Right completions are those with the rollout's highest reward, unless
+    it is 0.
+    """
 
     def __init__(self) -> None:
         self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
@@ -151,9 +156,10 @@ class Novel(SamplingStrategy):
 
 
 class Confidence(SamplingStrategy):
-    """In proportion to the policy's confidence that the right completions are right.
+    """In proportion to the policy's mean confidence that the completions with the highest reward
+    are right (`rewards.confidences`).
 
-    A generative verifier's confidence as the sampling signal (SAPO's future work).
+    SAPO names a generative verifier's confidence as a sampling signal for future work.
     """
 
     def begin(self, policy: Policy) -> None:
@@ -250,7 +256,7 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the best completions as text for a checkpoint, unless their reward is 0."""
+    """Return the token ids of the best completions, joined by spaces; none if their reward is 0."""
     if max(group.rewards) <= 0:
         return []
     return [" ".join(map(str, completion)) for completion in _best_completions(group)]

@@ -62,9 +62,10 @@ class UpdateRunner:
         return True
 
     def check_copies(self) -> None:
-        """Check, after an optimizer step that ran out of memory, that the policies cannot differ.
+        """Raise MemoryExhaustedError if there are several processes.
 
-        Raises MemoryExhaustedError if there are several processes: others may have made their step.
+        Call it after an optimizer step that ran out of memory: other processes may have made their
+        step, so their copies of the policy may differ from this one.
         """
         if self.is_distributed:
             raise MemoryExhaustedError(
