@@ -43,8 +43,9 @@ class Layer:
 
 
 class Decoder:
-    """Holds a model's weights in `dtype` and the cache of some rows; decodes one token at a time.
+    """Holds a model's weights in `dtype` and the key-value cache of a batch of rows.
 
+    Call `start` with the batch, then `step` for each token.
     Create a new one after each change of the weights.
     """
 
@@ -62,9 +63,9 @@ class Decoder:
         self._rotary: nn.Module = body.rotary_emb
 
     def start(self, prefilled: Cache, attention: Tensor, *, copies: int, steps: int) -> None:
-        """Copy the prompts' cache: `copies` rows for each prompt, with space for `steps` tokens.
+        """Begin a batch: copy the prompts' cache to `copies` rows each, with space for `steps` more.
 
-        `attention` (G, P) is 1 on the prompts' tokens.
+        `prefilled` is the model's cache after the prompts; `attention` (G, P) is 1 on their tokens.
         """
         rows, self._width = len(attention) * copies, attention.shape[1]
         self._used = self._width
@@ -153,7 +154,7 @@ def freeing_cache(decoder: Decoder) -> Iterator[None]:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder of this model gives the model's own logits on a small batch."""
+    """Tell whether a Decoder supports this model and gives its logits on a small trial batch."""
     if not _is_of_family(model):
         return False
     tokens = [place % model.config.vocab_size for place in range(3, 20)]

@@ -54,10 +54,11 @@ def sample_in_batches(
     budget: MemoryBudget,
     device: torch.device,
 ) -> list[list[AnswerT]]:
-    """Return each prompt's answers, in order; `sample` returns those of one batch.
+    """Return each prompt's answers, in the order of the prompts.
 
-    When memory runs out, batches are halved, down to one completion at a time. Raises
-    MemoryExhaustedError when that does not fit either.
+    `sample` gets a batch of prompts and returns the answers to each. When memory runs out, batches
+    are halved, down to one completion at a time. Raises MemoryExhaustedError when that does not fit
+    either.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -106,7 +107,7 @@ def next_batch(
 
 
 class Steps(Protocol):
-    """Runs some rows, each one token further at a time."""
+    """A batch of rows that the model continues by one token at a time."""
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return the logits (B, V) that follow the next token (B,) of each row."""
@@ -116,7 +117,10 @@ class Steps(Protocol):
 
 
 class ModelSteps:
-    """Steps of any causal language model, from the cache of its prompts."""
+    """Continues rows with any causal language model, from its cache after the prompts.
+
+    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows.
+    """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
         self._model = model
@@ -154,11 +158,11 @@ def sample_completions(
     pad_id: int,
     decoder: Decoder | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return sampled tokens (prompts * completions, at most max_new_tokens), padded after EOS.
+    """Return the sampled tokens (prompts * completions, T), padded after EOS, and their log-probs.
 
-    The second tensor has the log-probs that they were drawn with, of the same shape and 0 after
-    EOS. Each prompt runs through the model once; its key-value cache is then repeated. If there is
-    a decoder of the model, it generates the completions.
+    T is at most `max_new_tokens`; a prompt's completions are consecutive rows. Log-probs have the
+    same shape and are 0 after EOS. Each prompt runs through the model once; its key-value cache is
+    then repeated. `decoder`, if given, generates the completions instead of the model.
     """
     copies, max_tokens = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
