@@ -63,7 +63,7 @@ class Decoder:
         self._rotary: nn.Module = body.rotary_emb
 
     def start(self, prefilled: Cache, attention: Tensor, *, copies: int, steps: int) -> None:
-        """Begin a batch: copy the prompts' cache to `copies` rows each, with space for `steps` more.
+        """Begin a batch: copy each prompt's cache to `copies` rows with space for `steps` tokens.
 
         `prefilled` is the model's cache after the prompts; `attention` (G, P) is 1 on their tokens.
         """
