@@ -55,7 +55,10 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 
 
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
-    """Return the ends of each round's interval of the mean of curves (seeds, nodes, rounds)."""
+    """Return the lower and upper ends (rounds,) of each round's interval of the mean of curves.
+
+    `curves` is (seeds, nodes, rounds). None with too few seeds.
+    """
     seeds = len(curves)
     if seeds < MIN_SEEDS:
         return None

@@ -62,9 +62,10 @@ class Client:
 def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
-    """Make one run with real clients, and write its file as a run in one process does.
+    """Make one run with real clients and write its file. Does nothing if it is done.
 
-    Raises SettingsError for another season or too few tokens, NodeError when a client ends early.
+    `tokens` are files with one node's token each. Raises SettingsError for another season, too few
+    tokens or an arm with attackers, NodeError when a client fails.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):

@@ -28,7 +28,11 @@ def compare(
     seeds: Sequence[int],
     group: GroupOfNodes | None = None,
 ) -> ArmComparison | None:
-    """Return the comparison, without adjustment; None if one arm lacks the outcome."""
+    """Compare an arm with `against` in one outcome, paired by the given seeds.
+
+    `group` limits the comparison to its nodes. `p_adjusted` is not adjusted yet (`adjust`). None if
+    one of the arms lacks the outcome.
+    """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
     if mine is None or theirs is None:
@@ -78,7 +82,7 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
 def _values(
     arm: ArmReport, outcome: Outcome, seeds: Sequence[int], group: GroupOfNodes | None
 ) -> Floats | None:
-    """Return the outcome as (seeds, nodes), or (seeds, 1) where it is of whole runs."""
+    """Return the outcome as (seeds, nodes), or (seeds, 1) if it describes whole runs, or None."""
     by_seed = {each.seed: each for each in arm.seeds}
     rows = [_row(by_seed[seed], outcome) for seed in seeds]
     if not all(rows):
