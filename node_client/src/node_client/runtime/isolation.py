@@ -1,4 +1,4 @@
-"""Which protections of the verifier child, which handles untrusted text, this system lacks."""
+"""Warns of missing protections of the verifier child, the process that handles untrusted text."""
 
 import logging
 

@@ -121,7 +121,7 @@ class Training:
         self.has_rules = asyncio.Event()
 
     def set_rules(self, rules: TrainingRules) -> None:
-        """Use these rules from the next step on."""
+        """Use these rules from the next step on; `run` waits for the first ones."""
         self._rules = rules
         self.has_rules.set()
 

@@ -26,7 +26,10 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request an upgrade if this client will be refused; `oldest` is the first accepted one."""
+        """Request an upgrade if this client will be refused, and set `requested` if it is possible.
+
+        `oldest` is the oldest version that will be accepted; None if this client's will be.
+        """
         if oldest is not None and self._request(oldest):
             self.requested.set()
 
