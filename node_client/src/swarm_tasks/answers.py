@@ -31,7 +31,7 @@ _LEAD_IN = re.compile(
     r"answer\b ?(?:is\b ?:?|[:=])?\1 ?[:=]?\s{0,8}",
     re.IGNORECASE | re.ASCII,
 )
-# What a lead-in may begin with.
+# The characters that a lead-in may begin with.
 _STARTS = frozenset("*_sthmfcaSTHMFCA")
 
 

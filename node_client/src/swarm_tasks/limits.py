@@ -13,5 +13,5 @@ class Limits:
 
     @property
     def left_s(self) -> float:
-        """How many seconds are left."""
+        """The seconds until `until`; negative after it."""
         return self.until - time.monotonic()

@@ -72,7 +72,7 @@ _REASONS: dict[float, Reason] = {
 
 @dataclass(frozen=True)
 class DrawnTask:
-    """A task that was drawn for a part, with its question."""
+    """A task with its question."""
 
     spec: TaskSpec
     question: str

@@ -109,12 +109,12 @@ class LabExchange:
     received: int = 0
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share rollouts."""
+        """Add the node's rollouts to the pool."""
         self.sent += sum(len(msgspec.json.encode(rollout)) for rollout in rollouts)
         self.pool.put(self.node, rollouts, informative=informative)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
-        """Draw external rollouts."""
+        """Draw up to `count` rollouts from the pool."""
         drawn = self.pool.draw(self.node, count)
         self.received += sum(len(msgspec.json.encode(each.rollout)) for each in drawn)
         return drawn

@@ -86,8 +86,8 @@ class TestedClaims:
 class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
-    `p_adjusted` is after Holm over the question's own tests (`find`). `holds` is None where nothing
-    was expected.
+    `comparison.p_adjusted` is adjusted over the question's claims (`find`), not over the report's
+    comparisons. `holds` tells whether the expected result was found, None if nothing was expected.
     """
 
     report: str

@@ -134,7 +134,10 @@ def _start(
 
 
 def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) -> None:
-    """Check that every client is running or has ended normally, in the experiment's season."""
+    """Check that every client is running or has ended normally, in the experiment's season.
+
+    Raises NodeError for a client that failed, SettingsError for another season.
+    """
     for client, plan in zip(clients, plans, strict=True):
         if client.process.poll():
             output = client.log.read_text(encoding="utf-8", errors="replace")[-500:]

@@ -26,9 +26,9 @@ PIECE = 2**18
 
 
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
-    """Return the size of a checkpoint on disk: float32 weights and the optimizer's state.
+    """Return the bytes of a checkpoint on disk: float32 weights, optimizer state and small files.
 
-    Adapters are small and do not exist yet; for them only the other files count.
+    With adapters only the small files count: adapters are small too, and do not exist yet.
     """
     if config.lora_r:
         return _NOTES_BYTES

@@ -28,7 +28,10 @@ ItemT = TypeVar("ItemT")
 
 
 class Team:
-    """The processes of a node; here a single one. `rank` is this process's number of `size`."""
+    """The processes of a node. This class is for a single process.
+
+    `size` is the number of processes, `rank` the number of this one, from 0.
+    """
 
     rank = 0
     size = 1

@@ -73,10 +73,10 @@ class RolloutExchange(Protocol):
     """The connection to the swarm. The training thread calls it; no call blocks for long."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share this node's rollouts; `informative` are the ids of those that are."""
+        """Share this node's rollouts; `informative` are the ids of those declared informative."""
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes, in random order; none when offline."""
+        """Return up to `count` rollouts of other nodes, in the pool's order; none when offline."""
 
 
 class Trainer:
@@ -275,7 +275,7 @@ class Trainer:
         )
 
     def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:
-        """Ask for candidates for the external places and keep those that can be trained on."""
+        """Ask for candidates, and return up to `wanted` of those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
             with timer.measure("swarm"):

@@ -131,7 +131,10 @@ class Training:
         self.has_rules.set()
 
     async def run(self) -> None:
-        """Train until stopped or done. Raises NodeError when training is impossible."""
+        """Train until stopped or until `settings.steps` steps are done.
+
+        Raises NodeError when training is impossible.
+        """
         try:
             await self._train()
         finally:

@@ -18,7 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class UpgradeRequests:
-    """Requests a newer client from the service, if the owner allows it (`auto_update`)."""
+    """Asks the service that runs this client to install a newer one.
+
+    It does so only if the owner allows it (`auto_update`).
+    """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._settings = settings

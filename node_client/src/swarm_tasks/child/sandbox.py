@@ -26,7 +26,7 @@ class Measure(StrEnum):
     """A protection of the child."""
 
     RLIMITS = "rlimits"  # all of them: memory, core dumps, file size, open files, processes
-    NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give nothing
+    NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give no rights
     FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
     NETWORK = "network"  # no socket of any kind
     PROCESSES = "processes"  # no new process or program, no signal to and no memory of others

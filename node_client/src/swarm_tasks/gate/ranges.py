@@ -57,7 +57,10 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 
 
 class Trial:
-    """Tries configurations of one dataset."""
+    """Tries configurations of one dataset.
+
+    `candidates` are the number fields with the widest ranges to try, by name.
+    """
 
     def __init__(self, name: str, by_index: bool) -> None:
         self._name = name

@@ -61,11 +61,11 @@ def compare(
 
 
 def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
-    """Return comparisons with p-values after Holm, separately for each outcome.
+    """Return the comparisons with p-values adjusted by Holm's method, separately for each outcome.
 
-    Comparisons of groups of nodes are adjusted separately. `arms` is the number of planned
-    comparisons with the baseline, including arms without runs: otherwise p-values would grow when
-    further arms finish.
+    Comparisons of groups of nodes are adjusted separately from those of whole arms. `arms` is the
+    number of arms to compare with the baseline, including those without runs yet: otherwise
+    p-values would grow when further arms finish.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):

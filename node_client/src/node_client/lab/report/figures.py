@@ -29,7 +29,7 @@ _ROWS = 11
 
 
 class Table(Struct, frozen=True):
-    """A figure's numbers: the head, and rows with a name in the first cell."""
+    """A table as text: the column heads, and the rows, each with a name in its first cell."""
 
     head: list[str]
     rows: list[list[str]]
@@ -100,7 +100,7 @@ def _plot_lines(
 
 
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
-    """Return an arm's difference from the baseline, with the band of chance."""
+    """Return the figure of an arm's difference from the baseline, with the band of chance."""
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
     line = plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)

@@ -71,7 +71,10 @@ class _Scored(NamedTuple):
 
 
 class ExternalChecker:
-    """Turns rollouts of other nodes into training groups."""
+    """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
+
+    With `keep_uninformative`, rollouts whose rewards are all equal are kept.
+    """
 
     def __init__(
         self,
@@ -194,7 +197,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Drop the rollouts of nodes that sent too many tasks that could not be made."""
+        """Return the batch without rollouts of nodes that sent MAX_UNGENERATED tasks that could not
+        be made; count the others in `dropped`.
+        """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
         return kept

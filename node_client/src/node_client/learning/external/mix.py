@@ -38,7 +38,7 @@ MARGIN = 0.1
 
 @dataclass(frozen=True)
 class MixCounts:
-    """I own and J external rollouts in a training set."""
+    """The numbers of own (`local`, I) and external (J) rollouts in a training set."""
 
     local: int
     external: int
@@ -123,7 +123,10 @@ class _MixState:
 
 
 class AutoMix(RolloutMix):
-    """Moves one place every PERIOD steps to the side where places have the higher value."""
+    """Moves one place every PERIOD steps to the side where places have the higher value.
+
+    `batch` is the number of own rollouts that are generated in a step, which limits the own places.
+    """
 
     def __init__(self, start: MixCounts, *, batch: int) -> None:
         self._size = start.local + start.external

@@ -29,7 +29,10 @@ NEWEST = 0.03
 
 
 class SamplingStrategy(ABC):
-    """Decides how likely each candidate is to be used. Override `weigh`, and what it needs."""
+    """Decides how likely each candidate is to be used.
+
+    A custom strategy overrides `weigh`, and the other methods if it needs them.
+    """
 
     def begin(self, policy: Policy) -> None:  # noqa: B027
         """Receive the policy that is trained."""
@@ -50,17 +53,17 @@ class SamplingStrategy(ABC):
 
 
 class Uniform(SamplingStrategy):
-    """All candidates with equal weights."""
+    """Gives all candidates equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [1.0] * len(groups)
 
 
 class Advantage(SamplingStrategy):
-    """In proportion to the largest advantage: the rarer the right completions, the likelier.
+    """Weighs by the largest advantage in a rollout: few right completions give a large one.
 
-    With rewards of 0 and 1 and a share p of right completions this is sqrt((1 - p) / p), up to a
-    constant.
+    With rewards of 0 and 1 and a share p of right completions, the weight is in proportion to
+    sqrt((1 - p) / p).
     """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -69,7 +72,7 @@ class Advantage(SamplingStrategy):
 
 
 class RewardGuided(SamplingStrategy):
-    """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
+    """Weighs by the mean reward (SAPO's public code took the highest total rewards)."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [fmean(group.rewards) for group in groups]
@@ -90,7 +93,7 @@ class ByTask(SamplingStrategy):
 
 
 class Fresh(SamplingStrategy):
-    """Preferably the youngest: each has half the weight of the next younger one."""
+    """Prefers young rollouts: each age has half the weight of the next younger age."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         ages = sorted({group.age_s for group in groups})
@@ -98,7 +101,7 @@ class Fresh(SamplingStrategy):
 
 
 class Variance(SamplingStrategy):
-    """In proportion to p (1 - p), with p the moving average of this node's rewards in the dataset.
+    """Weighs by p (1 - p), with p the moving average of this node's rewards in the dataset.
 
     p starts at 0 and counts as at least 0.01 and at most 0.99. p (1 - p) bounds the gain of a
     policy-gradient step from below (arXiv 2504.03380).
@@ -126,7 +129,7 @@ class Variance(SamplingStrategy):
 
 
 class Novel(SamplingStrategy):
-    """In proportion to the share of a rollout's right completions that are new to this node.
+    """Weighs by the share of a rollout's right completions that are new to this node.
 
     The least weight is 0.001. Right completions are those with the rollout's highest reward, unless
     it is 0.
@@ -156,8 +159,8 @@ class Novel(SamplingStrategy):
 
 
 class Confidence(SamplingStrategy):
-    """In proportion to the policy's mean confidence that the completions with the highest reward
-    are right (`rewards.confidences`).
+    """Weighs by the policy's mean confidence that the completions with the highest reward are right
+    (`rewards.confidences`).
 
     SAPO names a generative verifier's confidence as a sampling signal for future work.
     """
@@ -173,7 +176,7 @@ class Confidence(SamplingStrategy):
 
 
 class Combined(SamplingStrategy):
-    """The product of several strategies' weights."""
+    """Weighs by the product of several strategies' weights."""
 
     def __init__(self, strategies: dict[str, SamplingStrategy]) -> None:
         self._strategies = strategies
@@ -213,7 +216,10 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 
 
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
-    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
+    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError.
+
+    `setting` is the setting that has the name, for the error's message.
+    """
     return Combined(
         {
             part: make_plugin(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
