@@ -110,5 +110,7 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 
 
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
-    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness by the secret."""
+    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness, keyed by the
+    secret.
+    """
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

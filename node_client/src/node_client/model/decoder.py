@@ -94,7 +94,7 @@ class Decoder:
         )  # (2, B, steps, 1, d)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
         hidden = embedding(tokens, self._embedding).float()  # (B, H), not rounded between layers
         cos, sin = self._rotations[:, :, self._used - self._width]
         self._used += 1
@@ -109,7 +109,7 @@ class Decoder:
         return _project(self._normalise(hidden, self._norm), self._head)
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
         self._cache = [cache[:, rows] for cache in self._cache]
         self._rotations = self._rotations[:, rows]
         self._bias = None if self._bias is None else self._bias[rows]

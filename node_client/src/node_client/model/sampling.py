@@ -24,7 +24,10 @@ Prompt = Sequence[int]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: temperature 0 is greedy, and `top_p` 1 considers every token."""
+    """How to sample: `completions` per prompt, of at most `max_new_tokens` tokens each.
+
+    Temperature 0 is greedy, and `top_p` 1 considers every token.
+    """
 
     completions: int
     max_new_tokens: int
@@ -110,10 +113,10 @@ class Steps(Protocol):
     """A batch of rows that the model continues by one token at a time."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
 
 
 class ModelSteps:
@@ -130,7 +133,7 @@ class ModelSteps:
         self._position = self._attention.sum(dim=1, keepdim=True) - 1
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
         self._attention = torch.cat([self._attention, tokens.new_ones(len(tokens), 1)], dim=1)
         self._position = self._position + 1
         output = self._model(
@@ -143,7 +146,7 @@ class ModelSteps:
         return cast(Tensor, output.logits[:, -1])
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
         self._cache.batch_select_indices(rows)
         self._attention = self._attention[rows]
         self._position = self._position[rows]

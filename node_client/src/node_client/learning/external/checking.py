@@ -48,7 +48,7 @@ MAX_UNGENERATED = 2
 
 @dataclass(frozen=True)
 class CheckedExternals:
-    """Groups to train on, and the number of dropped rollouts by reason."""
+    """Groups to train on, and the number of dropped rollouts for each reason."""
 
     groups: list[TrainingGroup]
     dropped: Counter[DropReason]

@@ -30,7 +30,10 @@ class UpdateRunner:
         return self._team.size > 1
 
     def own_rows(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
-        """Return the rows of this process: whole prompts, dealt out in turn."""
+        """Return the rows of this process.
+
+        Prompts are divided among the processes in turn; all rows of a prompt go to the same one.
+        """
         prompts = [tuple(row.prompt) for row in rows]
         places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
         return [

@@ -122,7 +122,7 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 
 
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
-    """Return the largest of 1, 1/2, 1/4, … of `tokens` that fits into the `free` bytes.
+    """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into the `free` bytes.
 
     `resident` bytes are taken from them, and `per_token` for each token. Powers of 1/2, so that two
     runs on one machine hardly ever differ. About one token is tried, even if it cannot fit.
