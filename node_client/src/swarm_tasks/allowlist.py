@@ -1,4 +1,4 @@
-"""The datasets that may be used, and the configurations in which; no I/O but one package file.
+"""Which datasets may be used, and with which configurations; no I/O but one package file.
 
 `allowlist.json` is written by `python -m swarm_tasks.gate`, which measures every generator of the
 installed reasoning-gym (`docs/tasks.md`). Nothing is allowed that is not in it.
@@ -21,7 +21,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 @functools.cache
 def gate_result() -> GateResult:
-    """Return the gate's result that this version ships."""
+    """Return the content of the `allowlist.json` of this version."""
     return read_gate_result(resources.files("swarm_tasks").joinpath("allowlist.json").read_bytes())
 
 
@@ -68,7 +68,7 @@ def is_allowed(dataset: str, config: Config) -> bool:
 
 
 def check_spec(spec: TaskSpec) -> None:
-    """Check that this side can make a spec's task.
+    """Check that this program may make a spec's task, and has the generator version for it.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
     """
@@ -83,8 +83,8 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    The question's hash class is not checked here, because that takes the question: whoever
-    regenerates it can compare `question_part`.
+    Not checked is whether the question's hash is in the training part too: callers that generate
+    the question again check that with `question_part`.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another seed or generator) or
     TASK_INDEX (an index outside the training part).
@@ -168,7 +168,7 @@ def _fits(field: Field, value: ConfigValue) -> bool:
 
 
 def _check_pairs(allowed: AllowedDataset, config: Config) -> None:
-    """Refuse `min_x` above `max_x`, counting the default of the one that is not given."""
+    """Refuse a `min_x` above its `max_x`; a field that is not given has its default."""
     for low_name, low_field in allowed.fields.items():
         high_name = low_name.replace("min_", "max_", 1)
         high_field = allowed.fields.get(high_name)
@@ -188,5 +188,5 @@ def _number(value: ConfigValue) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _check_encoded(dataset: str, config: bytes) -> None:
-    """Check a configuration in JSON; every rollout of a dataset comes with the same one."""
+    """Check a configuration in JSON. Cached: all rollouts of a dataset have the same one."""
     check_config(dataset, msgspec.json.decode(config))

@@ -1,19 +1,19 @@
-"""What of a completion is its answer, by versioned rules; pure, in time linear in its length.
+"""Finds the answer in a completion, by versioned rules; pure, in time linear in its length.
 
 A season keeps the version that it began with (`docs/tasks.md`), so its rounds stay comparable. A
-new version is a new member of `AnswerRules`; what an old one reads never changes.
+new version is a new member of `AnswerRules`; old versions never change.
 """
 
 import re
 from enum import StrEnum
 
 _OPENING, _CLOSING = "<answer>", "</answer>"
-# One alternative of fixed length at each place: no text makes this slow. ASCII, because other
-# alphabets have letters whose small form is one of these.
+# The pattern has no repetition, so no text makes it slow. ASCII, because other alphabets have
+# letters whose lower case is one of these.
 _ANY_TAG = re.compile("<(/?)answer>", re.IGNORECASE | re.ASCII)
 
-# How many wrappings are taken off, such as all of "The answer is **$\\boxed{42}$**.": each one is
-# another answer for the verifier to look at.
+# How many wrappings are removed, such as all of "The answer is **$\\boxed{42}$**." Each one gives
+# the verifier another answer to score.
 MAX_WRAPPINGS = 5
 _PAIRS = (
     *(("`", "`"), ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")),
@@ -25,22 +25,23 @@ _FENCE = "```"
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+-]{0,20}[ \t]{0,8}\n")
 _STOPS = (".", "。")
 _ENDS = frozenset([*(closing[-1] for _, closing in _PAIRS), *_STOPS])
-# Repetitions are bounded, and the pattern is tried at the beginning alone.
+# Repetitions are bounded, and the pattern is tried only at the beginning, so no text makes it slow.
 _LEAD_IN = re.compile(
     r"(\*\*|__|)(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final |correct )?"
     r"answer\b ?(?:is\b ?:?|[:=])?\1 ?[:=]?\s{0,8}",
     re.IGNORECASE | re.ASCII,
 )
-# What a lead-in may begin with.
+# The characters that a lead-in may begin with.
 _STARTS = frozenset("*_sthmfcaSTHMFCA")
 
 
 class AnswerRules(StrEnum):
-    """Which answers a completion gives."""
+    """The versions of the rules that find the answers in a completion (`list_answers`)."""
 
-    # What stands between the tags, to the letter.
+    # The text between the last answer tags, unchanged.
     EXACT = "answers-1"
-    # Besides, what is left of it without the wrappings that people and models put around answers.
+    # Also that text without the wrappings that people and models put around answers, and tags in
+    # any case.
     UNWRAPPED = "answers-2"
 
 
@@ -48,7 +49,7 @@ NEWEST_RULES = AnswerRules.UNWRAPPED
 
 
 def find_rules(name: str) -> AnswerRules:
-    """Return the rules of this name; the newest known ones for a name of a later version."""
+    """Return the rules of this name; the newest ones for an unknown name, as of a later version."""
     try:
         return AnswerRules(name)
     except ValueError:
@@ -56,10 +57,11 @@ def find_rules(name: str) -> AnswerRules:
 
 
 def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
-    """Return the answers that a completion gives, as it stands first; none if it gives none.
+    """Return the readings of a completion's answer; none if it has no answer.
 
-    The completion is worth what the best of them is. Each but the first one is what the one before
-    it holds inside a wrapping, so a completion cannot name two answers and have both looked at.
+    The first is the text between the tags; each further one is the reading before it without its
+    outermost wrapping. The completion gets the score of the best reading. It cannot have two
+    different answers scored, because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:
@@ -70,7 +72,7 @@ def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
 
 
 def find_answer(text: str) -> str | None:
-    """Return what stands in the text's last pair of answer tags, stripped; None without a pair.
+    """Return the text in the last pair of answer tags, without outer spaces; None without a pair.
 
     A pair is an opening tag and the first closing tag after it; pairs do not overlap. The result is
     that of `extract_answer` of reasoning-gym, whose regular expression takes time that grows with
@@ -89,7 +91,7 @@ def find_answer(text: str) -> str | None:
 
 
 def _find_in_any_case(text: str) -> str | None:
-    """Return what `find_answer` does, with tags in capital letters too."""
+    """Return what `find_answer` returns, but accept tags in any case."""
     answer, begin = None, None
     for tag in _ANY_TAG.finditer(text):
         closes = bool(tag[1])
@@ -101,9 +103,9 @@ def _find_in_any_case(text: str) -> str | None:
 
 
 def _unwrap(answer: str) -> list[str]:
-    """Return the answer, then what is left of it with one wrapping less each time."""
+    """Return the answer, then the answer with one more wrapping removed each time."""
     answers = [answer]
-    # Nearly all answers have none, and end here.
+    # Nearly all answers have no wrapping, so the loop ends at once.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
         answer = _strip_wrapping(answer).strip()
         if not answer or len(answers) > MAX_WRAPPINGS:
@@ -113,7 +115,7 @@ def _unwrap(answer: str) -> list[str]:
 
 
 def _strip_wrapping(answer: str) -> str:
-    """Return what the outermost wrapping holds, nothing if there is none."""
+    """Return the answer without its outermost wrapping; an empty text if it has none."""
     if lead_in := _LEAD_IN.match(answer):
         return answer[lead_in.end() :]
     if answer.startswith(_FENCE) and answer.endswith(_FENCE):

@@ -1,9 +1,10 @@
-"""What a season asked already, and how a round is bound to it; no I/O.
+"""The questions that a season has asked, and the chain that binds a round to them; no I/O.
 
-A question is known by its digest, the first eight bytes of the SHA-256 of its text, so it is the
-same question under every index. A round's entry hashes its digests behind a seal that follows from
-its secret, so that nobody can guess sealed questions from it. The rules of the next round hold the
-chain of all entries before it: what was asked is fixed before anybody answers.
+A question is identified by its digest, the first eight bytes of the SHA-256 of its text, whatever
+its index. A round's entry is a hash of its digests after a seal that is derived from the round's
+secret, so nobody can test guesses of sealed questions against it. The rules of a round contain the
+chain of the entries of all earlier rounds: which questions were asked is fixed before anybody
+answers.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ DIGEST_BYTES = 8
 # The chain before a season's first round.
 NOTHING_ASKED = "0" * 64
 
-# Tells which of these digests the season asked in earlier rounds.
+# A function that returns those of the given digests that the season asked in earlier rounds.
 Seen = Callable[[Sequence[int]], Collection[int]]
 
 
@@ -26,12 +27,12 @@ def digest_question(question: str) -> int:
 
 
 def encode_digests(digests: Sequence[int]) -> bytes:
-    """Return the digests one behind the other, eight bytes each, in network order."""
+    """Return the digests one after another, eight bytes each, most significant byte first."""
     return struct.pack(f">{len(digests)}q", *digests)
 
 
 def decode_digests(raw: bytes) -> tuple[int, ...]:
-    """Return the digests of `encode_digests`. Raises ValueError for bytes left over."""
+    """Undo `encode_digests`. Raises ValueError if the length is not a multiple of eight bytes."""
     count, rest = divmod(len(raw), DIGEST_BYTES)
     if rest:
         raise ValueError(f"{len(raw)} bytes are no whole number of digests")
@@ -39,7 +40,7 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return what hides a round's digests in its entry; it tells nothing about the secret."""
+    """Return the seal of a round's entry: an HMAC with the secret, which does not reveal it."""
     return hmac.digest(secret, b"asked", "sha256")
 
 
@@ -49,7 +50,10 @@ def entry_of(digests: Sequence[int], *, seal: bytes) -> bytes:
 
 
 def extend_chain(asked: str, entries: Iterable[bytes]) -> str:
-    """Return the chain after further entries: SHA-256 of what it was and the entry, in hex."""
+    """Return the chain `asked` (64 hex digits) extended by entries, oldest first.
+
+    Each step is the SHA-256 of the chain so far and the entry.
+    """
     link = bytes.fromhex(asked)
     for entry in entries:
         link = hashlib.sha256(link + entry).digest()

@@ -1,4 +1,4 @@
-"""Many texts to many tasks: split into jobs and requests, and put together again; no I/O."""
+"""Splits batches of texts into jobs and requests, and puts their results together; no I/O."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from swarm_protocol.messages import MAX_COMPLETION_CHARS, TaskSpec
 from swarm_tasks.pipe import Job
 from swarm_tasks.step_board import MAX_STEPS, NOT_GENERATED, NOT_SCORED
 
-# Completion texts, each group with the task that it answers.
+# Groups of completion texts, each with the task that its texts answer.
 Batch = Sequence[tuple[TaskSpec, Sequence[str]]]
 
 # The result of a text: the value of its step on the board, and the seconds that it took.
@@ -21,7 +21,10 @@ _PENDING_RESULT: StepResult = (NOT_SCORED, 0.0)
 
 
 class BatchProgress:
-    """The progress of a batch: its pending jobs, and the results of its texts so far."""
+    """The progress of a batch: its pending jobs, and the results of its texts so far.
+
+    Call `next_jobs` and then `record`, until `next_jobs` returns none.
+    """
 
     def __init__(self, batch: Batch) -> None:
         self._texts = [texts for _, texts in batch]
@@ -30,7 +33,7 @@ class BatchProgress:
         self._running: list[tuple[int, Job]] = []
 
     def next_jobs(self) -> list[Job]:
-        """Return the next jobs, as many as one request holds; none when all are done."""
+        """Return the next jobs, as many as fit into one request; none when all are done."""
         self._running = []
         free = MAX_STEPS
         while self._pending and (free := free - _count_steps(self._pending[0][1])) >= 0:
@@ -38,7 +41,10 @@ class BatchProgress:
         return [job for _, job in self._running]
 
     def record(self, results: Iterable[StepResult]) -> None:
-        """Record the results of the running jobs' steps; those without one are pending again."""
+        """Record the results of the steps of the jobs that `next_jobs` returned, in order.
+
+        There may be fewer results than steps: texts without one are pending again.
+        """
         done = iter(results)
         unfinished: list[tuple[int, Job]] = []
         for position, job in self._running:
@@ -51,9 +57,10 @@ class BatchProgress:
         self._pending.extendleft(reversed(unfinished))
 
     def results(self) -> list[list[StepResult]]:
-        """Return what came of each text, group by group.
+        """Return the result of each text, group by group.
 
-        A text over the cap is wrong without being read; a pending one has the value NOT_SCORED.
+        A text above MAX_COMPLETION_CHARS is wrong without being scored; a pending one has the value
+        NOT_SCORED.
         """
         return [
             scored if len(scored) == len(texts) else list(_fill_in(texts, scored))
@@ -62,7 +69,7 @@ class BatchProgress:
 
 
 def pending_steps(jobs: Sequence[Job]) -> list[float]:
-    """Return the pending steps of a request."""
+    """Return the initial values of a request's steps: one for each job's task and each text."""
     steps: list[float] = []
     for job in jobs:
         steps.append(NOT_GENERATED)
@@ -105,8 +112,8 @@ Chunk = list[tuple[int, tuple[TaskSpec, Sequence[str]]]]
 def split_batch(batch: Batch, *, max_texts: int) -> list[Chunk]:
     """Split a batch into chunks of at most `max_texts` texts, in order.
 
-    A group of texts stays together unless it is larger than that. One without texts is kept: its
-    task is still to be checked.
+    A group of texts stays together unless it is larger than that. A group without texts is kept,
+    because its task has to be checked.
     """
     chunks: list[Chunk] = []
     free = 0

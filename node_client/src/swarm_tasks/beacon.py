@@ -4,9 +4,9 @@ A round's rules may name a value that the beacon publishes only after the round'
 questions are then drawn from a key that mixes the round's secret with this value, so the operator
 cannot choose a secret whose questions it likes. docs/decisions/0033-public-beacon.md says why.
 
-What is checked of a value here is that its randomness is the SHA-256 of its signature. The
-signature itself (BLS12-381) is not checked: whoever wants to know that the value is the beacon's
-asks servers of drand that they trust.
+This module checks only that a value's randomness is the SHA-256 of its signature. It does not check
+the signature itself (BLS12-381): to verify that a value is the beacon's, ask drand servers that you
+trust.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ BEACON_URLS = (
     "https://api2.drand.sh",
     "https://api3.drand.sh",
 )
-# How long a commitment is public before the beacon's value: time for nodes to note it, and more
-# than the site's clock should be wrong by.
+# How long a commitment is public before the beacon's value is: time for nodes to record it, and
+# more than the expected error of the site's clock.
 LEAD = timedelta(seconds=30)
 # An answer of a server has some 250 bytes.
 MAX_VALUE_BYTES = 1 << 12
@@ -41,7 +41,7 @@ Emission = Annotated[int, Meta(ge=1, le=1 << 36)]
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a chain publishes: its first value at `genesis`, in Unix time, then one a `period`."""
+    """When a chain publishes: first at `genesis` (Unix time), then every `period` seconds."""
 
     genesis: int
     period: int
@@ -58,19 +58,19 @@ class Beacon(Struct, frozen=True):
 
     @property
     def emitted_at(self) -> datetime:
-        """When the value is published. Raises KeyError for a chain that this version lacks."""
+        """When the value is published. Raises KeyError for a chain that is not in TIMETABLES."""
         timetable = TIMETABLES[self.chain]
         later = timedelta(seconds=timetable.period * (self.round - 1))
         return datetime.fromtimestamp(timetable.genesis, UTC) + later
 
     @property
     def path(self) -> str:
-        """Where servers of drand have the value, below their address."""
+        """The path of the value in the URL of a drand server."""
         return f"{self.chain}/public/{self.round}"
 
 
 class BeaconValue(Struct, frozen=True):
-    """What a beacon published in a round: 32 random bytes and a signature, in hex."""
+    """The value that a beacon published in a round: 32 random bytes and a signature, in hex."""
 
     round: Emission
     randomness: Hash
@@ -78,23 +78,26 @@ class BeaconValue(Struct, frozen=True):
 
     @property
     def hashed(self) -> str:
-        """What the randomness has to be: SHA-256 of the signature."""
+        """The SHA-256 of the signature, in hex; a genuine value's randomness equals it."""
         return hashlib.sha256(bytes.fromhex(self.signature)).hexdigest()
 
 
 class BeaconError(Exception):
-    """An answer is not the value of a beacon; the message says why."""
+    """A server's answer is not the value that was requested; the message says why."""
 
 
 def next_beacon(chain: str, *, after: datetime) -> Beacon:
-    """Return the first value of a chain that is published at this time or later."""
+    """Return the first value of a chain that is published at `after` or later.
+
+    Raises KeyError for a chain that is not in TIMETABLES.
+    """
     timetable = TIMETABLES[chain]
     since = (after - datetime.fromtimestamp(timetable.genesis, UTC)) / timedelta(seconds=1)
     return Beacon(chain, max(1, 1 - int(-since // timetable.period)))
 
 
 def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
-    """Return the value in a server's answer. Raises BeaconError if it is not the one asked for."""
+    """Return the value in a server's answer. Raises BeaconError if it is not `beacon`'s value."""
     try:
         value = msgspec.json.decode(raw, type=BeaconValue)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -107,5 +110,7 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 
 
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
-    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness."""
+    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness, keyed by the
+    secret.
+    """
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

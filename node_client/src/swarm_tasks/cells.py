@@ -1,7 +1,7 @@
-"""From verdicts to a score: right answers counted by dataset, and their macro pass@1. Pure.
+"""Counts right answers by dataset, and computes their macro pass@1. Pure.
 
 Server and client compute the same floats: counts are whole numbers, each dataset's share is one
-division, and `math.fsum` rounds their sum once, in whatever order they come.
+division, and `math.fsum` rounds the sum of shares once, whatever their order.
 """
 
 import math
@@ -14,7 +14,10 @@ Cells = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """What a node reached. `score` is its macro pass@1, None when no question counted."""
+    """The result of some questions: `correct` of `n` counted ones, in all and by dataset (`cells`).
+
+    `score` is the macro pass@1, None when no question counted.
+    """
 
     cells: Cells
     correct: int
@@ -23,10 +26,10 @@ class ScoreSummary:
 
 
 def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSummary:
-    """Return the score of questions, each given as its dataset and its outcome.
+    """Return the summary of questions, each given as its dataset and its outcome.
 
-    True is solved, False is not solved or not answered, and None is left out: a question that
-    could not be graded says nothing about the node.
+    The outcome is True if the question was solved, False if it was not solved or not answered, and
+    None if it could not be graded; such a question does not count.
     """
     cells: Cells = {}
     for dataset, solved in outcomes:
@@ -42,24 +45,25 @@ def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSumm
 
 
 def macro_score(cells: Cells) -> float | None:
-    """Return the plain mean over datasets of the share solved, None when no question counted.
+    """Return the mean over datasets of the share of right answers, None when no question counted.
 
-    Every dataset weighs the same however many questions it had: the order of two nodes does not
-    depend on how a round's questions were shared out.
+    Every dataset has the same weight, however many questions it had: the order of two nodes does
+    not depend on how a round's questions were divided among datasets.
     """
     shares = [correct / n for correct, n in cells.values() if n > 0]
     return math.fsum(shares) / len(shares) if shares else None
 
 
 def add_cells(one: Cells, other: Cells) -> Cells:
-    """Return the counts of both together."""
+    """Return the sums of both counts, by dataset."""
     return _combine(one, other, sign=1)
 
 
 def subtract_cells(whole: Cells, part: Cells) -> Cells:
-    """Return the counts of the whole without a part that was added before.
+    """Return the counts of `whole` minus those of `part`, which was added to it earlier.
 
-    Datasets without a question left are dropped. Raises ValueError when the part is not in it.
+    Datasets without a question left are dropped. Raises ValueError when `whole` does not contain
+    `part`.
     """
     return _combine(whole, part, sign=-1)
 

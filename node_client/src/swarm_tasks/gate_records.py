@@ -1,4 +1,4 @@
-"""What the gate writes and the allow-list reads: the records of `allowlist.json`; no I/O."""
+"""The records of `allowlist.json` and `levels.json`, which the gate writes; no I/O."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -12,9 +12,10 @@ Number = int | float
 
 
 class Field(Struct, frozen=True, omit_defaults=True):
-    """A configuration field that may be set, and to what.
+    """A configuration field that may be set, and the values that it may have.
 
-    `low` and `high` bound a number, both included; `choices` are the strings that a list may hold.
+    `low` and `high` bound a number, both included; `choices` are the strings that a list may
+    contain.
     """
 
     type: Literal["int", "float", "bool", "strings"]
@@ -27,8 +28,9 @@ class Field(Struct, frozen=True, omit_defaults=True):
 class AllowedDataset(Struct, frozen=True):
     """A dataset that passed the gate.
 
-    `by_index` is false for generators that keep a list as long as their size: their entries are
-    made from a seed of their own instead of an index (`swarm_tasks.child`).
+    `by_index` is false for generators that make a list of all their entries in advance: for these
+    the index is added to the seed (`swarm_tasks.child.generators`). `fields` are those that may be
+    set.
     """
 
     name: str
@@ -38,7 +40,9 @@ class AllowedDataset(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True, omit_defaults=True):
-    """One dataset's line in `allowlist.json`: the verdict, its reasons and its key figures."""
+    """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it by
+    code, measured figures, and the fields that may be set.
+    """
 
     allowed: bool
     category: str
@@ -49,7 +53,7 @@ class Measured(Struct, frozen=True, omit_defaults=True):
 
 
 class GateResult(Struct, frozen=True):
-    """The whole of `allowlist.json`."""
+    """The content of `allowlist.json`. `generator` is the library's name and version."""
 
     generator: str
     datasets: dict[str, Measured]
@@ -61,7 +65,10 @@ def read_gate_result(raw: bytes) -> GateResult:
 
 
 class LevelRecord(Struct, frozen=True):
-    """The whole of `levels.json`: for each dataset its levels, the easiest first."""
+    """The content of `levels.json`: for each dataset its levels, the easiest first.
+
+    `generator` is the library's name and version.
+    """
 
     generator: str
     levels: dict[str, list[Config]]

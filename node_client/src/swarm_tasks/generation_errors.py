@@ -1,4 +1,4 @@
-"""Why there is no question to a task."""
+"""Errors for tasks whose question cannot be made."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,9 +7,9 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 
 
 class GenerationError(RefusedError):
-    """The generator raised or hung at a task: a node that names it cannot have answered it.
+    """The generator raised or hung while it made a task, so no node can have answered this task.
 
-    Of a request for many tasks, `position` says which one it was.
+    `position` is the task's place in a request for several tasks.
     """
 
     position: int = 0
@@ -26,7 +26,7 @@ class NoQuestionError(Exception):
 
 @contextmanager
 def errors_at(position: int) -> Iterator[None]:
-    """Raise NoQuestionError for the task at `position` where the block refuses it."""
+    """Turn a RefusedError of the block into a NoQuestionError for the task at `position`."""
     try:
         yield
     except RefusedError as refusal:
@@ -34,7 +34,11 @@ def errors_at(position: int) -> Iterator[None]:
 
 
 def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedError:
-    """Return what a lost child or its reply says about the task that it was making."""
+    """Return the error to raise when a child failed or was lost while it made a task.
+
+    A refusal for another reason than VERIFIER_FAILED is returned as it is; anything else becomes a
+    GenerationError.
+    """
     if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
         return problem
     error = GenerationError(

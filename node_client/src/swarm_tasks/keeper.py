@@ -1,5 +1,6 @@
-"""Keeps one child of this process: started when needed, replaced when lost, left to its own after
-a fork.
+"""Keeps one verifier child for this process: starts it when needed, and again when it was lost.
+
+After a fork, the new process starts a child of its own.
 """
 
 import os
@@ -17,7 +18,10 @@ _START_DEADLINE_S = 60.0
 
 
 class ChildKeeper:
-    """Not thread-safe: whoever uses a child holds a lock."""
+    """Holds one verifier child. Not thread-safe: callers hold a lock while they use the child.
+
+    `deadline_s` bounds the seconds of a step, `memory_bytes` the child's address space.
+    """
 
     def __init__(self, *, deadline_s: float, memory_bytes: int) -> None:
         self._deadline_s = deadline_s
@@ -30,7 +34,7 @@ class ChildKeeper:
     def child(self) -> ChildProcess:
         """The child, started if there is none. Raises RefusedError VERIFIER_FAILED."""
         if self._child is not None and self._owner_pid != os.getpid():
-            # After a fork (a Celery worker) the child is still the parent's: talk to an own one.
+            # After a fork, as in a Celery worker, the child belongs to the parent process.
             self._child.forget()
             self._child = None
         if self._child is None:
@@ -40,14 +44,18 @@ class ChildKeeper:
 
     @property
     def isolation(self) -> frozenset[str]:
-        """The protections that took hold in the child, which is started if there is none."""
+        """Names of the child's active protections. The child is started if there is none.
+
+        Raises RefusedError VERIFIER_FAILED.
+        """
         assert self.child
         return self._isolation
 
     def send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
-        """Send a request with its steps laid out, and return the child that took it.
+        """Write the request's pending `steps` to the board, send it, and return the child.
 
-        One that died idle is replaced once. Raises RefusedError VERIFIER_FAILED.
+        A child that has died, or does not read, is replaced once. Raises RefusedError
+        VERIFIER_FAILED.
         """
         message = encode_message(request)
         try:
@@ -64,7 +72,7 @@ class ChildKeeper:
             ) from None
 
     def drop(self) -> None:
-        """End the child, if there is one and it is ours."""
+        """Give up the child, if there is one, and end it if this process started it."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -88,7 +96,7 @@ class ChildKeeper:
             child = ChildProcess(
                 "swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes)
             )
-        except OSError as problem:  # no memory, process or descriptor is left for it
+        except OSError as problem:  # no memory, process or file descriptor is available
             raise RefusedError(
                 ErrorCode.VERIFIER_FAILED, f"the verifier child could not be started: {problem}"
             ) from None

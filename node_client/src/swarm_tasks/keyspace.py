@@ -1,11 +1,12 @@
-"""Which index a task gets, and why training, held-out and judge tasks never meet; no I/O.
+"""Divides a season's tasks into training, held-out and judge tasks, which never overlap; no I/O.
 
-A task of a season is named by an index in [0, 2**31). Two walls keep the three parts apart:
+A task is identified by an index in [0, 2**31). Two rules keep the three parts separate:
 
-1. Each part owns a sub-range of the indices, and a keyed hash draws from it. Without the key nobody
-   can tell which indices the judge will ask.
-2. Different indices may still give the same question (a product of two digits has 100 of them), so
-   each part also owns a class of the question's hash, and draws that miss it are repeated.
+1. Each part has a range of the indices, and a keyed hash draws from it. Without the key nobody can
+   tell which indices the judge will ask.
+2. Different indices may give the same question (there are only 100 products of two digits), so each
+   part also has a range of the questions' hashes. If the question of a drawn index is not in it,
+   another index is drawn.
 """
 
 import hashlib
@@ -16,15 +17,15 @@ INDEX_END = 2**31
 
 
 class Part(StrEnum):
-    """What a task is drawn for."""
+    """The purpose that a task is drawn for."""
 
     TRAINING = "training"
     HELD_OUT = "held_out"
     JUDGE = "judge"
 
 
-# Widths are powers of two: a hash taken modulo a width is uniform. The question classes follow the
-# same shares, because one share of a hash's 31 leading bits is one share of the questions.
+# The range of each part, of indices and of the first 31 bits of question hashes. Widths are powers
+# of two, so that a hash modulo a width is uniform.
 RANGES: dict[Part, range] = {
     Part.TRAINING: range(0, 2**30),
     Part.HELD_OUT: range(2**30, 2**30 + 2**29),
@@ -33,9 +34,10 @@ RANGES: dict[Part, range] = {
 
 
 def keyed_index(*, key: bytes, part: Part, dataset: str, counter: int) -> int:
-    """Return the `counter`-th index of a stream: HMAC-SHA256 (RFC 2104) into the part's range.
+    """Return the `counter`-th index (from 0) of a key's stream for a part and a dataset.
 
-    Raises ValueError when the key is empty or the counter negative.
+    It is an HMAC-SHA256 (RFC 2104), reduced to the part's range. Raises ValueError when the key is
+    empty or the counter negative.
     """
     if not key:
         raise ValueError("the key of an index stream is empty: anyone could predict its indices")
@@ -56,6 +58,6 @@ def index_part(index: int) -> Part:
 
 
 def question_part(question: str) -> Part:
-    """Return the part that a question's SHA-256 assigns it to, whatever its index."""
+    """Return the part that a question belongs to by its SHA-256, whatever its index."""
     digest = hashlib.sha256(question.encode()).digest()
     return index_part(int.from_bytes(digest[:4], "big") >> 1)

@@ -1,4 +1,4 @@
-"""How much easier or harder than in a season a dataset can be asked; no I/O but one package file.
+"""The easier and harder configurations of a season's dataset; no I/O but one package file.
 
 `levels.json` holds the levels of reasoning-gym's own curricula within the allow-list's ranges. It
 is written by `python -m swarm_tasks.gate.levels` (`docs/tasks.md`).
@@ -27,18 +27,18 @@ class Rungs:
 
 @functools.cache
 def level_record() -> LevelRecord:
-    """Return the levels that this version ships."""
+    """Return the content of the `levels.json` of this version."""
     raw = resources.files("swarm_tasks").joinpath("levels.json").read_bytes()
     return msgspec.json.decode(raw, type=LevelRecord)
 
 
 def rungs_around(task: TaskChoice) -> Rungs:
-    """Return the levels below and above a season's task, with the season's own between them.
+    """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
-    A level counts as easier when none of its numbers asks for more than the season's and one asks
-    for less, and the other way round; a level that is easier in one number and harder in another
-    is left out. Fields that no curriculum moves stay as the season has them, and a level that is
-    not allowed beside them is left out too.
+    A level is easier if at least one of its numbers is easier than the season's and none is harder,
+    and harder the other way round. A level that is easier in one number and harder in another is
+    left out. Fields that levels do not change keep the season's values; a level that is not allowed
+    together with these is left out too.
     """
     levels = level_record().levels.get(task.dataset, [])
     fields = allowed_datasets()[task.dataset].fields
@@ -63,9 +63,10 @@ def rungs_around(task: TaskChoice) -> Rungs:
 
 
 def _directions(levels: Sequence[Config]) -> Mapping[str, int]:
-    """Return which way each number goes as levels rise: 1 up, -1 down; without those that rest.
+    """Return for each number whether it rises (1) or falls (-1) from level to level.
 
-    A number that goes both ways says nothing about difficulty and is left out as well.
+    Numbers that do not change are left out, and those that both rise and fall, because they do not
+    show difficulty.
     """
     directions = {}
     for name in levels[0] if levels else ():

@@ -1,4 +1,4 @@
-"""How long scoring may take."""
+"""Limits of the time that scoring may take."""
 
 import time
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
+    """No text is started after `until` (`time.monotonic`), and each may take `text_s` seconds."""
 
     until: float
     text_s: float
 
     @property
     def left_s(self) -> float:
-        """How many seconds are left."""
+        """The seconds until `until`; negative after it."""
         return self.until - time.monotonic()

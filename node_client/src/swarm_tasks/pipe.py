@@ -1,12 +1,12 @@
-"""What the verifier and its child say to each other; no I/O.
+"""The messages between the verifier and its child; no I/O.
 
-A message is MessagePack (https://msgpack.org) behind its length in bytes, four of them in network
-order: texts travel as they are, with nothing to escape and no end to look for.
+A message is MessagePack (https://msgpack.org) after its length in bytes, as a four-byte integer in
+network order. So texts need no escaping.
 
 The parent sends one request and reads one reply: `Draw` is answered by `GeneratedTask`, `Draws` by
-`Drawn`, `SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` once every step of it is on
-the board (`swarm_tasks.step_board`). `Failed` in the place of any ends the request. When the child
-is up it says `Ready`, or `Failed` if it cannot work at all.
+`Drawn`, `SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` when its results are on the
+board (`swarm_tasks.step_board`). Any request may be answered by `Failed` instead. When the child
+has started it sends `Ready`, or `Failed` if it cannot work at all.
 """
 
 import struct
@@ -22,11 +22,14 @@ from swarm_tasks.keyspace import Part
 
 
 class Message(Struct, frozen=True, tag_field="type"):
-    """What either side says."""
+    """A request or a reply."""
 
 
 class Draw(Message, frozen=True, tag="draw"):
-    """Make the tasks at these indices until one's question belongs to `part` (null: the first)."""
+    """Make the tasks at these indices, up to the first whose question belongs to `part`.
+
+    If `part` is null, any question does.
+    """
 
     dataset: str
     config: Config
@@ -36,13 +39,13 @@ class Draw(Message, frozen=True, tag="draw"):
 
 
 class Draws(Message, frozen=True, tag="draws"):
-    """Make what each of these asks for; their indices together fit on the board."""
+    """Make all of these draws. Together they have at most MAX_STEPS indices."""
 
     draws: list[Draw]
 
 
 class SampleRequest(Message, frozen=True, tag="sample"):
-    """Make the tasks at these indices."""
+    """Make the tasks at these indices (at most MAX_STEPS), and return their questions' digests."""
 
     dataset: str
     config: Config
@@ -61,10 +64,10 @@ class Job(Struct, frozen=True):
 
 
 class ScoreRequest(Message, frozen=True, tag="score"):
-    """Do the jobs in order, and read their texts by `rules`.
+    """Do the jobs in order; `rules` find the answers in their texts.
 
-    Their steps, one for each task and each text, fit on the board. After `seconds` no other text
-    is begun; steps that were not reached stay pending.
+    The jobs have at most MAX_STEPS steps, one for each task and each text. After `seconds` no more
+    texts are started; the steps of the others stay pending.
     """
 
     jobs: list[Job]
@@ -73,20 +76,20 @@ class ScoreRequest(Message, frozen=True, tag="score"):
 
 
 class Ready(Message, frozen=True, tag="ready"):
-    """The child is up, and these protections took hold."""
+    """The child has started; `isolation` names its active protections."""
 
     isolation: list[str]
 
 
 class GeneratedTask(Message, frozen=True, tag="made"):
-    """A task was made; `index` is null when no question of a draw belonged to the part."""
+    """The result of a draw; `index` is null if no question was made that belongs to the part."""
 
     index: int | None
     question: str
 
 
 class Drawn(Message, frozen=True, tag="drawn"):
-    """What came of each draw, in order."""
+    """The result of each draw, in order."""
 
     made: list[GeneratedTask]
 
@@ -98,7 +101,7 @@ class Sampled(Message, frozen=True, tag="sampled"):
 
 
 class Scored(Message, frozen=True, tag="scored"):
-    """Every step of the request was done, or its time is over."""
+    """Every step of the request was done, or its time was over. The board has the results."""
 
 
 class Failed(Message, frozen=True, tag="failed"):
@@ -122,7 +125,7 @@ _reply_decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 
 def encode_message(message: Message) -> bytearray:
-    """Return a message behind its length."""
+    """Return a message as bytes, with its length before it."""
     frame = bytearray(LENGTH_BYTES)
     _encoder.encode_into(message, frame, LENGTH_BYTES)
     _LENGTH.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
@@ -130,7 +133,7 @@ def encode_message(message: Message) -> bytearray:
 
 
 def read_length(header: bytes | bytearray) -> int:
-    """Return how many bytes follow the first LENGTH_BYTES."""
+    """Return the length of a message from the LENGTH_BYTES bytes before it."""
     (length,) = _LENGTH.unpack(header)
     return int(length)
 
@@ -141,9 +144,9 @@ def decode_request(raw: bytes) -> Request:
 
 
 def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
-    """Return the reply, which must be of the wanted kind.
+    """Return the reply, which must be of the type `expected`.
 
-    Raises RefusedError for `Failed`, and msgspec.DecodeError for anything that is not `wanted`.
+    Raises RefusedError for `Failed`, and msgspec.DecodeError for anything else.
     """
     reply = _reply_decoder.decode(raw)
     if isinstance(reply, Failed):

@@ -1,4 +1,4 @@
-"""Several verifiers that work at once, one child for each core that is to be used."""
+"""Several verifiers that work at once, each with a child process of its own."""
 
 import queue
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,8 @@ from swarm_tasks.verifier import (
 
 Result = TypeVar("Result")
 
-# Each child takes several loads of a batch, so that one which hangs holds up little else. A small
-# load is not worth a thread, a large one no less than a request.
+# A batch is split into several chunks for each child, so that a text that hangs delays few others.
+# A chunk has at least 16 texts, because a smaller one does not repay its overhead.
 _CHUNKS_PER_VERIFIER = 4
 _CHUNK_TEXTS = range(16, 1024)
 
@@ -93,7 +93,7 @@ class VerifierPool:
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        The batch is divided among the children; a text that hangs holds up its own child only.
+        The batch is divided among the children; a text that hangs delays its own child only.
         Raises RefusedError as `Verifier.score_many` does.
         """
         return self._distribute(
@@ -112,7 +112,7 @@ class VerifierPool:
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, in order (`Verifier.score_until`).
 
-        Where a text may take the whole deadline, each one is a chunk of its own.
+        If a text may take DEADLINE_S, each text is a chunk of its own.
         """
         return self._distribute(
             batch,
@@ -153,13 +153,13 @@ class VerifierPool:
     ) -> list[list[list[Result]]]:
         if len(chunks) <= 1:
             return [score_chunk(chunk) for chunk in chunks]
-        # Threads of this call only: a pool of them would not outlive a fork.
+        # The threads are of this call only: those of a lasting pool would not survive a fork.
         with ThreadPoolExecutor(min(len(chunks), len(self._verifiers))) as threads:
             return list(threads.map(score_chunk, chunks))
 
     @contextmanager
     def _borrow(self) -> Iterator[Verifier]:
-        """Lend an idle verifier, once there is one."""
+        """Wait for an idle verifier, and provide it inside the block."""
         verifier = self._idle.get()
         try:
             yield verifier

@@ -20,10 +20,10 @@ SUPPORTED = os.name == "posix"
 
 _MAX_STDERR_BYTES = 4096
 _READ_BYTES = 1 << 16
-# A reply is a question or a reason. Only a child that was taken over would fill our memory.
+# Replies are short. Only a child under an attacker's control would send more, to use up memory.
 _MAX_REPLY_BYTES = 1 << 22
 
-# All that the child sees of its parent's environment: what may be needed to find its libraries.
+# The only variables that the child gets from its parent: it may need them to find its libraries.
 _INHERITED = ("PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _FIXED = {
     # Some generators iterate over sets: the same spec must give the same question everywhere.
@@ -36,13 +36,13 @@ _FIXED = {
 
 
 class ChildDiedError(Exception):
-    """The child ended by itself; the text says how, with the end of what it wrote to stderr."""
+    """The child ended unexpectedly; the text has its status and the end of its standard error."""
 
 
 class ChildProcess:
-    """A running `python -m MODULE` that exchanges messages and has a board. Not thread-safe.
+    """A process `python -m MODULE` with pipes for messages, and a board. Not thread-safe.
 
-    The module gets the descriptor of the board's memory as its last argument.
+    The module gets the file descriptor of the board's memory as its last argument.
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
@@ -57,7 +57,7 @@ class ChildProcess:
                 stderr=subprocess.PIPE,
                 pass_fds=[memory],
                 env=child_environment(),
-                start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+                start_new_session=True,  # only the parent handles Ctrl-C in the terminal
             )
         finally:
             os.close(memory)
@@ -78,13 +78,14 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The child's process id, which is also its group's."""
+        """The child's process id, which is also the id of its process group."""
         return self._process.pid
 
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
-        """Send one message to a child that waits for one.
+        """Send one message to a child that waits for a request.
 
-        Raises TimeoutError when it is not read within `deadline_s` seconds, and ChildDiedError.
+        Raises TimeoutError when it is not read within `deadline_s` seconds, and ChildDiedError when
+        the child has ended.
         """
         give_up_at = time.monotonic() + deadline_s
         rest = memoryview(message)
@@ -100,9 +101,10 @@ class ChildProcess:
                 raise self._death() from None
 
     def receive(self, *, deadline_s: float) -> bytes:
-        """Return the child's next message, without its length.
+        """Return the child's next message, without the length before it.
 
-        Raises TimeoutError after `deadline_s` seconds and ChildDiedError.
+        Raises TimeoutError if there is none within `deadline_s` seconds, and ChildDiedError when
+        the child has ended.
         """
         give_up_at = time.monotonic() + deadline_s
         while (end := self._end_of_message()) > len(self._received):
@@ -116,23 +118,24 @@ class ChildProcess:
         return message
 
     def kill(self) -> None:
-        """End the child and all that it may have started, and wait until it is gone."""
+        """End the child and its process group, and wait until it has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self.forget()
 
     def forget(self) -> None:
-        """Close this side's pipes and board, and leave the child alone: it is another's."""
+        """Close this process's pipes and board without ending the child."""
         for pipe in (self._to_child, self._from_child, self._errors):
             with contextlib.suppress(OSError):
                 pipe.close()
         self.board.close()
 
     def _end_of_message(self) -> int:
-        """Return where the message that is arriving ends, or at least reaches to.
+        """Return the number of bytes of the message that is arriving, with its length.
 
-        Raises ChildDiedError, and ends the child, when no reply is so long.
+        Before the length has arrived, return LENGTH_BYTES. If the message is too long, end the
+        child and raise ChildDiedError.
         """
         if len(self._received) < LENGTH_BYTES:
             return LENGTH_BYTES
@@ -142,7 +145,7 @@ class ChildProcess:
         return LENGTH_BYTES + length
 
     def _read(self, descriptor: int) -> None:
-        """Take what there is; stderr is read too, or a full pipe would stop the child."""
+        """Read what has arrived. Standard error is read too: a full pipe would stop the child."""
         chunk = os.read(descriptor, _READ_BYTES)
         if descriptor == self._from_child.fileno():
             if not chunk:
@@ -154,7 +157,9 @@ class ChildProcess:
             self._poll.unregister(descriptor)
 
     def _death(self) -> ChildDiedError:
-        """Wait for the dying child, and return how it died."""
+        """End the child's process group, wait for the child, and return an error that says how it
+        ended.
+        """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         code = self._process.wait()
@@ -165,6 +170,6 @@ class ChildProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the child's whole environment: no secret of the parent's, and nothing random."""
+    """Return the child's whole environment, without secrets of the parent and always the same."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**inherited, **_FIXED}

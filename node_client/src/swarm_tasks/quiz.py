@@ -1,11 +1,10 @@
-"""A judge round's questions follow from public rules, one secret, and what was asked before.
+"""Draws a judge round's questions from public rules, a secret, and the questions asked before.
 
-The judge draws them, and publishes a commitment before anybody answers. Once the round has closed
-and the secret is out, whoever has both checks the commitment and draws the same questions again:
-the judge neither chose them by hand nor changed them. No question comes twice in a season
-(`swarm_tasks.asked`). Where the rules name a public beacon (`swarm_tasks.beacon`), its value is
-mixed with the secret, so that the secret could not be chosen either. `docs/tasks.md` has a worked
-example.
+The judge publishes a commitment to rules and secret before anybody answers, and the secret after
+the round has closed. Then everybody can check the commitment and draw the same questions again, so
+the judge can neither choose them by hand nor change them. No question comes twice in a season
+(`swarm_tasks.asked`). If the rules name a public beacon (`swarm_tasks.beacon`), its value is mixed
+with the secret, so choosing the secret does not help either. `docs/tasks.md` has a worked example.
 """
 
 import hashlib
@@ -28,30 +27,31 @@ from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
 QUIZ_FORMAT = "murmuration-quiz-3"
-# The same with a public beacon. Who does not know it would draw other questions.
+# The same with a public beacon. It has its own name because older versions, which ignore the
+# beacon, would draw other questions.
 QUIZ_FORMAT_BEACON = "murmuration-quiz-4"
-# Rounds of earlier formats are still checked. They differed from earlier rounds by chance only. The
-# first says nothing of how answers are read.
+# Rounds of earlier formats can still be checked. Their questions may be those of earlier rounds.
+# Rules of the first format do not name the rules by which answers are read.
 QUIZ_FORMAT_1 = "murmuration-quiz-1"
 QUIZ_FORMAT_2 = "murmuration-quiz-2"
 SECRET_BYTES = 32
-# How many candidates a question may take before repeated ones are accepted: a dataset that knows
-# fewer different questions than are asked repeats them.
+# How many candidates may be drawn for each question before repeated ones are accepted, because a
+# dataset may have fewer different questions than are asked.
 _DISTINCT_ATTEMPTS = 19
-# How many candidates a dataset may take for its share of a round before it counts as used up:
-# one question is missed in one draw of 700,000 where nine candidates of ten were asked already.
+# How many candidates may be drawn for a dataset's share of a round before it counts as used up. If
+# nine candidates of ten were asked already, one share of 700,000 is not filled.
 _MIN_CANDIDATES, _CANDIDATES_PER_QUESTION = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
-    """All that decides a round's questions but its secret.
+    """Everything that determines a round's questions, except the secret.
 
-    `tasks` is the season's mix and `questions` how many there are in all; `format` names the
-    algorithm of this module. `answers` names the rules by which answers are read
-    (`swarm_tasks.answers`); rounds of the first format leave it out, and read them to the letter.
-    `asked` is the chain of what the season's earlier rounds asked (`swarm_tasks.asked`), which the
-    first two formats do not have. `beacon` names the value of a public beacon that is mixed with
-    the secret; the last format alone has it.
+    `tasks` is the season's mix and `questions` the number of questions in the round; `format` names
+    the algorithm of this module. `answers` names the rules that find the answer in a completion
+    (`swarm_tasks.answers`); rounds of the first format leave it out, and use EXACT. `asked` is the
+    chain of the questions of the season's earlier rounds (`swarm_tasks.asked`), which the first two
+    formats do not have. `beacon` names the value of a public beacon that is mixed with the secret;
+    only the latest format has it.
     """
 
     round: int
@@ -76,7 +76,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def answer_rules(self) -> AnswerRules | None:
-        """How answers are read; None where this version does not know."""
+        """The rules that find the answer in a completion; None if this version lacks them."""
         if self.format == QUIZ_FORMAT_1:
             return AnswerRules.EXACT if self.answers is UNSET else None
         newer = (QUIZ_FORMAT_2, QUIZ_FORMAT, QUIZ_FORMAT_BEACON)
@@ -86,15 +86,15 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether questions may be those of earlier rounds, which these rules are not bound to."""
+        """Whether questions may be those of earlier rounds, as in the first two formats."""
         return self.format in (QUIZ_FORMAT_1, QUIZ_FORMAT_2)
 
 
 def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
-    """Return rules of a round whose answers are read so.
+    """Return the rules with other rules for answers.
 
-    Rules of the first format stay so where answers are read to the letter, and else become rules of
-    the second: only these can name another way.
+    Rules of the first format cannot name them: they stay as they are for EXACT, and otherwise
+    become rules of the second format.
     """
     if rules.format != QUIZ_FORMAT_1:
         return msgspec.structs.replace(rules, answers=answers.value)
@@ -104,12 +104,12 @@ def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
 
 
 def with_beacon(rules: QuizRules, beacon: Beacon) -> QuizRules:
-    """Return rules of a round whose secret is mixed with a public beacon's value."""
+    """Return the rules in the format with a beacon, whose value is mixed with the secret."""
     return msgspec.structs.replace(rules, format=QUIZ_FORMAT_BEACON, beacon=beacon)
 
 
 def encode_rules(rules: QuizRules) -> bytes:
-    """Return the rules as canonical JSON: names sorted, no spaces, UTF-8, no escapes but needed.
+    """Return the rules as canonical JSON: names sorted, no spaces, UTF-8, no unnecessary escapes.
 
     A weight always has a decimal point (`1.0`).
     """
@@ -119,9 +119,9 @@ def encode_rules(rules: QuizRules) -> bytes:
 def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
     """Return the commitment: SHA-256 of the secret and the canonical rules, in lower-case hex.
 
-    It tells nothing about the questions, because the secret's 256 bits are random; and nobody can
-    find another secret or other rules for it. Raises ValueError for a secret of another length:
-    then it would not be clear where the rules begin.
+    It does not reveal the questions, because the secret's 256 bits are random, and nobody can find
+    another secret or other rules with the same commitment. Raises ValueError for a secret that does
+    not have SECRET_BYTES bytes: then it would not be clear where the rules begin.
     """
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a secret of {len(secret)} bytes, a round's has {SECRET_BYTES}")
@@ -138,15 +138,15 @@ def draw_quiz(
 ) -> list[DrawnTask]:
     """Return a round's questions, dataset by dataset in the order of the tasks.
 
-    They come from the judge's part of the key space, by the stream that the secret opens, mixed
-    with the value of the `beacon` if the rules name one. They differ from each other and from all
-    that `seen` knows of the season's earlier rounds. In the first two formats they differ from each
-    other only, and repeat where a dataset is too small for that. The round's number and the
-    season's name play no part.
+    They are drawn from the judge's part with the secret as the key (`swarm_tasks.keyspace`), mixed
+    with the value `beacon` if the rules name one. They differ from each other and from the season's
+    earlier questions, which `seen` knows. In the first two formats they differ only from each
+    other, and repeat if a dataset is too small. They do not depend on the round's number or the
+    season's name.
 
-    Raises RefusedError TASK_FOREIGN for rules that this version does not follow, TASK_EXHAUSTED
-    when a dataset has no question left, and what `Verifier.draw` raises; ValueError when there are
-    fewer questions than tasks, or the value is not the one that the rules name.
+    Raises RefusedError TASK_FOREIGN for rules that this version does not support, TASK_EXHAUSTED
+    when a dataset has too few questions left, and what `Verifier.draw` raises; ValueError when
+    there are fewer questions than tasks, or `beacon` is not the value that the rules name.
     """
     if not rules.are_known:
         raise RefusedError(
@@ -169,7 +169,10 @@ def draw_quiz(
 
 
 def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> bytes:
-    """Return the key of a round's questions. Raises ValueError for a value of another round."""
+    """Return the key of a round's questions.
+
+    Raises ValueError if `value` is of another beacon round than the rules name.
+    """
     named = None if rules.beacon is UNSET else rules.beacon.round
     if named != (value and value.round):
         raise ValueError(f"the rules name round {named} of a beacon, not that of {value}")
@@ -178,7 +181,10 @@ def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> by
 
 @dataclass(frozen=True)
 class Stream:
-    """The candidates for one task's questions: a keyed stream of one part."""
+    """The candidates for one task's questions: a keyed stream (`keyspace.keyed_index`) of a part.
+
+    Call it with a counter from 0.
+    """
 
     task: TaskChoice
     key: bytes
@@ -199,10 +205,10 @@ class Stream:
 
 
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
-    """Return `share` questions of a stream.
+    """Return the first `share` questions of a stream that are not in `asked`, and add them to it.
 
-    None of them was asked already, unless the question space is too small for that; they are added
-    to those that were. Raises RefusedError as `Verifier.draw` does.
+    If the first 19 * `share` candidates are not enough, repeated questions are accepted. Raises
+    RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():
@@ -216,9 +222,9 @@ def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask
 
 
 def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
-    """Return the first `share` questions of a stream that are neither in `asked` nor seen before.
+    """Return the first `share` questions of a stream that are neither in `asked` nor in `seen`.
 
-    Their digests are added to `asked`. Candidates are looked up as many at a time as are missing.
+    Their digests are added to `asked`. Each call of `seen` gets as many candidates as are missing.
 
     Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
     """
@@ -245,9 +251,10 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
 def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
     """Return how many of `total` questions each task gets: its share by weight, at least one.
 
-    Shares are rounded by largest remainders, earlier tasks first where those are equal. A task
-    whose share is less than one gets one, and the others divide what is left. So every round of a
-    season has the same strata. Fractions, because sums of floats differ between Python versions.
+    Shares are rounded by largest remainders; if these are equal, earlier tasks get more. A task
+    whose share is less than one gets one question, and the others divide the rest. So all rounds of
+    a season have the same numbers. Fractions are used, because sums of floats differ between Python
+    versions.
 
     Raises ValueError when there are fewer questions than tasks.
     """

@@ -1,11 +1,12 @@
 """How many different questions a dataset has, estimated from a sample; no I/O but one package file.
 
-A season asks no question twice, so it can ask of a dataset until nearly all that is drawn was asked
-before. Questions are drawn until that happens, or until there are enough to tell how far it is:
-from how many were drawn once and how many twice follows how many were not drawn yet (Chao, Scand.
-J. Statist. 11, 1984), and what part of the draws they would be (Good, Biometrika 40, 1953).
+A season asks no question twice, so a dataset is used up when nearly all drawn questions were asked
+before. The sample ends when that happens, or earlier. Then the numbers of questions that were drawn
+exactly once and exactly twice give an estimate of how many were not drawn yet (Chao, Scand. J.
+Statist. 11, 1984), and of the share of draws that would give one of these (Good, Biometrika 40,
+1953).
 
-`spaces.json` holds what `python -m swarm_tasks.gate.spaces` measured (`docs/tasks.md`).
+`spaces.json` has the samples that `python -m swarm_tasks.gate.spaces` drew (`docs/tasks.md`).
 """
 
 import functools
@@ -27,7 +28,7 @@ from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.step_board import MAX_STEPS
 
-# A dataset lasts while at least this part of what is drawn was not asked yet.
+# A dataset is used up when at most this share of drawn questions has not been asked yet.
 MIN_NEW = 0.2
 _SEED = 20_250_911
 _JUDGE_SHARE = len(RANGES[Part.JUDGE]) / INDEX_END
@@ -39,7 +40,9 @@ _FIRST_BATCH, _BATCH_S = 16, 0.1
 
 
 class Space(Struct, frozen=True):
-    """A sample of a dataset's questions: so many drawn, different, and drawn once and twice."""
+    """A sample of a dataset's questions: the number of draws, of distinct questions, and of those
+    drawn exactly once and exactly twice.
+    """
 
     draws: int
     distinct: int
@@ -48,32 +51,38 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether the sample went on until hardly anything that was drawn was new."""
+        """Whether the sample was drawn until at most MIN_NEW of further draws would be new."""
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
     def questions(self) -> float:
-        """How many questions can be asked before the dataset is used up; infinite if none came
+        """How many questions can be asked before the dataset is used up; infinite if none was drawn
         twice.
 
-        A lower bound in expectation where questions differ in how often they are drawn.
+        If some questions are drawn more often than others, the estimate is too low on average.
         """
         return self._extrapolate(0)
 
     @property
     def at_least(self) -> float:
-        """The lower end of `questions`' interval at 95 %, which is log-normal (Chao, Biometrics 43,
-        1987); where none came twice, from the most pairs that would often have gone unseen.
+        """The lower end of the 95 % interval of `questions`, which is log-normal (Chao, Biometrics
+        43, 1987).
+
+        If no question was drawn twice, it is computed with the largest expected number of such
+        questions that is consistent with seeing none (_UNSEEN_PAIRS).
         """
         return self._extrapolate(-_Z)
 
     @property
     def at_most(self) -> float:
-        """The upper end of that interval; infinite if none came twice."""
+        """The upper end of the 95 % interval of `questions`; infinite if none was drawn twice."""
         return self._extrapolate(_Z)
 
     def _extrapolate(self, deviations: float) -> float:
-        """Return `questions`, so many standard deviations of its logarithm away."""
+        """Return `questions`, shifted by a number of standard deviations.
+
+        They are of its logarithm, or of `distinct` if the dataset is used up.
+        """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)
         if not self.twice and deviations >= 0:
@@ -93,7 +102,11 @@ class MeasuredSpace(Space, frozen=True, kw_only=True):
 
 
 class SpaceRecord(Struct, frozen=True):
-    """The whole of `spaces.json`: for each dataset its default configuration and its levels."""
+    """The content of `spaces.json`: for each dataset, a sample of each configuration measured.
+
+    These are the default, the levels and those of the package's mixes. `generator` is the
+    library's name and version.
+    """
 
     generator: str
     spaces: dict[str, list[MeasuredSpace]]
@@ -101,16 +114,13 @@ class SpaceRecord(Struct, frozen=True):
 
 @functools.cache
 def space_record() -> SpaceRecord:
-    """Return the spaces that this version ships."""
+    """Return the content of the `spaces.json` of this version."""
     raw = resources.files("swarm_tasks").joinpath("spaces.json").read_bytes()
     return msgspec.json.decode(raw, type=SpaceRecord)
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return what the gate measured for a task's configuration, None if it did not.
-
-    The larger sample where there are two.
-    """
+    """Return the largest sample of a task's configuration in `spaces.json`, None without one."""
     wanted = _complete(task.dataset, task.config)
     measured = space_record().spaces.get(task.dataset, [])
     samples = [each for each in measured if _complete(task.dataset, each.config) == wanted]
@@ -120,10 +130,10 @@ def find_space(task: TaskChoice) -> Space | None:
 def measure_space(
     dataset: str, config: Config, *, verifier: AnyVerifier, draws: int, seconds: float
 ) -> Space:
-    """Draw questions until the dataset is used up, at most so many and for about so long.
+    """Draw questions until the dataset is used up, at most `draws`, for about `seconds` at most.
 
-    The sample ends, too, where the generator hangs. Raises RefusedError TASK_DATASET or
-    TASK_CONFIG, or VERIFIER_FAILED when there is no verifier.
+    The sample also ends if the generator hangs. Raises RefusedError TASK_DATASET or TASK_CONFIG, or
+    VERIFIER_FAILED when no verifier child can be used.
     """
     rng, until = Random(_SEED), time.monotonic() + seconds
     counts: Counter[int] = Counter()
@@ -146,7 +156,10 @@ def measure_space(
 
 
 def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
-    """Return the sample after further draws, up to the one that used the dataset up."""
+    """Return the sample extended by draws, up to the one that uses the dataset up.
+
+    `counts` has the number of draws of each digest, and is updated.
+    """
     draws, once, twice = space.draws, space.once, space.twice
     for digest in digests:
         counts[digest] += 1
@@ -159,16 +172,16 @@ def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
 
 
 def _complete(dataset: str, config: Config) -> Config:
-    """Return the configuration with the defaults of the fields that it leaves out."""
+    """Return the configuration with the defaults of the allowed fields that it leaves out."""
     fields = allowed_datasets()[dataset].fields
     return {name: field.default for name, field in fields.items()} | config
 
 
 class DatasetLifetime(Struct, frozen=True):
-    """For how many rounds a dataset has questions: the interval at 95 % and the best estimate
-    between; infinite where too few questions came twice.
+    """The number of rounds for which a dataset has questions: the best estimate (`about`) and the
+    ends of its 95 % interval. `about` and `at_most` are infinite if no question was drawn twice.
 
-    `asked` is how many of its questions each round asks.
+    `asked` is the number of the dataset's questions in each round.
     """
 
     dataset: str
@@ -181,7 +194,10 @@ class DatasetLifetime(Struct, frozen=True):
 def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
 ) -> list[DatasetLifetime]:
-    """Return for how many rounds each task of a mix lasts, by the spaces of their datasets."""
+    """Return for how many rounds of `questions` questions each task of a mix lasts.
+
+    `spaces` has a sample for each dataset.
+    """
     shares = share_questions(tasks, questions)
     return [
         DatasetLifetime(
@@ -196,7 +212,9 @@ def estimate_lifetimes(
 
 
 def _of_judge(questions: float, *, deviations: float) -> float:
-    """Return how many of the questions are the judge's; hashes decide, so that it is binomial."""
+    """Return how many of the questions belong to the judge's part, minus a number of standard
+    deviations. Hashes assign questions to parts, so the number is binomial.
+    """
     if questions == math.inf:
         return questions
     spread = math.sqrt(questions * _JUDGE_SHARE * (1 - _JUDGE_SHARE))

@@ -1,12 +1,13 @@
 """Task mixes to begin with: for tiny models, for a demo, and for a season of a year.
 
 A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
-answers have few characters. Each dataset pays for something else (adding, multiplying, a rule
-applied to two numbers, copying in reverse order), and knows enough different questions that what is
-learned in training shows in the judge's. Nodes practise them alone, and models made on the spot
-begin with them.
+answers have few characters. Each dataset needs another skill (adding, multiplying, applying a rule
+to two numbers, copying in reverse order), and has enough different questions that progress in
+training also appears in the judge's questions. Nodes without a season train on them, and the demo
+bases are warmed up with them.
 
-No season asks a question twice, so a mix lasts only so long (`swarm_tasks.spaces`).
+No season asks a question twice, so a mix lasts for a limited number of rounds
+(`swarm_tasks.spaces`).
 """
 
 from msgspec.structs import replace
@@ -38,16 +39,16 @@ STARTER_TASKS: tuple[TaskChoice, ...] = (
     ),
 )
 
-# The same for a demo: with numbers up to 40 its judge would have no divisors left after a few
-# minutes.
+# The same for a demo, with larger numbers for gcd: with numbers up to 40 its judge would have no
+# questions of gcd left after a few minutes.
 DEMO_TASKS: tuple[TaskChoice, ...] = tuple(
     replace(task, config={**task.config, "max_value": 100}) if task.dataset == "gcd" else task
     for task in STARTER_TASKS
 )
 
-# What a new season begins with: enough for a year of rounds of 16 questions, one every five
-# minutes. Each dataset's questions are about equally hard, so that the mix gets no harder when the
-# easy ones have been asked.
+# The default mix of a new season: enough for a year of rounds of 16 questions, one every five
+# minutes. The questions of a dataset are about equally hard, so that the mix does not get harder
+# when some have been asked.
 YEAR_TASKS: tuple[TaskChoice, ...] = (
     TaskChoice(
         dataset="chain_sum",

@@ -1,10 +1,10 @@
-"""What a child has done of a request, in memory that its parent can read even after its death.
+"""The board: the results of a child's request, in memory that its parent can read after its death.
 
-A request is a row of steps: a `Draw` or `SampleRequest` makes one task after the other; a
-`ScoreRequest` makes each job's task and then scores each of its texts. The parent lays the steps
-out, and the child puts a number for each that it has done, and beside it the seconds that a text
-took. So a verdict costs no system call, and the step that a lost child was busy with is the first
-one that is still pending.
+A request consists of steps: a `Draw` or `SampleRequest` makes one task after the other; a
+`ScoreRequest` makes each job's task and then scores each of its texts. The parent writes a pending
+value for each step. The child replaces it by the result when the step is done, and writes the
+seconds that a text took into a second row. So a verdict costs no system call, and the step that a
+lost child was working on is the first one that is still pending.
 """
 
 import mmap
@@ -15,15 +15,15 @@ from array import array
 from collections.abc import Sequence
 from typing import cast
 
-# How many steps a request may have: the child holds its texts in memory, each up to 16 KiB.
+# The most steps of a request: the child has its texts in memory, each up to 16 KiB.
 MAX_STEPS = 1024
 _ROW_BYTES = MAX_STEPS * 8
 _BYTES = 2 * _ROW_BYTES
 
-# Verifiers give partial credit and floating sums: from here on an answer counts as right.
+# The least score of a right answer. It is below 1 because verifiers may add floats.
 SOLVED = 0.99
 
-# What a step holds. Pending ones are negative; a score is itself, in [0, 1].
+# The values of a step besides a score in [0, 1]. Pending ones are negative.
 NOT_GENERATED = -2.0
 NOT_SCORED = -1.0
 GENERATED = 2.0
@@ -45,7 +45,7 @@ class StepBoard:
         self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
-        """Put the steps of a request on the board, pending."""
+        """Write the pending values of a request's steps to the board."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:
@@ -53,11 +53,11 @@ class StepBoard:
         return cast(list[float], self.steps[:count].tolist())
 
     def read_seconds(self, count: int) -> list[float]:
-        """Return the seconds of the first `count` steps; they mean nothing unless it was scored."""
+        """Return the seconds of the first `count` steps; only those of scored texts are valid."""
         return cast(list[float], self.seconds[:count].tolist())
 
     def close(self) -> None:
-        """Give up this process's view of the board."""
+        """Unmap the board from this process's memory."""
         self.steps.release()
         self.seconds.release()
         self._memory.close()
@@ -69,7 +69,7 @@ def count_done(steps: Sequence[float]) -> int:
 
 
 def open_memory() -> int:
-    """Return a descriptor of new memory for a board, which the caller closes."""
+    """Return a file descriptor of new memory for a board; the caller closes it."""
     if sys.platform != "linux":
         with tempfile.TemporaryFile() as file:
             file.truncate(_BYTES)
@@ -78,7 +78,7 @@ def open_memory() -> int:
 
 
 def _open_sealed_memory() -> int:
-    """Return memory that nobody can cut: its parent would die of reading what is not there."""
+    """Return memory whose size is fixed: if a child reduced it, reading would kill the parent."""
     import fcntl
 
     descriptor = os.memfd_create("board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

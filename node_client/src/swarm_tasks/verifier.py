@@ -1,7 +1,7 @@
 """The verifier: makes tasks and scores answers in a child process that can be killed.
 
-Answers are strangers' text and verifiers are code that was not written for such. So both meet only
-in `swarm_tasks.child`: without secrets, network or files, under limits, on allowed datasets.
+Answers are untrusted text, and the library's code was not written for that. So they are scored only
+in `swarm_tasks.child`: without secrets or network, with limits, and for allowed datasets.
 """
 
 import functools
@@ -57,9 +57,9 @@ MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
 _MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
-# How often within a deadline the parent looks whether the child came on.
+# How often within a deadline the parent checks whether the child has done another step.
 _POLLS = 8
-# What a text that loses the child is charged beyond its own time: a new child has to start.
+# Seconds that are added to the cost of a text that loses the child: a new child has to start.
 _RESTART_S = 1.0
 
 Reason = Literal["right", "partial", "wrong", "no_answer", "timeout", "verifier_error"]
@@ -72,7 +72,7 @@ _REASONS: dict[float, Reason] = {
 
 @dataclass(frozen=True)
 class DrawnTask:
-    """A task that was drawn for a part, with its question."""
+    """A task with its question."""
 
     spec: TaskSpec
     question: str
@@ -80,7 +80,7 @@ class DrawnTask:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth: `score` in [0, 1], and why."""
+    """The result of scoring an answer: `score` in [0, 1], and the reason for it."""
 
     score: float
     reason: Reason
@@ -98,10 +98,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of scoring an answer in limited time.
+    """The result of scoring an answer in limited time; `seconds` is the time that it took.
 
-    `verdict` is None when the answer was not reached, or put off because it takes too long;
-    `seconds` is what it cost.
+    `verdict` is None when there was no time for the answer, or it needs more than the limit.
     """
 
     verdict: Verdict | None
@@ -109,7 +108,7 @@ class Attempt:
 
 
 class StreamPosition(NamedTuple):
-    """The position of a task in a keyed stream."""
+    """The position of a task in a keyed stream (`Verifier.draw`)."""
 
     dataset: str
     config: Config
@@ -139,7 +138,7 @@ class Verifier:
 
     @property
     def isolation(self) -> frozenset[str]:
-        """Names of the protections that took hold in the child (`swarm_tasks.child.sandbox`)."""
+        """Names of the child's active protections (`swarm_tasks.child.sandbox`)."""
         with self._lock:
             return self._keeper.isolation
 
@@ -153,10 +152,10 @@ class Verifier:
     ) -> DrawnTask:
         """Return the `counter`-th task of a keyed stream, the same one at every call.
 
-        Each counter owns DRAW_ATTEMPTS indices; the first one whose question can be made and
-        belongs to `part` is the task. The key stays in this process.
+        Each counter has DRAW_ATTEMPTS indices; the task is that of the first index whose question
+        can be made and belongs to `part`. The child does not get the key.
 
-        Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration knows so few
+        Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration has so few
         questions that none belongs to the part) or VERIFIER_FAILED.
         """
         check_config(dataset, config)
@@ -175,10 +174,10 @@ class Verifier:
     def draw_many(
         self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these positions of a keyed stream, as `draw` does one by one.
+        """Return the tasks at these positions of a keyed stream, the same as `draw` returns.
 
-        One request asks for as many as fit on the board, so most cost no trip to the child and
-        back. Raises RefusedError as `draw` does, for the first task that cannot be made.
+        It is faster, because one request asks for many tasks. Raises RefusedError as `draw` does,
+        for the first task that cannot be made.
         """
         for position in positions:
             check_config(position.dataset, position.config)
@@ -201,7 +200,7 @@ class Verifier:
         """Return the spec's question.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
-        VERIFIER_FAILED; GenerationError where that was the generator's fault.
+        VERIFIER_FAILED (as GenerationError if the generator failed or hung).
         """
         check_spec(spec)
         return self._make(_question_request(spec), GeneratedTask, steps=1).question
@@ -209,8 +208,8 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError for one that `question` refuses; the others can then be asked for
-        again. Raises RefusedError VERIFIER_FAILED when there is no child to ask.
+        Raises NoQuestionError for a spec that `question` refuses; callers can then request the
+        others again. Raises RefusedError VERIFIER_FAILED when no child can be used.
         """
         for position, spec in enumerate(specs):
             with errors_at(position):
@@ -231,10 +230,10 @@ class Verifier:
     def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
-        """Return the digests of the questions at up to MAX_STEPS indices; without those indices at
-        which the generator raises.
+        """Return the digests (`asked.digest_question`) of the questions at up to MAX_STEPS indices.
 
-        Raises RefusedError: TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED.
+        An index at which the generator raises is left out. Raises RefusedError: TASK_DATASET,
+        TASK_CONFIG or VERIFIER_FAILED.
         """
         check_config(dataset, config)
         sample = SampleRequest(dataset, config, seed, list(indices))
@@ -252,8 +251,8 @@ class Verifier:
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        What a text answers is read by `rules`, which a season fixes. A text that hangs or breaks
-        the verifier costs its own verdict only.
+        `rules`, which a season fixes, find the answer in a text. A text that hangs the verifier or
+        makes it fail affects only its own verdict.
 
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
@@ -270,12 +269,11 @@ class Verifier:
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Score as many texts as there is time for, in order, and say what each of them cost.
+        """Score as many texts as there is time for, in order, and return what each took.
 
-        None is begun after `until`, a time of `time.monotonic`. A text may take `text_s` seconds,
-        at most the verifier's deadline: one that needs longer is put off if it is less than that.
-
-        Raises RefusedError as `score_many` does.
+        None is started after `until` (`time.monotonic`). A text may take `text_s` seconds, at most
+        the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s` is the
+        deadline, otherwise none. Raises RefusedError as `score_many` does.
         """
         limits = Limits(until, min(text_s, self._deadline_s))
         results = self._score_batch(batch, rules, limits)
@@ -293,7 +291,7 @@ class Verifier:
         return progress.results()
 
     def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
-        """Return what came of the steps of one request, up to the one that lost the child."""
+        """Return the results of one request's steps, up to a text that lost the child."""
         steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, limits.left_s), steps)
         try:
@@ -313,7 +311,7 @@ class Verifier:
         return results
 
     def _lost_result(self, problem: Exception, *, text_s: float) -> StepResult:
-        """Return what came of the text that a lost child was busy with."""
+        """Return the result of the text that a lost child was scoring."""
         if not isinstance(problem, TimeoutError):
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else NOT_SCORED, text_s + _RESTART_S
@@ -335,9 +333,9 @@ class Verifier:
     def _await_reply(
         self, child: ChildProcess, expected: type[ReplyT], steps: int, *, text_s: float
     ) -> ReplyT:
-        """Wait for the reply to a request whose texts may take `text_s`, its tasks the deadline.
+        """Wait for a reply. A text may take `text_s` seconds, making a task the deadline.
 
-        A step hangs when it is still the same after _POLLS polls.
+        Raises TimeoutError when no further step was done in _POLLS polls.
         """
         done = same = 0
         limit_s = self._deadline_s  # a request begins with a task
@@ -361,7 +359,7 @@ def _question_request(spec: TaskSpec) -> Draw:
 def _draw_request(
     position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
 ) -> Draw:
-    """Return a request for the position's attempts from `start` on, as many as one can have."""
+    """Return a request for _DRAW_BATCH of the position's indices, from number `start` on."""
     first = position.counter * DRAW_ATTEMPTS + start
     indices = [
         keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)
@@ -373,7 +371,7 @@ def _draw_request(
 def _drawn_task(
     position: StreamPosition, generated: GeneratedTask, *, seed: int
 ) -> DrawnTask | None:
-    """Return the task that a draw made, if any of its questions belonged to the part."""
+    """Return the task that a draw made, None if no question of it belonged to the part."""
     if generated.index is None:
         return None
     spec = TaskSpec(position.dataset, position.config, seed, generated.index, GENERATOR)
@@ -381,7 +379,7 @@ def _drawn_task(
 
 
 def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], float | None]:
-    """Return what came of the steps that were done, and the first one that was not, if any."""
+    """Return the results of the steps that were done, and the first pending value, if any."""
     steps = child.board.read(count)
     done = count_done(steps)
     results = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
@@ -390,7 +388,7 @@ def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], fl
 
 @functools.lru_cache(maxsize=1024)
 def _verdict(value: float) -> Verdict:
-    """Return the verdict of a step that was done; a number that means nothing is an error."""
+    """Return the verdict of a step that was done; an unknown value counts as a verifier error."""
     if not 0 <= value <= 1:
         return Verdict(0.0, _REASONS.get(value, "verifier_error"))
     if value >= SOLVED:

@@ -60,7 +60,8 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
 class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
     """Identical nodes of an arm. Omitted fields are those of the experiment.
 
-    `train` are additional settings. Nodes with an `attack` do not train, and are in no figure.
+    `train` are settings of the client in addition to the arm's. Nodes with an `attack` do not
+    train, and no figure includes them.
     """
 
     nodes: Nodes
@@ -119,7 +120,7 @@ PAPER: Mapping[str, Any] = {"external_candidates": 56, "external_shaping": "none
 
 @dataclass(frozen=True)
 class NodePlan:
-    """One node of a run: its settings and its base model."""
+    """One node of a run: its base model, device, settings, season, and attack, if any."""
 
     base: str
     device: str
@@ -171,7 +172,7 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
 
 
 def file_name(arm: str) -> str:
-    """Return an arm's name for file names."""
+    """Return an arm's name as a part of file names: other characters become hyphens."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
 

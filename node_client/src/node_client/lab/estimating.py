@@ -36,9 +36,10 @@ HALF_BILLION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of a trial: seconds and tokens of a node's step, and bytes of a node.
+    """The cost of a trial: seconds and generated tokens of a node's step, and bytes of a node.
 
-    `node_steps` is the number of steps of the experiment, over all nodes, arms and seeds.
+    `nodes` is the largest number of nodes of an arm, `node_steps` the number of steps of the
+    experiment over all nodes, arms and seeds.
     """
 
     seconds: float
@@ -54,7 +55,7 @@ class RunCost:
 
 
 def estimate(experiment: Experiment) -> RunCost:
-    """Run one node of the first arm for a few rounds."""
+    """Run one node of the first arm, without its groups, for a few rounds and return its cost."""
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
     before = _memory(experiment.device)

@@ -29,7 +29,7 @@ Interval = tuple[float, float]
 
 
 def mean_interval(values: Floats) -> Interval | None:
-    """Return the interval of the mean of values (seeds, nodes); None with too few seeds."""
+    """Return the interval of the mean of values (seeds, nodes); None below MIN_SEEDS seeds."""
     return _interval(_resampled(values, draws=DRAWS), seeds=len(values))
 
 
@@ -37,7 +37,7 @@ def difference_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the difference of two arms' means, paired by seed.
 
     Both are (seeds, nodes). If both arms have the same number of nodes, those at the same place are
-    drawn together: they have the same base and the same questions.
+    drawn together: they have the same base and the same questions. None below MIN_SEEDS seeds.
     """
     mine, theirs = _resampled_pair(values, others)
     return _interval(mine - theirs, seeds=len(values))
@@ -46,7 +46,7 @@ def difference_interval(values: Floats, others: Floats) -> Interval | None:
 def ratio_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the ratio of two arms' means, paired as by `difference_interval`.
 
-    Also None if the other arm's mean may be zero.
+    None below MIN_SEEDS seeds, or if the other arm's mean is 0 in a draw.
     """
     mine, theirs = _resampled_pair(values, others)
     if theirs.min() <= 0:
@@ -55,7 +55,10 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 
 
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
-    """Return the ends of each round's interval of the mean of curves (seeds, nodes, rounds)."""
+    """Return the lower and upper ends (rounds,) of each round's interval of the mean of curves.
+
+    `curves` is (seeds, nodes, rounds). None below MIN_SEEDS seeds.
+    """
     seeds = len(curves)
     if seeds < MIN_SEEDS:
         return None

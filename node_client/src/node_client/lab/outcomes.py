@@ -59,22 +59,25 @@ def measure_held_out(run: RunData) -> HeldOut | None:
 
 
 def drawdown(level: Floats) -> float:
-    """Return the largest fall from the highest value so far, as a share of it; 0 where none is."""
+    """Return the largest fall from the highest value so far, as a share of that value.
+
+    0 if the level never falls.
+    """
     highest = np.maximum.accumulate(level)
     return float(np.max((highest - level) / np.where(highest > 0, highest, 1.0)))
 
 
 def wobble(level: Floats) -> float:
-    """Return the standard deviation of first differences divided by the mean; 0 at level 0."""
+    """Return the standard deviation of the level's changes divided by its mean, 0 if that is 0."""
     mean = float(level.mean())
     return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0
 
 
 def take_off(rewards: Floats, *, above: float) -> int | None:
-    """Return the first round from which on the moving average of (rounds, nodes) stays above.
+    """Return the first round (from 1) from which the moving average of the rewards stays above.
 
-    The average is over the nodes and over a round and the nine before it. None if the last one is
-    not above.
+    `rewards` is (rounds, nodes); the average is over the nodes, and over a round and the nine
+    before it. None if it is not above `above` in the last round.
     """
     level = moving_average(rewards.mean(axis=1))
     below = np.flatnonzero(level <= above)
@@ -104,10 +107,10 @@ def first_round_above(run: RunData, level: float) -> int | None:
 
 
 def final_level(rewards: Floats) -> float:
-    """Return the mean over the nodes and the last ten rounds."""
+    """Return the mean of rewards (rounds, nodes) over the nodes and the last ten rounds."""
     return float(rewards[-WINDOW:].mean())
 
 
 def spread(values: Floats) -> float:
-    """Return the standard deviation over nodes; 0 for a single one."""
+    """Return the standard deviation of values, one for each node; 0 for a single node."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

@@ -47,7 +47,7 @@ class Poisoner:
         self._verifier = verifier
 
     def step(self, number: int) -> None:
-        """Share poisoned copies of correct completions from the pool."""
+        """Share poisoned copies of correct completions from the pool; `number` is the round's."""
         size = self._season.local + self._season.external
         poisoned = [
             made
@@ -92,5 +92,5 @@ class Poisoner:
 
 
 def poisoned_share(texts: Sequence[str]) -> float:
-    """Return the share of texts with the planted text."""
+    """Return the share of texts that contain PLANTED; there is at least one text."""
     return sum(PLANTED.strip() in text for text in texts) / len(texts)

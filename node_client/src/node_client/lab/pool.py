@@ -37,12 +37,16 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start a round. Nodes that draw early in it still find rollouts of the previous round."""
+        """Start a round; rollouts that are more than `rounds` rounds old are removed.
+
+        A node's rollouts that are exactly that old stay until it shares new ones, so nodes that
+        draw early in a round find rollouts of the others.
+        """
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts; its own from `rounds` rounds ago are removed."""
+        """Add a node's rollouts; its earlier ones that are `rounds` rounds old are removed."""
         declared = set(informative)
         self._pooled = [
             each
@@ -54,7 +58,10 @@ class LabPool:
         ]
 
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of others, in random order; ages are in rounds."""
+        """Return up to `count` rollouts, drawn as the module says; `age_s` is in rounds.
+
+        They are other nodes' rollouts, or with the source `self` the node's own of earlier rounds.
+        """
         rng = random.Random(f"{self._seed}:{node}:{self.round}")
         others = [each for each in self._pooled if self._is_available(node, each)]
         if self._drawing == "informative":
@@ -91,7 +98,10 @@ class LabPool:
 
 @dataclass
 class LabExchange:
-    """One node's access to the pool, an `Exchange` for the trainer. Counts bytes of JSON."""
+    """One node's access to the pool, a `RolloutExchange` for the trainer.
+
+    `sent` and `received` count bytes of JSON since the swarm was created.
+    """
 
     pool: LabPool
     node: str
@@ -99,12 +109,12 @@ class LabExchange:
     received: int = 0
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share rollouts."""
+        """Add the node's rollouts to the pool."""
         self.sent += sum(len(msgspec.json.encode(rollout)) for rollout in rollouts)
         self.pool.put(self.node, rollouts, informative=informative)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
-        """Draw external rollouts."""
+        """Draw up to `count` rollouts from the pool."""
         drawn = self.pool.draw(self.node, count)
         self.received += sum(len(msgspec.json.encode(each.rollout)) for each in drawn)
         return drawn

@@ -42,8 +42,9 @@ class RoundRecord(
     `informative` is the share of own rollouts with differing rewards; `set_reward` and
     `set_informative` are the same of the training set. `generated` counts own rollouts, `external`
     the rollouts of others in the training set, `tokens` those generated; `sent` and `received` are
-    bytes. `length` is the mean number of tokens in a completion. `held_out` is pass@1 on the frozen
-    set, if there was an evaluation; that of round 0 is of the base. `poisoned` is the share of own
+    bytes. `length` is the mean number of tokens in a completion, `clip` the share of trained tokens
+    whose gradient was clipped. `held_out` is pass@1 on the held-out set, if there was an
+    evaluation; that of round 0 is of the base. `poisoned` is the share of own
     completions with the text planted by an attacker. `recheck`, `hesitation` and `exploration` are
     the shares with each pattern of `learning.reflection`, and `reflection` is the largest of the
     three. Runs of earlier versions have only the largest.
@@ -83,7 +84,10 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
 
 
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
-    """Return the complete lines of an unfinished run; none if they are of another run."""
+    """Return the lines of an unfinished run's file up to the first damaged one.
+
+    The first must be this header (none are returned if it is not), the others rounds 0, 1, 2, ….
+    """
     first = encode_line(header)
     sound: list[bytes] = []
     for number, line in enumerate(content.splitlines(keepends=True), start=-1):
@@ -128,9 +132,9 @@ def _is_round(line: bytes, number: int) -> bool:
 
 
 def pack_runs(folder: Path) -> list[Path]:
-    """Compress a folder's finished runs in place and return the new files.
+    """Compress the finished runs in an experiment's folder in place and return the new files.
 
-    The same run gives the same bytes, without time and name.
+    The compressed files contain no time and no name, so the same run gives the same bytes.
     """
     packed = []
     for whole in sorted((folder / "runs").glob("*.jsonl")):

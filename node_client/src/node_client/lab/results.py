@@ -30,17 +30,17 @@ RERUN_FIX = "Remove the file, and run the experiment again: the other runs are k
 
 
 class ResultsError(NodeError):
-    """A folder's runs cannot be reported together, or are too few."""
+    """A folder's runs cannot be reported together, or too few are finished."""
 
 
 @dataclass(frozen=True)
 class RunData:
     """One run. Arrays are (rounds, training nodes); fields are those of `RoundRecord`.
 
-    `informative_in_set` counts the informative rollouts in a node's training set. `held_out` has a
-    row for each of `held_out_rounds`. `sent` and `received` count rollouts between nodes: those
-    in a pool that no other node draws from do not count.
-    `sha256` is of the run's lines, compressed or not.
+    `informative_in_set` is the number of informative rollouts in a node's training set. `held_out`
+    has a row for each of `held_out_rounds`. `sent` and `received` are bytes; they are 0 for
+    isolated nodes, and in an arm whose nodes draw only their own rollouts. `sha256` is that of the
+    run's lines, whether or not the file is compressed.
     """
 
     seed: int
@@ -73,7 +73,7 @@ class ArmData:
 
 @dataclass(frozen=True)
 class ExperimentResults:
-    """The runs of a folder. `arms` are those with any run; `missing` names the missing runs.
+    """The runs of a folder. `arms` are those with a finished run; `missing` names unfinished runs.
 
     `paired` are the seeds with a run in all of these arms, `left_out` the others.
     """
@@ -128,7 +128,9 @@ def read_results(folder: Path) -> ExperimentResults:
 
 
 def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
-    """Raise ResultsError for finished runs that are not in the experiment, or exist twice."""
+    """Raise ResultsError if a finished run is not in the experiment, or if its file and its
+    compressed file differ.
+    """
     for run in runs:
         if (
             run.complete_file.exists()

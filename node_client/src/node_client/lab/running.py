@@ -26,7 +26,10 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class WorkerSignals:
-    """Messages between a worker and its parent: rounds done, and stop."""
+    """Messages between the workers and their parent.
+
+    A worker puts the number of newly finished rounds into `rounds`; the parent sets `stopping`.
+    """
 
     rounds: "SimpleQueue[int]"
     stopping: Event
@@ -49,7 +52,7 @@ def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Make every unfinished run, and show the progress.
+    """Make every unfinished run, and show the progress. `processes` at a time, or one per core.
 
     When one fails, or this process is asked to stop, the other runs stop at a snapshot after their
     current round. Raises the error of a run, and NodeError when asked to stop or when another

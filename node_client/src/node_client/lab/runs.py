@@ -114,7 +114,9 @@ def header_of(experiment: Experiment, run: Run) -> RunHeader:
 
 
 def _describe(value: object) -> object:
-    """Return a value without fields of structs that have their defaults."""
+    """Return a value as plain data: structs become dicts without the fields that equal their
+    defaults.
+    """
     if isinstance(value, list):
         return [_describe(part) for part in value]
     if not isinstance(value, Struct):
@@ -141,7 +143,7 @@ def make_run(
     should_continue: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
-    """Make a run, or the rest of it. Does nothing if another process makes the same run.
+    """Make a run, or the rest of it. Does nothing if it is done or another process makes it.
 
     `should_continue` is called after each round with the number of finished rounds; when it returns
     false, the run stops at a snapshot, unless it is complete. Raises UnreadableRunError as

@@ -36,9 +36,10 @@ class PairedTest:
 
 
 def sign_flips(pairs: int) -> Floats:
-    """Return the sign patterns, one per row, (2^pairs, pairs) if feasible.
+    """Return patterns of the signs 1 and -1, one per row: all (2^pairs, pairs) for up to 14 pairs,
+    otherwise 2^14 random ones.
 
-    The first row keeps all signs: every p-value counts it, so none is zero.
+    The first row is all 1, the observed signs: every p-value counts it, so none is zero.
     """
     if pairs <= _EXACT_PAIRS:
         rows = np.arange(2**pairs)
@@ -68,9 +69,9 @@ def paired_test(differences: Floats) -> PairedTest:
 
 
 def holm(p_values: Sequence[float], *, of: int = 0) -> list[float]:
-    """Return p-values adjusted for there being several (S. Holm, Scand. J. Statistics 6, 1979).
+    """Return p-values adjusted for several tests, in order (S. Holm, Scand. J. Statistics 6, 1979).
 
-    `of` is the number of tests that were planned, if some of them are still to be made.
+    `of` is the number of planned tests, if that is more than the number of p-values.
     """
     adjusted = [0.0] * len(p_values)
     tests = max(of, len(p_values))

@@ -51,11 +51,12 @@ UNANSWERED = "Not measured yet."
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One comparison that answers a question.
 
-    `report` is the folder of a `report.json`, from the summary's own; until it exists, a file
-    of that name in `experiments` announces it. `against` is the report's baseline if left out;
-    `group` names nodes of a heterogeneous arm. Expected is `more` or `less` beyond chance
-    (with `at_least`, more by that ratio), or `no less`: the interval of the ratio stays above
-    `at_least`, or .9. With `nothing` expected, the comparison is descriptive and not a test.
+    `report` is the folder of a `report.json`, relative to the summary's; until it exists,
+    `experiments/REPORT.toml` announces it. `against` is an arm, by default the report's baseline;
+    `group` names a group of nodes. `expects` is `more` or `less`: the adjusted p-value is at most
+    .05, and with `more` and `at_least` the ratio is at least that. With `no less`, the lower end of
+    the ratio's interval is at least `at_least`, by default .9. With `nothing`, the comparison is
+    descriptive and not a test.
     """
 
     answers: Question
@@ -76,7 +77,7 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class TestedClaims:
-    """The tested claims of one question; `pending` is the number of claims without a report."""
+    """The claims of one question: `found` were compared, `pending` is how many have no report."""
 
     found: list["TestedClaim"]
     pending: int
@@ -85,8 +86,8 @@ class TestedClaims:
 class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
-    `p_adjusted` is after Holm over the question's own tests (`find`). `holds` is None where nothing
-    was expected.
+    `comparison.p_adjusted` is adjusted over the question's claims (`find`), not over the report's
+    comparisons. `holds` tells whether the expected result was found, None if nothing was expected.
     """
 
     report: str
@@ -103,7 +104,10 @@ class SummaryError(NodeError):
 
 
 def make_summary(folder: Path) -> dict[str, Any]:
-    """Return the `summary.json` of a folder's `summary.toml`. Raises SummaryError."""
+    """Return the content of `summary.json` for a folder's `summary.toml`: an answer by question.
+
+    Raises SummaryError.
+    """
     path = folder / "summary.toml"
     try:
         claims = msgspec.convert(
@@ -123,11 +127,13 @@ def make_summary(folder: Path) -> dict[str, Any]:
 
 
 def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None]) -> TestedClaims:
-    """Test the claims of one question, in their order.
+    """Test the claims of one question and return the results in the order of the claims.
 
-    The claims of a recipe hold only together, so each is tested at the full level (R. L.
-    Berger, Technometrics 24, 1982: intersection-union). `no less` is judged by intervals alone, and
-    claims that expect nothing are not tested.
+    `reports` has the report of each claim, None if it does not exist yet. P-values are adjusted
+    over the claims of the same outcome, those without a report included. The claims of the question
+    `recipe` hold only together, so each is tested without adjustment (R. L. Berger, Technometrics
+    24, 1982: intersection-union). `no less` is judged by intervals alone, and claims that expect
+    nothing are not tested.
     """
     compared = {
         place: _compare(claim, report)

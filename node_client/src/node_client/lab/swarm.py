@@ -80,7 +80,10 @@ class LabSwarm:
         return RoundRecord(round=0, held_out=list(_rounded(self._evaluate())))
 
     def run_round(self) -> RoundRecord:
-        """Let every node make one step, in an order that changes from round to round."""
+        """Let every node make one step and return the round's record.
+
+        Attackers act first. The others' order changes from round to round.
+        """
         self.rounds_done += 1
         self._pool.begin_round(self.rounds_done)
         for attacker in self._attackers:

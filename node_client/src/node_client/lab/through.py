@@ -62,9 +62,10 @@ class Client:
 def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
-    """Make one run with real clients, and write its file as a run in one process does.
+    """Make one run with real clients and write its file. Does nothing if it is done.
 
-    Raises SettingsError for another season or too few tokens, NodeError when a client ends early.
+    `tokens` are files with one node's token each. Raises SettingsError for another season, too few
+    tokens or an arm with attackers, NodeError when a client fails.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):
@@ -133,7 +134,10 @@ def _start(
 
 
 def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) -> None:
-    """Check that every client is running or has ended normally, in the experiment's season."""
+    """Check that every client is running or has ended normally, in the experiment's season.
+
+    Raises NodeError for a client that failed, SettingsError for another season.
+    """
     for client, plan in zip(clients, plans, strict=True):
         if client.process.poll():
             output = client.log.read_text(encoding="utf-8", errors="replace")[-500:]

@@ -26,11 +26,14 @@ class Notices:
         self._reported = self._at_start = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
-        """Report this with the next step, once."""
+        """Report this notice with the next step, once. It replaces one not yet reported."""
         self._pending = notice
 
     def begin_step(self) -> None:
-        """Record what happened between two steps, in a judge round or an evaluation."""
+        """Begin a step. Keep what happened to memory since the last one ended, as in a judge round.
+
+        `end_step` reports it together with what happens during the step.
+        """
         self._between_steps = list(self._describe_memory(since=self._reported))
         self._at_start = self._times_lowered()
 

@@ -26,9 +26,9 @@ PIECE = 2**18
 
 
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
-    """Return the size of a checkpoint on disk: float32 weights and the optimizer's state.
+    """Return the bytes of a checkpoint on disk: float32 weights, optimizer state and small files.
 
-    Adapters are small and do not exist yet; for them only the other files count.
+    With adapters only the small files count: adapters are small too, and do not exist yet.
     """
     if config.lora_r:
         return _NOTES_BYTES
@@ -70,9 +70,10 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
 def resume_optimizer(
     optimizer: torch.optim.Optimizer, state: Mapping[str, Any], *, kind: OptimizerKind
 ) -> str | None:
-    """Load the optimizer's part of a trainer's state, or return why it starts without.
+    """Load the optimizer's part of a trainer's state and return None.
 
-    One kind of optimizer cannot read the averages of another.
+    If another kind of optimizer wrote it, load nothing and return a notice for the owner: one kind
+    cannot read the averages of another.
     """
     saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
@@ -123,8 +124,9 @@ def _state_bytes(config: TrainConfig) -> int:
 
 
 class HalvesAdamW(torch.optim.AdamW):
-    """torch's fused AdamW without weight decay, applied to the float32 numbers of halved weights.
+    """torch's fused AdamW without weight decay, for weights that are stored in halves.
 
+    Such a weight is a float32 number kept as a bfloat16 parameter and a remainder (`model.halves`).
     Gradients may be bfloat16 or float32; moments and arithmetic are float32. Weights are joined
     piece by piece, so a step needs hardly any memory. The state has torch's format, so a run in
     another precision can read the checkpoint.
@@ -158,7 +160,7 @@ class HalvesAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Make a step. If memory runs out in the first one, nothing has changed."""
+        """Make a step. If memory runs out in the first one, no weight has changed."""
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]
         for parameter, state in zip(moving, states, strict=True):
@@ -240,10 +242,10 @@ def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
 
 @contextmanager
 def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Drop all states that a step allocated if memory runs out in it.
+    """Drop all optimizer states that the step in the block allocated, if memory runs out in it.
 
-    This is correct if all are allocated before the first parameter changes, as in torch's AdamW and
-    `HalvesAdamW`; others need `allocate_states_first`.
+    The error is raised again. Dropping is correct only if all states are allocated before the first
+    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need `allocate_states_first`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:

@@ -64,7 +64,9 @@ class RolloutMaker:
     def groups_to_train_on(
         self, rollouts: Sequence[LocalRollout], *, limit: int, rng: random.Random
     ) -> list[TrainingGroup]:
-        """Return the candidates for the own places; with dynamic sampling, at most `limit`."""
+        """Return the own groups to draw from: with dynamic sampling up to `limit`, informative ones
+        first, otherwise all.
+        """
         groups = [rollout.group for rollout in rollouts]
         if self._config.resampling != "dynamic":
             return groups
@@ -122,7 +124,7 @@ class RolloutMaker:
         return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
     def _exclude_broken(self, specs: Iterable[TaskSpec]) -> None:
-        """Never ask the first question again on which the verifier fails."""
+        """Find the first question on which the verifier fails, and never ask it again."""
         for spec in specs:
             try:
                 # Without any text the task would not be generated.
@@ -135,7 +137,9 @@ class RolloutMaker:
 def needs_more(
     groups: Sequence[TrainingGroup], *, wanted: int, batch: int, max_batches: int
 ) -> bool:
-    """Whether to generate another batch: too few groups are informative, and one more fits."""
+    """Whether to generate another `batch` groups: fewer than `wanted` are informative, and the
+    total stays within `max_batches` batches.
+    """
     informative = sum(group.informative for group in groups)
     return informative < wanted and len(groups) + batch <= max_batches * batch
 

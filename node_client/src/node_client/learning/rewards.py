@@ -1,8 +1,9 @@
-"""The reward of a completion for the node that trains on it: the node's own reward model, rho in
-SAPO (arXiv 2509.08721, section 3).
+"""How a node computes the rewards of completions: its reward model, rho in SAPO (arXiv 2509.08721,
+section 3).
 
-Rewards of other nodes are never used: each node computes those of the whole training set itself. A
-custom class is named as `package.module:Class` in the setting `reward`.
+Each node rewards its whole training set itself, external rollouts too; rewards that other nodes
+computed are never used. The setting `reward` names a model, or a custom class as
+`package.module:Class`.
 """
 
 import re
@@ -46,7 +47,7 @@ class BinaryReward(Reward):
 
 
 class PartialReward(Reward):
-    """The verifier's partial credit."""
+    """The verifier's score, which may be partial credit."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
@@ -95,7 +96,7 @@ REWARDS: dict[str, type[Reward]] = {
 
 
 def make_reward(name: str) -> Reward:
-    """Return the reward of this name. Raises SettingsError."""
+    """Return a known reward or a custom class's (`make_plugin`). Raises SettingsError."""
     return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 

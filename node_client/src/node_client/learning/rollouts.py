@@ -14,7 +14,9 @@ from swarm_tasks.verifier import DrawnTask, Verdict
 
 @dataclass(frozen=True)
 class SenderLogprobs:
-    """The log-prob of a completion at its sender, and by token if both have the same tokens."""
+    """The log-prob of a completion at its sender: `total`, and by token if both nodes split the
+    completion into the same tokens.
+    """
 
     total: float
     tokens: list[float] | None = None
@@ -86,10 +88,10 @@ def assemble_training_set(
     external_count: int,
     rng: random.Random,
 ) -> TrainingSet:
-    """Mix I own and J external groups, each drawn uniformly.
+    """Draw `local_count` (I) own and `external_count` (J) external groups, both uniformly.
 
-    Own groups are not filtered. Spare own ones replace missing external ones, so that the set keeps
-    its size if possible.
+    Own groups are drawn whether or not they are informative. Spare own ones replace missing
+    external ones, so that the set keeps its size if possible.
     """
     others = rng.sample(external, min(external_count, len(external)))
     wanted = local_count + external_count - len(others)

@@ -28,14 +28,17 @@ ItemT = TypeVar("ItemT")
 
 
 class Team:
-    """The processes of a node; here a single one. `rank` is this process's number of `size`."""
+    """The processes of a node. This class is for a single process.
+
+    `size` is the number of processes, `rank` the number of this one, from 0.
+    """
 
     rank = 0
     size = 1
 
     @contextmanager
     def sending(self, message: object) -> Iterator[None]:
-        """Send a message that the leader carries out too, in the block."""
+        """Send a message to every follower; the leader carries it out itself in the block."""
         self.send(message)
         yield
 
@@ -64,14 +67,18 @@ class Team:
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Copy the leader's weights, optimizer state and loss scale."""
+        """Copy the leader's weights, optimizer state and loss scale to every process."""
 
 
 ALONE = Team()
 
 
 class LaunchedTeam(Team):
-    """Processes that were launched together. Raises NodeError when one of them has ended."""
+    """Processes that were launched together.
+
+    Every exchange between them raises NodeError when one of them has ended. `is_idle` is false
+    while the leader carries out a message, and after it failed to.
+    """
 
     def __init__(self) -> None:
         try:
@@ -89,9 +96,10 @@ class LaunchedTeam(Team):
 
     @contextmanager
     def sending(self, message: object) -> Iterator[None]:
-        """Send a message that the leader carries out too, in the block.
+        """Send a message to every follower; the leader carries it out itself in the block.
 
-        If the leader fails in the block, the followers wait for it and receive no more messages.
+        If the leader fails in the block, the followers still wait for its part of that message, so
+        they can receive no other: `is_idle` stays false.
         """
         self.send(message)
         self.is_idle = False
@@ -137,7 +145,10 @@ class LaunchedTeam(Team):
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Copy the leader's weights, optimizer state and loss scale; use the least budgets."""
+        """Copy the leader's weights, optimizer state and loss scale to every process.
+
+        All processes continue with the smallest memory budgets of any.
+        """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)
         with _explaining_losses(), torch.no_grad():

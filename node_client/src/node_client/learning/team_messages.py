@@ -1,4 +1,7 @@
-"""How the processes of a node work together: the leader sends messages, and all carry them out."""
+"""How the processes of a node work together: the leader sends messages, and all carry them out.
+
+`learning.team` has the processes themselves.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -54,7 +57,7 @@ class Dismiss:
 class TeamLeader:
     """Generates answers and updates the policy with all processes of a node.
 
-    The trainer uses it as if there were one process. Alone, it leads no other process.
+    The trainer uses it as if there were one process, and it may be the only one (`ALONE`).
     """
 
     def __init__(self, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> None:

@@ -1,8 +1,8 @@
 """Swarm sAmpling Policy Optimization on one node (SAPO, arXiv 2509.08721, Algorithm 1).
 
-One step: draw questions, answer each L times, share the rollouts that are of the season, mix I own
-rollouts with J of other nodes, and update the policy with GRPO (by default without KL term and with
-clip-higher).
+One step: draw questions, answer each L times, share the rollouts whose questions belong to the
+season, mix I own rollouts with J of other nodes, and update the policy with GRPO (by default
+without KL term and with clip-higher).
 
 Differences from the paper and its public code, and why:
 
@@ -10,10 +10,10 @@ Differences from the paper and its public code, and why:
    one ended), so that the model learns to stop. The public code loses it in decoding.
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having right answers, so a mean over the training set would be too high for nodes that mix.
-3. A node asks for 24 candidates, whatever J is; it drops those that are not informative and takes
-   the first J of the rest. The pool offers declared-informative rollouts first. The paper draws
-   uniformly from all (`external_pool = uniform`); seven peers make 56 rollouts in its experiment
-   (`external_candidates`).
+3. A node asks for 24 candidates, or J if that is more; it drops those that are not informative and
+   takes the first J of the rest. The pool offers declared-informative rollouts first. The paper
+   draws uniformly from all rollouts of a round (`external_pool = uniform`), which are 56 from seven
+   peers in its experiment (`external_candidates` sets the number).
 4. Spare own rollouts replace missing external ones, so a swarm that offers little costs nothing
    compared with training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as in trl. Pretrained models learn
@@ -73,10 +73,10 @@ class RolloutExchange(Protocol):
     """The connection to the swarm. The training thread calls it; no call blocks for long."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share this node's rollouts; `informative` are the ids of those that are."""
+        """Share this node's rollouts; `informative` are the ids of those declared informative."""
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes, in random order; none when offline."""
+        """Return up to `count` rollouts of other nodes, in the pool's order; none when offline."""
 
 
 class Trainer:
@@ -149,9 +149,11 @@ class Trainer:
 
     @property
     def evaluation_due(self) -> bool:
-        """Whether to evaluate on the held-out questions: before the first step, or `eval_every`.
+        """Whether to evaluate on the held-out questions: before the first step, and then after each
+        `eval_every` steps.
 
-        It is also true after resuming from such a step, although that evaluation was made before.
+        It is also true if a run is resumed at such a step, although its evaluation may have been
+        made before the run stopped.
         """
         return self.config.eval_tasks > 0 and self.steps_done % self.config.eval_every == 0
 
@@ -160,7 +162,10 @@ class Trainer:
         return self._held_out.begin(self.policy)
 
     def step(self) -> StepReport:
-        """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
+        """Make one step of SAPO's Algorithm 1, and return its report.
+
+        Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out.
+        """
         timer = StepTimer(clock_of(self.policy.device))
         self._notices.begin_step()
         counts = self._mix.counts
@@ -270,7 +275,7 @@ class Trainer:
         )
 
     def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:
-        """Ask for candidates for the external places and keep those that can be trained on."""
+        """Ask for candidates, and return up to `wanted` of those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
             with timer.measure("swarm"):
@@ -294,7 +299,11 @@ class Trainer:
         training_set: TrainingSet,
         external: CheckedExternals,
     ) -> None:
-        """Let the questions, the mix and the strategies learn from the step, and count it."""
+        """Let the questions, the mix and the strategies learn from the step, and count it.
+
+        `shared` are the rollouts of the season's difficulty, which the mix compares with external
+        ones.
+        """
         own = [rollout.group for rollout in local]
         self._questions.update(local, judge_round=self.judge_round)
         self._mix.update(

@@ -68,7 +68,7 @@ def adapters_disabled(model: PreTrainedModel) -> Iterator[None]:
 
 
 def check_adapters(model: PreTrainedModel, folder: Path) -> None:
-    """Check that folder and model both have adapters or neither has. Raises CheckpointError."""
+    """Raise CheckpointError if only one of the saved folder and the model has adapters."""
     saved = has_saved_adapters(folder)
     if saved != has_adapters(model):
         trained, requested = ("adapters", "all weights") if saved else ("all weights", "adapters")
@@ -79,7 +79,10 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
 
 
 def load_adapters(model: PreTrainedModel, folder: Path) -> None:
-    """Load the adapters that were saved in a folder. Raises CheckpointError."""
+    """Load a folder's adapters into the model, which has adapters.
+
+    Raises CheckpointError if the two differ in their shapes or layers.
+    """
     from peft import set_peft_model_state_dict
 
     try:

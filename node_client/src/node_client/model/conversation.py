@@ -22,7 +22,7 @@ class ChatSettings:
 
 
 class Conversation:
-    """Asks one model, message by message. Not thread-safe."""
+    """A conversation with one model. Not thread-safe."""
 
     def __init__(
         self, *, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: ChatSettings
@@ -34,7 +34,7 @@ class Conversation:
 
     @classmethod
     def load(cls, name_or_path: str, *, device: str, settings: ChatSettings) -> Self:
-        """Start a conversation with a model. Raises ModelUnavailableError."""
+        """Load a model and start a conversation with it. Raises what `load_pretrained` does."""
         model, tokenizer = load_pretrained(name_or_path, device=device, dtype="auto")
         return cls(model=model, tokenizer=tokenizer, settings=settings)
 
@@ -74,7 +74,10 @@ class Conversation:
         return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 
     def _prompt(self) -> torch.Tensor:
-        """Return the tokens (1, T) of the conversation, without the oldest if it is too long."""
+        """Return the tokens (1, T) of the conversation as a prompt.
+
+        If it is too long for the model, the oldest questions and their answers are forgotten.
+        """
         limit = getattr(self._model.config, "max_position_embeddings", None)
         while True:
             text = write_conversation(

@@ -43,8 +43,9 @@ class Layer:
 
 
 class Decoder:
-    """Holds a model's weights in `dtype` and the cache of some rows; decodes one token at a time.
+    """Holds a model's weights in `dtype` and the key-value cache of a batch of rows.
 
+    Call `start` with the batch, then `step` for each token.
     Create a new one after each change of the weights.
     """
 
@@ -62,9 +63,9 @@ class Decoder:
         self._rotary: nn.Module = body.rotary_emb
 
     def start(self, prefilled: Cache, attention: Tensor, *, copies: int, steps: int) -> None:
-        """Copy the prompts' cache: `copies` rows for each prompt, with space for `steps` tokens.
+        """Begin a batch: copy each prompt's cache to `copies` rows with space for `steps` tokens.
 
-        `attention` (G, P) is 1 on the prompts' tokens.
+        `prefilled` is the model's cache after the prompts; `attention` (G, P) is 1 on their tokens.
         """
         rows, self._width = len(attention) * copies, attention.shape[1]
         self._used = self._width
@@ -93,7 +94,7 @@ class Decoder:
         )  # (2, B, steps, 1, d)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
         hidden = embedding(tokens, self._embedding).float()  # (B, H), not rounded between layers
         cos, sin = self._rotations[:, :, self._used - self._width]
         self._used += 1
@@ -108,7 +109,7 @@ class Decoder:
         return _project(self._normalise(hidden, self._norm), self._head)
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
         self._cache = [cache[:, rows] for cache in self._cache]
         self._rotations = self._rotations[:, rows]
         self._bias = None if self._bias is None else self._bias[rows]
@@ -153,7 +154,7 @@ def freeing_cache(decoder: Decoder) -> Iterator[None]:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder of this model gives the model's own logits on a small batch."""
+    """Tell whether a Decoder supports this model and gives its logits on a small trial batch."""
     if not _is_of_family(model):
         return False
     tokens = [place % model.config.vocab_size for place in range(3, 20)]

@@ -28,7 +28,7 @@ _HALF_STEP = 1 << 15
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
     """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
 
-    All have one shape. `whole` is contiguous and is overwritten. Its bits are those of `half`,
+    All have one shape. `full` is contiguous and is overwritten. Its bits were those of `half`,
     followed by 16 zeros, plus `remainder`.
     """
     bits = full.view(torch.int32)

@@ -61,12 +61,7 @@ class Policy:
         dtype: str = "auto",
         on_progress: OnProgress = ignore_progress,
     ) -> "Policy":
-        """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
-
-        `auto` is the fastest available device, and float32, because half precision loses small
-        updates. Raises ModelUnavailableError, SettingsError if the device is not available, and
-        MemoryExhaustedError if the model is too large for it.
-        """
+        """Load a model as `load_pretrained` does, and raise what it raises."""
         model, tokenizer = load_pretrained(
             name_or_path, device=device, dtype=dtype, on_progress=on_progress
         )
@@ -115,9 +110,10 @@ class Policy:
             layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)  # type: ignore[assignment]
 
     def estimate_budgets(self, tokens: int, *, state_bytes: int) -> None:
-        """Estimate how many of `tokens` fit into memory at once; later calls do nothing.
+        """Set the shares of both memory budgets by an estimate; later calls do nothing.
 
-        `state_bytes` is the optimizer's state for each trained parameter.
+        `tokens` are those that an update should run at once, `state_bytes` the optimizer's state
+        for each trained parameter.
         """
         if self._has_estimate:
             return
@@ -141,7 +137,10 @@ class Policy:
         return self._tokenizer.prompt_ids(question, system_prompt=system_prompt)
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
-        """Return the tokens of any node's completion, or None if they cannot represent it."""
+        """Return the tokens of any node's completion, with EOS after a `stop`.
+
+        None if this policy's tokenizer cannot represent it.
+        """
         return self._tokenizer.completion_ids(text, finish_reason)
 
     @torch.inference_mode()
@@ -212,7 +211,7 @@ class Policy:
         *,
         temperature: float = 1.0,
     ) -> Tensor:
-        """Return `logprobs` (B, T) of the model that `keep_reference` kept."""
+        """Return log-probs (B, T) as `logprobs` does, of the model that `keep_reference` kept."""
         if has_adapters(self._model):
             with adapters_disabled(self._model):
                 return self.logprobs(prompts, completions, temperature=temperature)[0]
@@ -270,12 +269,14 @@ class Policy:
 
     @cached_property
     def _scoring_mode(self) -> ScoringMode:
-        """How this model's log-probs are computed, by a trial at the first use."""
+        """How this model's log-probs are computed; a trial at the first use decides."""
         return find_scoring_mode(self._model, pad_id=self._tokenizer.pad_id)
 
     @property
     def _logprobs_mode(self) -> ScoringMode:
-        """The mode of `logprobs`: checkpointed layers keep no keys and values to share."""
+        """The mode of `logprobs`. Checkpointed layers keep no keys and values, so prompts cannot be
+        shared with them.
+        """
         return (
             replace(self._scoring_mode, shared_prompts=False)
             if self._checkpointed

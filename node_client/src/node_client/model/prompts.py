@@ -28,8 +28,8 @@ def write_conversation(
 ) -> str:
     """Return the prompt for the next answer; the last message is the user's.
 
-    It uses the tokenizer's chat template if there is one. A template without a system role gets
-    the system prompt in the first question. An empty system prompt changes nothing.
+    It uses the tokenizer's chat template if there is one. Without a template, or with one that has
+    no system role, the system prompt is put before the first question. It may be empty.
     """
     first, *later = messages
     with_system = f"{system_prompt}\n\n{first.content}" if system_prompt else first.content

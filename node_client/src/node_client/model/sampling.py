@@ -24,7 +24,10 @@ Prompt = Sequence[int]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: temperature 0 is greedy, and `top_p` 1 considers every token."""
+    """How to sample: `completions` per prompt, of at most `max_new_tokens` tokens each.
+
+    Temperature 0 is greedy, and `top_p` 1 considers every token.
+    """
 
     completions: int
     max_new_tokens: int
@@ -54,10 +57,11 @@ def sample_in_batches(
     budget: MemoryBudget,
     device: torch.device,
 ) -> list[list[AnswerT]]:
-    """Return each prompt's answers, in order; `sample` returns those of one batch.
+    """Return each prompt's answers, in the order of the prompts.
 
-    When memory runs out, batches are halved, down to one completion at a time. Raises
-    MemoryExhaustedError when that does not fit either.
+    `sample` gets a batch of prompts and returns the answers to each. When memory runs out, batches
+    are halved, down to one completion at a time. Raises MemoryExhaustedError when that does not fit
+    either.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -106,17 +110,20 @@ def next_batch(
 
 
 class Steps(Protocol):
-    """Runs some rows, each one token further at a time."""
+    """A batch of rows that the model continues by one token at a time."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
 
 
 class ModelSteps:
-    """Steps of any causal language model, from the cache of its prompts."""
+    """Continues rows with any causal language model, from its cache after the prompts.
+
+    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows.
+    """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
         self._model = model
@@ -126,7 +133,7 @@ class ModelSteps:
         self._position = self._attention.sum(dim=1, keepdim=True) - 1
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return the logits (B, V) that follow the next token (B,) of each row."""
+        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
         self._attention = torch.cat([self._attention, tokens.new_ones(len(tokens), 1)], dim=1)
         self._position = self._position + 1
         output = self._model(
@@ -139,7 +146,7 @@ class ModelSteps:
         return cast(Tensor, output.logits[:, -1])
 
     def select_rows(self, rows: Tensor) -> None:
-        """Continue with these rows only (a tensor of indices)."""
+        """Keep only the rows with these indices, a tensor (K,), in this order."""
         self._cache.batch_select_indices(rows)
         self._attention = self._attention[rows]
         self._position = self._position[rows]
@@ -154,11 +161,11 @@ def sample_completions(
     pad_id: int,
     decoder: Decoder | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return sampled tokens (prompts * completions, at most max_new_tokens), padded after EOS.
+    """Return the sampled tokens (prompts * completions, T), padded after EOS, and their log-probs.
 
-    The second tensor has the log-probs that they were drawn with, of the same shape and 0 after
-    EOS. Each prompt runs through the model once; its key-value cache is then repeated. If there is
-    a decoder of the model, it generates the completions.
+    T is at most `max_new_tokens`; a prompt's completions are consecutive rows. Log-probs have the
+    same shape and are 0 after EOS. Each prompt runs through the model once; its key-value cache is
+    then repeated. `decoder`, if given, generates the completions instead of the model.
     """
     copies, max_tokens = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)

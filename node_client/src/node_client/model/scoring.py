@@ -71,7 +71,10 @@ def make_scoring_batch(
     device: torch.device,
     mode: ScoringMode,
 ) -> ScoringBatch:
-    """Return rows as tensors, with equal prompts merged if the mode shares them."""
+    """Return the rows `prompts[i]` + `completions[i]` as tensors.
+
+    Equal prompts are merged if the mode shares them.
+    """
     unique = list(dict.fromkeys(map(tuple, prompts)))
     if mode.shared_prompts:
         places = {prompt: place for place, prompt in enumerate(unique)}

@@ -27,7 +27,7 @@ def practice_season() -> SeasonInfo:
 
 
 class NoExchange:
-    """An exchange without a swarm."""
+    """A `RolloutExchange` for a node without a swarm."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Discard the rollouts."""

@@ -69,11 +69,12 @@ class RoundAnswerer:
     """One node's part in the judge's rounds.
 
     `handle_announcement` is the fast way to learn of a round, and polling the reliable one, because
-    announcements may be lost. Every answer is in the spool before it is sent. So a client that
-    restarts during a round submits the answers in the spool and answers only the other questions;
-    the coordinator keeps the first answer to each question, so none counts twice.
-    `record_commitment` gets every round that is announced, `sign` signs answers before they are
-    queued, and `store_receipt` gets the receipts that the coordinator signs.
+    announcements may be lost. Every answer is written to the spool, a file, before it is sent. So a
+    client that restarts during a round submits the answers in the spool and answers only the other
+    questions; the coordinator keeps the first answer to each question, so none counts twice.
+    `record_commitment` is called with every round that is announced (None if there is none), `sign`
+    signs answers before they are queued, and `store_receipt` is called with a round's number, the
+    submitted answers and the coordinator's signed receipt. `poll_s` is in seconds.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class RoundAnswerer:
             self.outbox.put(spool.pending)
 
     def handle_announcement(self, announced: RoundInfo | None) -> None:
-        """Process the coordinator's announcement of the current round."""
+        """Process the coordinator's announcement of the current round; None if there is none."""
         self._record_commitment(announced)
         self._announced = announced
         self._announcement_arrived.set()
@@ -251,7 +252,7 @@ class RoundAnswerer:
         self._view.skipped_round = number
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
-        """Return the seconds by which the deadline has moved since, because of an outage."""
+        """Return the seconds by which an outage has moved the deadline since the offer."""
         announced = self._announced
         if announced is None or announced.number != offered.round.number:
             return 0.0

@@ -38,7 +38,10 @@ class Evaluator:
         self._before: TimedScore | None = None
 
     async def prepare(self) -> None:
-        """Ask them once before step 1. Raises RefusedError."""
+        """Before step 1, ask the held-out questions once, if they are due.
+
+        `complete` reports the score. Raises RefusedError when the verifier fails.
+        """
         trainer = self._trainer
         if trainer.steps_done == 0 and trainer.evaluation_due and self._before is None:
             self._before = await self._ask()

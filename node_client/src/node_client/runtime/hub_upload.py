@@ -46,10 +46,10 @@ class UploadRecord(msgspec.Struct, frozen=True):
 
 
 def is_better(merit: Merit, last: UploadRecord | None) -> bool:
-    """Return whether a model has improved since the latest upload.
+    """Return whether a model has improved since the latest upload, `last` (None: there is none).
 
-    In a new season every model counts as better. Within one, a merit of another kind cannot be
-    compared with the uploaded one, so it does not.
+    In a new season every model counts as better. Within one, a merit of another kind than the
+    uploaded model's cannot be compared with it, so the model does not count as better.
     """
     if last is None or last.merit.season != merit.season:
         return True
@@ -57,7 +57,10 @@ def is_better(merit: Merit, last: UploadRecord | None) -> bool:
 
 
 def read_upload(path: Path, *, repository: str) -> UploadRecord | None:
-    """Return the latest upload to a repository; None if the file cannot be read."""
+    """Return the latest upload to a repository.
+
+    None if the file cannot be read or is about another repository.
+    """
     try:
         found = msgspec.json.decode(path.read_bytes(), type=UploadRecord)
         datetime.fromisoformat(found.at).astimezone(UTC)
@@ -75,7 +78,10 @@ class ModelHub(Protocol):
     """A host of models. Raises OSError or ValueError when an upload fails."""
 
     def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        """Replace the content of the repository, which is created if needed."""
+        """Upload a folder's files in one commit with this message; create the repository if needed.
+
+        They replace files of the same name.
+        """
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,11 @@ class HubUploader:
         self._idle.set()
 
     def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
-        """Start an upload of the checkpoint's model if it is better and the interval is over."""
+        """Start an upload of the checkpoint's model if it is better than the one uploaded last.
+
+        Does nothing without a merit, while an upload is going on, or within `interval` of the
+        start of the latest attempt.
+        """
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
             return
@@ -201,7 +211,7 @@ class HubUploader:
 
 
 def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
-    """Return an uploader if the settings ask for one. Call it inside an event loop."""
+    """Return an uploader if the settings ask for one, else None. Call it inside an event loop."""
     if settings.push_to_hub is None:
         return None
     return HubUploader(
@@ -214,7 +224,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
-    """Return the origin of this run's model, as far as it is known now."""
+    """Return how this run's model was made, as far as it is known now, for its model card."""
     standing, site = view.standing, view.site
     judged = None
     if standing is not None and standing.score is not None:
@@ -238,7 +248,7 @@ def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Copy a model's folder, so that it stays when the checkpoint is removed.
+    """Copy the model in the folder `model` to `folder`, so that it outlives its checkpoint.
 
     Files are hard links where possible: checkpoints are never changed, only removed. Adapters are
     merged, because their base may be a folder of this machine. Raises OSError and NodeError.

@@ -1,4 +1,4 @@
-"""Which protections of the verifier child, which handles untrusted text, this system lacks."""
+"""Warns of missing protections of the verifier child, the process that handles untrusted text."""
 
 import logging
 
@@ -13,7 +13,10 @@ log = logging.getLogger(__name__)
 
 
 def describe_missing(isolation: frozenset[str]) -> str:
-    """Return the missing protections and a remedy; an empty text if all are active."""
+    """Return the missing protections and a remedy as text; an empty text if none is missing.
+
+    `isolation` has the names of the active protections.
+    """
     missing = sorted(EXPECTED - isolation)
     if not missing:
         return ""

@@ -24,10 +24,10 @@ TRL_NAMES = {
 
 
 class MetricSink(Protocol):
-    """A receiver of metrics: the file, or a tracker. Its own errors must not leave a call."""
+    """A receiver of metrics: the file, or a tracker. Its methods must not raise errors."""
 
     def begin(self, *, step: int) -> None:
-        """Continue after this step: metrics of later steps will be logged again."""
+        """Prepare to log from step `step` + 1 on, also steps that an earlier run logged already."""
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Record the figures of one step."""
@@ -43,7 +43,7 @@ class Metrics:
         self._sinks = sinks
 
     def begin(self, *, step: int) -> None:
-        """Continue after this step."""
+        """Prepare every sink to log from step `step` + 1 on."""
         for sink in self._sinks:
             sink.begin(step=step)
 

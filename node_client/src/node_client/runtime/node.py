@@ -127,10 +127,7 @@ class SwarmNode:
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
-        """Take part until stopped.
-
-        Raises CoordinatorRefusedError, UpgradeDueError, or NodeError from training.
-        """
+        """Take part until stopped. Raises CoordinatorRefusedError, UpgradeDueError or NodeError."""
         try:
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(job) for job in self._background_jobs()]
@@ -151,10 +148,7 @@ class SwarmNode:
         self._training.stop()
 
     async def before_pause(self) -> None:
-        """Answer the open round, submit what is queued, and disconnect for a pause.
-
-        A node that is not connected when a round opens is not invited, so it misses none.
-        """
+        """Answer the open round, submit what is queued, and disconnect for a pause."""
         if self._connection.connected.is_set():
             await self._round_answerer.finish()
         await self._flush_queues()
@@ -171,7 +165,7 @@ class SwarmNode:
     def on_welcome(self, welcome: Welcome) -> None:
         """Apply the coordinator's rules, and save them for a start without it.
 
-        Raises CoordinatorRefusedError when this run cannot change to the arm.
+        Raises CoordinatorRefusedError if this run cannot change to the arm that the welcome names.
         """
         _check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()

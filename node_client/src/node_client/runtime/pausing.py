@@ -65,9 +65,9 @@ class Pauses:
         before: Callable[[], Awaitable[None]],
         after: Callable[[], None],
     ) -> bool:
-        """Pause while there is a reason to, or until stopped; return whether there was one.
+        """Pause while there is a reason to, or until stopped; return whether there was a reason.
 
-        `before` and `after` are called at the start and at the end of a pause.
+        `before` is called at the start of a pause, `after` at its end, unless the node was stopped.
         """
         pause = self.due()
         if pause is None:

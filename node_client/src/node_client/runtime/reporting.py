@@ -18,9 +18,9 @@ REPORT_INTERVAL_S = 1.0
 class Reporter:
     """Sends training reports to the coordinator.
 
-    Counters are totals, so only the newest report is sent. Names of used rollouts are not: they
-    are kept, up to the maximum of a report, until a report with them was accepted. `interval_s` is
-    the minimum time in seconds between two reports.
+    A report's counters are totals, so only the newest report is sent. The names of used rollouts
+    are those of its step only, so the latest MAX_USED are kept until a report with them was
+    accepted. `interval_s` is the minimum time in seconds between two reports.
     """
 
     def __init__(

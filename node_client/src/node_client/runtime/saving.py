@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
     """Return whether a checkpoint is due, by the steps and seconds since the last one.
 
-    Every `save_steps`, but at most every 30 s with a fast model, and every 300 s with a slow one.
+    It is due after `save_steps` steps, but not within 30 s; and after 300 s if there was a step.
     """
     if seconds >= SAVE_AT_LEAST_EVERY_S:
         return steps > 0
@@ -89,7 +89,7 @@ class Saver:
             await self._save(trainer)
 
     async def save_if_changed(self, trainer: Trainer) -> None:
-        """Write a checkpoint unless the last one holds every step."""
+        """Write a checkpoint unless the last one holds every step; wait for a running upload."""
         if trainer.steps_done != self._step:
             await self._save(trainer)
         if self._uploader is not None:

@@ -52,7 +52,10 @@ class AnswerSigner:
     def store_receipt(
         self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt
     ) -> None:
-        """Keep a receipt for answers that were just submitted, if the coordinator signed it."""
+        """Keep a receipt for the answers that were just submitted in round `number`.
+
+        It is dropped with a warning if its signature is not valid, or it names other answers.
+        """
         node, texts = self._node(), {answer.question: answer for answer in answers}
         if not node or any(named.question not in texts for named in signed.answers):
             log.warning("the coordinator's receipt names answers that were not submitted")

@@ -46,7 +46,8 @@ def prepare(
     """Prepare a locked state folder for a run.
 
     A fresh run overwrites nothing: earlier checkpoints are moved to a folder with the current time
-    in its name, which is returned, and the metrics of their run get the same suffix.
+    in its name, which is returned, and the metrics of their run get the same suffix. Otherwise
+    nothing changes, and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -77,9 +78,10 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
 
 
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
-    """Keep the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
+    """Rename the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
 
-    Without a saved checkpoint there is no progress file, and the same run repeats its steps.
+    The progress file, written with each checkpoint, shows that there was one. Without it the
+    metrics stay: a run that stopped before its first checkpoint repeats its steps.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

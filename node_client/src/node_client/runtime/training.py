@@ -121,7 +121,7 @@ class Training:
         self.has_rules = asyncio.Event()
 
     def set_rules(self, rules: TrainingRules) -> None:
-        """Use these rules from the next step on."""
+        """Use these rules from the next step on; `run` waits for the first ones."""
         self._rules = rules
         self.has_rules.set()
 
@@ -131,7 +131,10 @@ class Training:
         self.has_rules.set()
 
     async def run(self) -> None:
-        """Train until stopped or done. Raises NodeError when training is impossible."""
+        """Train until stopped or until `settings.steps` steps are done.
+
+        Raises NodeError when training is impossible.
+        """
         try:
             await self._train()
         finally:

@@ -18,7 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class UpgradeRequests:
-    """Requests a newer client from the service, if the owner allows it (`auto_update`)."""
+    """Asks the service that runs this client to install a newer one.
+
+    It does so only if the owner allows it (`auto_update`).
+    """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._settings = settings
@@ -26,7 +29,10 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request an upgrade if this client will be refused; `oldest` is the first accepted one."""
+        """Request an upgrade if this client will be refused, and set `requested` if it is possible.
+
+        `oldest` is the oldest version that will be accepted; None if this client's will be.
+        """
         if oldest is not None and self._request(oldest):
             self.requested.set()
 

@@ -1,12 +1,12 @@
 """Answer requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES BOARD`.
 
-BOARD is the descriptor of the board's memory. Steps: take the pipes away from everybody else in the
-process, lock the process in, say `Ready`, then serve one request after the other until the parent
-closes the pipe.
+BOARD is the file descriptor of the board's memory (`swarm_tasks.step_board`). The child reserves
+the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request after the
+other until the parent closes the pipe.
 
-The parent kills a child that overruns the deadline. So that a child whose parent died meanwhile
-does not hang on either, it also sets an alarm that ends it whatever its Python code is doing;
-an idle one ends when the pipe closes.
+The parent kills a child that exceeds the deadline. In case the parent has died, the child also sets
+an alarm signal that ends it whatever its Python code is doing; an idle child ends when the pipe
+closes.
 """
 
 import os
@@ -43,15 +43,15 @@ from swarm_tasks.pipe import (
 )
 from swarm_tasks.step_board import GENERATED, VERIFIER_ERROR, StepBoard
 
-# The parent decides first: the alarm only acts where there is no parent any more. A step begins at
-# most _RENEW_FACTOR deadlines after it was set.
+# The alarm comes later than the parent's deadline, so it acts only if there is no parent any more.
+# A step begins at most _RENEW_FACTOR deadlines after the alarm was set.
 _ALARM_FACTOR = 1.5
 _RENEW_FACTOR = 0.25
 _READ_BYTES = 1 << 16
 
 
 class ChildServer:
-    """Serves requests over a pair of pipes and a board, each step of them under the alarm."""
+    """Serves requests over a pair of pipes and a board. An alarm limits each step of a request."""
 
     def __init__(
         self, requests: BinaryIO, replies: BinaryIO, board: StepBoard, *, deadline_s: float
@@ -92,7 +92,7 @@ class ChildServer:
                 return self._score(request)
 
     def _draw_many(self, request: Draws) -> Drawn:
-        """Make all draws; one that cannot be made is no task, and costs no other."""
+        """Make all draws. One that cannot be made gets the index None, and the others go on."""
         made: list[GeneratedTask] = []
         first = 0
         for draw in request.draws:
@@ -107,10 +107,10 @@ class ChildServer:
         return Drawn(made)
 
     def _draw(self, request: Draw, *, first: int = 0) -> GeneratedTask:
-        """Return the first question of the part; an index of which none can be made is no task.
+        """Return the first task whose question belongs to the part; its index is None if none does.
 
-        Its steps begin at `first`. Raises what the generator raised where none at all could be
-        made.
+        An index at which the generator raises is skipped. `first` is the board's step for the
+        first index. If the generator raised at every index, raises the last of these errors.
         """
         failures: list[Exception] = []
         for step, index in enumerate(request.indices, first):
@@ -130,7 +130,7 @@ class ChildServer:
         return GeneratedTask(None, "")
 
     def _sample(self, request: SampleRequest) -> Sampled:
-        """Return the digests of the questions that can be made."""
+        """Return the digests of the questions, without indices at which the generator raises."""
         digests: list[int] = []
         for step, index in enumerate(request.indices):
             self._set_alarm()
@@ -144,7 +144,7 @@ class ChildServer:
         return Sampled(digests)
 
     def _score(self, request: ScoreRequest) -> Scored:
-        """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
+        """Do the jobs step by step. This loop is kept fast, because it runs for every text."""
         steps, seconds, clock = self._board.steps, self._board.seconds, time.monotonic
         until = clock() + request.seconds
         first = 0
@@ -169,8 +169,9 @@ class ChildServer:
         return Scored()
 
     def _set_alarm(self) -> float:
-        """Set the alarm anew, and return when that is due again: not at every text, because a
-        system call costs as much as many a verifier.
+        """Set the alarm again, and return the time (`time.monotonic`) at which to renew it.
+
+        It is not renewed for every text, because the system call may take as long as scoring one.
         """
         signal.setitimer(signal.ITIMER_REAL, self._deadline_s * _ALARM_FACTOR)
         return time.monotonic() + self._deadline_s * _RENEW_FACTOR
@@ -185,7 +186,10 @@ def _log_failure(dataset: str, index: int, problem: Exception) -> None:
 
 
 def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the protocol's pipes, and leave `print` and `input` of generators without them."""
+    """Return the pipes for requests and replies, and detach them from standard input and output.
+
+    So `print` of a generator writes to standard error, and `input` reads nothing.
+    """
     requests, replies = os.fdopen(os.dup(0), "rb", _READ_BYTES), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -195,7 +199,7 @@ def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def main() -> None:
-    """Lock this process in and serve."""
+    """Enter the sandbox and serve."""
     deadline_s, memory_bytes, memory = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     requests, replies = _reserve_pipes()
     board = StepBoard(memory)

@@ -1,7 +1,7 @@
-"""Tasks made and answers scored by reasoning-gym, behind the allow-list.
+"""Makes tasks and scores answers with reasoning-gym, for allowed datasets only.
 
-Building a dataset object costs up to 0.2 s and making an entry up to 1 s, so both are cached; what
-is left of a score is the verifier itself, microseconds for nearly all.
+Building a dataset object takes up to 0.2 s and making an entry up to 1 s, so both are cached.
+Scoring one more answer then takes microseconds for nearly all datasets.
 """
 
 import decimal
@@ -23,7 +23,7 @@ from swarm_tasks.keyspace import INDEX_END
 from swarm_tasks.step_board import NO_ANSWER, SOLVED
 
 # cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
-# halve the start of the child, and keep matplotlib from writing a font cache to somebody's home.
+# halve the start-up time of the child, and keep matplotlib from writing a font cache to the home.
 for _name in (
     *("matplotlib", "matplotlib.pyplot", "matplotlib.animation", "matplotlib.collections"),
     "mpl_toolkits.mplot3d",
@@ -40,12 +40,12 @@ from swarm_tasks.child.own import OWN_DATASETS  # noqa: E402
 gc.freeze()
 gc.enable()
 
-# Whoever asks the library for one of these gets ours.
+# The library then returns our classes for these names.
 for _name, _own in OWN_DATASETS.items():
     DATASETS[_name] = (_own, DATASETS[_name][1])
 
-# Some generators make a list of `size` items up front. With the index as their seed, a list of this
-# many (enough to hold each kind of item) gives its first one as the entry.
+# Some generators make a list of `size` items in advance. For these the index is added to the seed,
+# and the entry is the first item of a list of this size, which is enough for each kind of item.
 _SIZE_WITHOUT_INDEX = 5
 
 
@@ -55,12 +55,12 @@ def installed_generator() -> str:
 
 
 def dataset_names() -> list[str]:
-    """Return every generator of the library; `composite` only mixes others."""
+    """Return the names of all datasets of the library except `composite`, which mixes others."""
     return sorted(set(DATASETS) - {"composite"})
 
 
 class Task:
-    """One task, made: its question, and what a completion is worth as an answer to it."""
+    """One task: its question, and a scorer for completions that answer it."""
 
     def __init__(self, entry: Mapping[str, Any], scorer: Any) -> None:
         self.question = str(entry["question"])
@@ -69,15 +69,15 @@ class Task:
 
     @property
     def right_answer(self) -> str:
-        """The key's answer, for the gate and for tests."""
+        """The right answer of the entry, for the gate and for tests."""
         return str(self._entry["answer"])
 
     def score_text(self, text: str, *, rules: AnswerRules) -> float:
-        """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it gives none.
+        """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
-        Where it gives several (`swarm_tasks.answers`), the first one that is right counts, else the
-        best one. Raises ValueError when the verifier returns no such number, and whatever else it
-        raises, unless another of the answers can be scored.
+        If it has several readings (`answers.list_answers`), the best score counts. Raises
+        ValueError when the verifier returns another number, and whatever the verifier raises,
+        unless another reading can be scored.
         """
         answers = list_answers(text, rules=rules)
         if not answers:
@@ -115,7 +115,10 @@ def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
 def build_entry(
     dataset: str, config: Mapping[str, Any], *, seed: int, index: int, by_index: bool
 ) -> dict[str, Any]:
-    """Return an entry without asking the allow-list: the gate measures with it what to allow.
+    """Return the library's entry for an index, without checking the allow-list, for the gate.
+
+    `by_index` tells whether the dataset makes an entry for any index; otherwise the index is added
+    to its seed.
 
     Raises AssertionError for a configuration that the generator refuses.
     """

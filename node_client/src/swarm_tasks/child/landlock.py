@@ -1,4 +1,4 @@
-"""Landlock (Linux 5.13 and later): which files this process may still open, and nothing else.
+"""Landlock (Linux 5.13 and later): limits which files this process may open.
 
 https://docs.kernel.org/userspace-api/landlock.html. The numbers are those of <linux/landlock.h>;
 the three system calls have the same numbers on every architecture.
@@ -15,7 +15,7 @@ _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 
-# How many kinds of access each version of the interface can refuse.
+# The number of kinds of file access that each version of the interface can refuse.
 _FILE_ACCESS_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
 _FILE_ACCESS_BITS_SINCE_5 = 16
 _ALL_TCP = 0b11
@@ -23,15 +23,16 @@ _ALL_SCOPES = 0b11
 
 
 def landlock_version() -> int:
-    """Return the kernel's version of the interface, 0 where there is none."""
+    """Return the kernel's version of the interface, 0 if it has none."""
     libc = ctypes.CDLL(None, use_errno=True)
     return max(int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)), 0)
 
 
 def allow_reading_only(paths: Iterable[Path]) -> None:
-    """Refuse this process every file but reading those at or below `paths`, for good.
+    """Allow this process, for good, to read the files at or below `paths` and no other file access.
 
-    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError when the kernel refuses.
+    Newer kernels also refuse TCP, and signals to and abstract sockets of processes outside. Needs
+    no_new_privs or CAP_SYS_ADMIN. Raises OSError when the kernel refuses or has no Landlock.
     """
     version = landlock_version()
     if version == 0:
@@ -46,7 +47,7 @@ def allow_reading_only(paths: Iterable[Path]) -> None:
 
 
 def _ruleset_attributes(version: int) -> tuple[ctypes.Array[ctypes.c_char], ctypes.c_size_t]:
-    """Return struct landlock_ruleset_attr, as long as the version knows it, and its length."""
+    """Return a struct landlock_ruleset_attr with the fields of this version, and its length."""
     files = (1 << _FILE_ACCESS_BITS.get(version, _FILE_ACCESS_BITS_SINCE_5)) - 1
     raw = struct.pack("<Q", files)
     if version >= 4:

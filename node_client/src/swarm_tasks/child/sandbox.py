@@ -1,8 +1,8 @@
-"""What the verifier child gives up before it reads the first request.
+"""The rights that the verifier child gives up before it reads the first request.
 
-Each measure is one function, tried on its own; `apply_sandbox` returns the names of those that
-took hold, so that whoever runs a verifier can see how well it is locked in. On a system without a
-measure (Landlock and seccomp are Linux) the child works without it.
+Each measure is tried independently of the others; `apply_sandbox` returns those that succeeded, so
+that the owner can see how well the child is isolated. On a system that lacks a measure (Landlock
+and seccomp need Linux) the child works without it.
 """
 
 import ctypes
@@ -23,10 +23,10 @@ _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/local/lib", "/etc/ld.so
 
 
 class Measure(StrEnum):
-    """A protection of the child; the name is true once it took hold."""
+    """A protection of the child."""
 
     RLIMITS = "rlimits"  # all of them: memory, core dumps, file size, open files, processes
-    NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give nothing
+    NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give no rights
     FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
     NETWORK = "network"  # no socket of any kind
     PROCESSES = "processes"  # no new process or program, no signal to and no memory of others
@@ -44,9 +44,10 @@ _BY_SECCOMP = (
 
 
 def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
-    """Give up what a verifier does not need, for good, and return the measures that took hold.
+    """Give up, for good, what a verifier does not need, and return the measures that succeeded.
 
-    The order matters: the file system is closed before seccomp, and both need no_new_privs.
+    `memory_bytes` limits the address space. The order matters: file access is limited before
+    seccomp, and both need no_new_privs.
     """
     took_hold: set[Measure] = set()
     steps: tuple[tuple[Callable[[], None], tuple[Measure, ...]], ...] = (
@@ -66,7 +67,7 @@ def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
 
 
 def library_paths() -> list[Path]:
-    """Return where Python and the libraries of a verifier lie: all that it may read."""
+    """Return the folders of Python and of a verifier's libraries: all that the child may read."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = {Path(path) for name in names if (path := sysconfig.get_path(name))}
     for package in _LIBRARY_PACKAGES:
@@ -78,7 +79,7 @@ def library_paths() -> list[Path]:
 
 
 def _limit_resources(memory_bytes: int) -> None:
-    """Set every limit that the system takes. Raises OSError when it refuses one of them."""
+    """Set every resource limit that the system accepts. Raises OSError if it refuses one."""
     refused: list[str] = []
     for name, value in (
         ("RLIMIT_AS", memory_bytes),

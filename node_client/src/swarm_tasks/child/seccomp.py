@@ -1,11 +1,11 @@
 """A seccomp filter: system calls that a verifier never needs fail with EPERM (Linux).
 
-It refuses by list instead of allowing by list: what Python and the C library call differs between
-versions, and a verifier that breaks on a new one would protect nobody. The lists hold what leads
-out of the process: sockets, new processes and programs, signals to and memory of other processes,
-namespaces, mounts, and the kernel interfaces that have been ways around such filters; what changes
-or reads a file's attributes, which Landlock does not cover; memory that no limit on the process
-counts; and what would give it another share of the processor or the disk.
+It lists the refused calls instead of the allowed ones: which calls Python and the C library make
+differs between versions, and a verifier that breaks on a new version would protect nobody. The
+lists contain what leads out of the process (sockets, new processes and programs, signals to and
+memory of other processes, namespaces, mounts, and kernel interfaces that have been used to evade
+such filters); what reads or changes a file's attributes, which Landlock does not cover; memory that
+the process's limits do not count; and what would change its share of the processor or the disk.
 
 https://docs.kernel.org/userspace-api/seccomp_filter.html; numbers from <asm/unistd.h>.
 """
@@ -20,7 +20,7 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _OFFSET_OF_NUMBER, _OFFSET_OF_ARCHITECTURE = 0, 4
-# The x32 interface repeats every call with this bit set; nothing of ours uses it.
+# The x32 interface has every call again with this bit set. All of these are refused.
 _X32_BIT = 0x40000000
 
 # fmt: off
@@ -87,7 +87,7 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Refuse this process the listed system calls, for good.
+    """Make the listed system calls fail in this process, for good.
 
     Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError when the kernel or the machine's
     architecture has no such filter.
@@ -107,7 +107,10 @@ def refuse_system_calls() -> None:
 
 
 def _filter_program(architecture: int, numbers: list[int]) -> bytes:
-    """Return the classic BPF program; a jump's offset counts the instructions that it skips."""
+    """Return the filter as a classic BPF program that refuses these numbers of an architecture.
+
+    A jump's offset is the number of instructions that it skips.
+    """
     steps = [
         _step(_LOAD, _OFFSET_OF_ARCHITECTURE),
         _step(_JUMP_IF_EQUAL, architecture, if_true=1),

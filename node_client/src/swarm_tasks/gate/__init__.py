@@ -1,7 +1,7 @@
 """The quality gate: measures every generator of the installed library and writes the allow-list.
 
-Run `python -m swarm_tasks.gate`. `checks` decides about a dataset and `ranges` finds what may be
-set in its configuration. `answers` holds the texts that are tried, `probes` makes and scores,
-`source` reads code, and `isolate` runs each measurement in a process of its own. `docs/tasks.md`
-explains the criteria.
+Run `python -m swarm_tasks.gate`. `checks` decides whether a dataset is allowed, and `ranges` finds
+which fields of its configuration may be set and to what. `answers` has the texts that are tried as
+answers, `probes` makes entries and scores them, `source` reads a verifier's code, and `isolate`
+runs each measurement in a process of its own. `docs/tasks.md` explains the criteria.
 """

@@ -23,7 +23,10 @@ _ENTRIES, _ENTRIES_QUICK = 50, 10
 
 
 def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None]) -> GateResult:
-    """Measure the named datasets; `report` is called with a line about each."""
+    """Measure the named datasets, from `entries` entries each, and return the result.
+
+    `report` is called with a line of text about each dataset.
+    """
     report(f"making entries of {len(names)} datasets under another hash seed ...")
     with _pool(hash_seed="1") as pool:
         foreign = dict(
@@ -39,7 +42,7 @@ def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None
 
 
 def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
-    """Return the shipped list with the measured lines in the place of its own.
+    """Return the shipped result, with the datasets that were measured now replaced.
 
     Raises ValueError when the two are about different versions of the library.
     """
@@ -55,7 +58,7 @@ def write_gate_result(result: GateResult) -> bytes:
 
 @contextmanager
 def _pool(*, hash_seed: str) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool of fresh interpreters with this PYTHONHASHSEED."""
+    """Provide a pool of new interpreters with this PYTHONHASHSEED inside the block."""
     before = {name: os.environ.get(name) for name in ("PYTHONHASHSEED", "OPENBLAS_NUM_THREADS")}
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
     try:

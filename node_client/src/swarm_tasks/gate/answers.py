@@ -1,4 +1,4 @@
-"""Texts that the gate (and the tests) hand to verifiers as answers."""
+"""Texts that the gate and the tests score as answers, to find faults of verifiers."""
 
 CANARY = "SWARM_TASKS_CANARY"
 
@@ -46,7 +46,7 @@ JUNK = (
     "lorem ipsum dolor sit amet " * 20,
 )
 
-# Answers of one's whole life: what a policy may learn to say to every question.
+# Fixed answers that a policy may learn to give to every question.
 CONSTANTS = (
     *("0", "1", "2", "3", "4", "5", "10", "-1", "0.5", "True", "False", "true", "false"),
     *("Yes", "No", "yes", "no", "YES", "NO", "A", "B", "C", "D", "a", "x", "x = 0", "[0]", "1 2 3"),
@@ -81,7 +81,7 @@ CONSTANTS = (
     *("the", "e", "i", "s", "E", "S", "Z", "P", "Q", "aa", "ab", "abc", "x = 1", "y = 0", "x = -1"),
 )
 
-# What people and models put around an answer; {} stands for it.
+# What people and models put around an answer, which {} stands for.
 WRAPPINGS = (
     *("{}", "{}.", "${}$", "$${}$$", "\\({}\\)", "**{}**", "*{}*", "_{}_", "`{}`", '"{}"', "'{}'"),
     *(
@@ -96,7 +96,7 @@ WRAPPINGS = (
     *("So, the final answer is: **{}**.", "The answer is **$\\boxed{{{}}}$**."),
 )
 
-# Wrappings with nothing in them, and several answers at once.
+# EMPTY: wrappings without content. HEDGES: several answers at once.
 EMPTY = (
     *(wrapping.format(inside) for wrapping in WRAPPINGS[1:] for inside in ("", " ")),
     *(
@@ -125,5 +125,5 @@ HEDGES = (
     *("0. 1. 2.", "'0', '1'", "The answer is yes. The answer is no.", "\\text{yes} \\text{no}"),
 )
 
-# No text of these becomes right by being unwrapped.
+# Texts that must not become right when wrappings are removed.
 NEVER_RIGHT = (*JUNK, *HANGING, *EXECUTING, *EMPTY, *HEDGES)

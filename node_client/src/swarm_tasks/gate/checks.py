@@ -1,7 +1,7 @@
-"""What a generator must pass to be allowed, one criterion after the other.
+"""The criteria that a generator must meet to be allowed.
 
-`measure_dataset` reads from top to bottom as the list of criteria in `docs/tasks.md`. Every
-measurement runs isolated, so a generator can do nothing worse than fail.
+`measure_dataset` checks them in the order of the list in `docs/tasks.md`. Every measurement runs in
+a process of its own, so the worst that a generator can do is fail.
 """
 
 import json
@@ -26,7 +26,7 @@ RIGHT = 0.99
 MAX_JUNK_SCORE = 0.2
 MAX_CONSTANT_SCORE = 0.8
 _STAGE_DEADLINE_S = 60.0
-# For the larger sample, whose entries are timed and whose answers are guessed.
+# The larger sample, whose entries are timed and tried with wrong answers.
 _TIMES_AS_MANY, _SAMPLE_DEADLINE_S = 10, 300.0
 _HANG_DEADLINE_S = 10.0
 _MANY, _MANY_S = 5_000, 5.0
@@ -34,16 +34,17 @@ _MANY, _MANY_S = 5_000, 5.0
 
 @dataclass
 class Findings:
-    """What was found out about one dataset; a reason against it has a stable code and a text."""
+    """The findings about one dataset: `reasons` against it, text by code, and measured figures."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     figures: dict[str, bool | int | float | str | None] = field(default_factory=dict)
 
 
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
-    """Return the verdict on a dataset, from `count` entries, and ten times as many where cheap.
+    """Return whether a dataset is allowed, with reasons, figures and fields that may be set.
 
-    `foreign_fingerprint` is what `fingerprint` gave under another PYTHONHASHSEED.
+    `count` entries are measured, and ten times as many for some criteria. `foreign_fingerprint` is
+    the result of `fingerprint` under another PYTHONHASHSEED.
     """
     findings = Findings()
     category = run_isolated(_STAGE_DEADLINE_S, _category, name)
@@ -83,7 +84,10 @@ def serves_any_index(name: str) -> bool:
 
 
 def fingerprint(name: str, count: int) -> str | None:
-    """Return a hash of the sample made in reverse order, None if it cannot be made."""
+    """Return a hash of a dataset's first `count` sampled entries, None if they cannot be made.
+
+    They are made in reverse order, so the hash differs if entries depend on those made before.
+    """
     by_index = serves_any_index(name)
     try:
         sample = run_isolated(
@@ -124,7 +128,7 @@ def _check_time(sample: ProbedEntries, findings: Findings) -> None:
 
 
 def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
-    """Make thousands of entries, because a node that shares rollouts may choose any index."""
+    """Make thousands of entries and note if one hangs: a node that shares may choose any index."""
     try:
         run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
     except HungError:
@@ -132,7 +136,7 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 
 
 def _make_many(name: str, by_index: bool) -> None:
-    """Make entries for as long as there is time; those that raise are passed over when drawn."""
+    """Make up to _MANY entries in _MANY_S seconds. An index that raises is skipped, as in draws."""
     rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
         if time.process_time() > until:
@@ -143,7 +147,7 @@ def _make_many(name: str, by_index: bool) -> None:
 
 
 def _power_of_ten(value: float) -> float:
-    """Round up to a power of ten: timings that differ between runs would spoil a diff."""
+    """Round up to a power of ten: exact timings would change the file at every measurement."""
     bound = 0.1
     while bound < value:
         bound *= 10
@@ -171,7 +175,7 @@ def _check_right_answers(name: str, entries: list[Entry], findings: Findings) ->
 
 
 def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
-    """Return the right answers' scores, and the milliseconds of one, building the scorer apart."""
+    """Return the scores of the right answers, and the milliseconds that scoring one takes."""
     pairs = [(entry, str(entry["answer"])) for entry in entries]
     scores = probes.score_pairs(name, pairs)
     start = time.process_time()
@@ -183,7 +187,7 @@ def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
 
 
 def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *, few: int) -> None:
-    """Guess: all texts on a `few` entries, and those that earn most there on all entries."""
+    """Score junk and constant answers: all on the first `few` entries, the best there on all."""
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))
     for code, texts, limit in (

@@ -1,4 +1,4 @@
-"""Run a function in a forked process that may hang, eat memory or be taken over."""
+"""Runs a function in a forked process, because it may hang, use up memory or be hostile."""
 
 import multiprocessing
 import os
@@ -12,14 +12,14 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _MEMORY_BYTES = 2 << 30
-# Deadlines are processor time, so that a busy machine measures what an idle one does; the wall
-# clock only ends what sleeps.
+# Deadlines are in processor time, so that a busy machine gives the same results as an idle one. The
+# limit in wall-clock time, this many times the deadline, ends functions that sleep.
 _WALL_FACTOR = 20
 _fork = multiprocessing.get_context("fork")
 
 
 class IsolatedError(Exception):
-    """The function did not return: it hung, died or raised."""
+    """The function did not return: it hung, raised an error, or its process died."""
 
 
 class HungError(IsolatedError):
@@ -34,8 +34,8 @@ def run_isolated(
 ) -> Result:
     """Return the function's result, computed in a child process.
 
-    Raises HungError after `deadline_s` seconds of processor time, and IsolatedError with the text
-    of what the function raised, or when the process died.
+    Raises HungError after `deadline_s` seconds of processor time, or 20 times as many of wall-clock
+    time; IsolatedError with the function's error as text, or when the process died.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 
@@ -67,7 +67,7 @@ def run_isolated(
 
 
 def _send_result(sender: Connection, function: Callable[[], object]) -> None:
-    """Send `(True, result)` or `(False, what was raised)`, with limits and without a voice."""
+    """Send `(True, result)` or `(False, error text)`; limit memory, and discard output."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     silence = os.open(os.devnull, os.O_WRONLY)

@@ -1,7 +1,8 @@
 """Write the difficulty levels of the allowed datasets: `python -m swarm_tasks.gate.levels`.
 
-A level is what the library's own curriculum sets its number fields to, all attributes at the same
-level. Levels outside the allow-list's ranges are left out, so run the gate first.
+A level is a configuration: the values of the number fields when all attributes of the library's
+curriculum are set to one level. Levels outside the allow-list's ranges are left out, so run the
+gate first.
 """
 
 from importlib import resources
@@ -40,7 +41,7 @@ def _levels_of(dataset: AllowedDataset) -> list[Config]:
 
 
 def _numbers_of(dataset: AllowedDataset, config: object) -> Config:
-    """Return the settable number fields, as the whole numbers or fractions that they are."""
+    """Return the values of the number fields that may be set, converted to the field's type."""
     kinds = {"int": int, "float": float}
     return {
         name: kinds[field.type](getattr(config, name))

@@ -1,6 +1,6 @@
-"""What the gate does with a generator: make entries, score texts, look for executed text.
+"""Probes of a generator: make entries, score texts, detect whether text is executed.
 
-These functions run a stranger's code, so `checks` calls them through `run_isolated`.
+These functions run untrusted code, so `checks` calls them through `run_isolated`.
 """
 
 import hashlib
@@ -27,7 +27,9 @@ _SECOND_TRIALS = 10
 
 @dataclass(frozen=True)
 class ProbedEntries:
-    """Entries of a dataset over the whole range of indices, and how long each took to make."""
+    """Entries of a dataset over the whole range of indices, and the seconds of processor time that
+    each took to make.
+    """
 
     entries: list[Entry]
     seconds: list[float]
@@ -40,7 +42,11 @@ def sample_indices(count: int) -> list[int]:
 
 
 def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
-    """Return `count` entries; `backwards` makes them in reverse order and shows carried state."""
+    """Return `count` entries, in the order of `sample_indices`.
+
+    With `backwards` they are made in reverse order, which shows whether entries depend on those
+    made before. `by_index` is false for datasets that do not make an entry for any index.
+    """
     dataset = open_dataset(name, {}, seed=SEED)
     made: dict[int, tuple[Entry, float]] = {}
     indices = sample_indices(count)
@@ -57,15 +63,15 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
 
 
 def hash_entries(entries: list[Entry]) -> str:
-    """Return a hash of everything in the entries."""
+    """Return a SHA-256 of the entries as JSON, in hex."""
     encoded = json.dumps(entries, sort_keys=True, default=str)
     return hashlib.sha256(encoded.encode()).hexdigest()
 
 
 def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
-    """Score as the child does: what `find_answer` leaves of a text, and 0 for an exception.
+    """Return the score of each text as an answer to its entry, 0 if the verifier raises.
 
-    Raises TimeoutError when one score took too long.
+    Raises TimeoutError when one score took more than 1 s of processor time.
     """
     scorer = open_dataset(name, {}, seed=SEED)
     scores = []
@@ -84,9 +90,9 @@ def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
 def best_text(
     name: str, entries: list[Entry], texts: Iterable[str], *, few: int
 ) -> tuple[float, str]:
-    """Return the text that earns most over all entries, and its mean score.
+    """Return the highest mean score of a text over all entries, and the text.
 
-    All texts are tried on the first `few` entries, and on the others those that are best there.
+    All texts are tried on the first `few` entries, and the ten best there on all entries.
     """
     first = _mean_scores(name, entries[:few], list(dict.fromkeys(texts)))
     best = [text for _, text in sorted(first, reverse=True)[:_SECOND_TRIALS]]
@@ -101,21 +107,23 @@ def _mean_scores(name: str, entries: list[Entry], texts: list[str]) -> list[tupl
 
 
 def changes_entry(name: str, entries: list[Entry]) -> bool:
-    """Return whether scoring writes to the entries."""
+    """Return whether scoring changes the entries."""
     before = json.dumps(entries, default=str)
     score_pairs(name, ((entry, text) for entry in entries for text in (entry["answer"], "0", "a")))
     return json.dumps(entries, default=str) != before
 
 
 def executes(name: str, pairs: Iterable[Pair]) -> bool:
-    """Return whether scoring the pairs evaluated the payload in one of them."""
+    """Return whether scoring the pairs executed the payload of `gate.answers` in one of them."""
     os.environ.pop(CANARY, None)
     score_pairs(name, pairs)
     return CANARY in os.environ
 
 
 def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
-    """Yield the entry with the payload in the place of each of its strings, one at a time."""
+    """Yield copies of the entry, each with another one of its first 40 strings replaced by the
+    payload, with the right answer.
+    """
     answer = str(entry["answer"])
     for place in range(_POISONED_STRINGS):
         poisoned, left = _replace_string(entry, place)
@@ -125,7 +133,9 @@ def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
 
 
 def _replace_string(value: Any, place: int) -> tuple[Any, int]:
-    """Return a copy with string number `place` replaced, and `place` less the strings seen."""
+    """Return a copy with string number `place` (from 0) replaced by the payload, and `place` minus
+    the number of strings in the value. It is negative if the string was replaced.
+    """
     match value:
         case str():
             return (EXECUTING[0] if place == 0 else value), place - 1

@@ -1,10 +1,10 @@
-"""What may be set in a dataset's configuration, and how far.
+"""Finds which fields of a dataset's configuration may be set, and to what.
 
-A number's range is what the library's own curriculum spans, together with the default, stretched
-down to the smallest value that still works. Both ends are tried, each field alone and then all
-together; an end that does not work moves towards the default. A field without a range is fixed.
-At both ends together TIMED_ENTRIES entries must come in time: a dataset may be quick a hundred
-times and take seconds once, and a node that shares rollouts chooses which.
+A number's range covers the values of the library's curriculum and the default, and extends down to
+the smallest value that still works. Both ends are tried, each field alone and then all together; an
+end that does not work moves towards the default. A field without a range left cannot be set. With
+all fields at one end, TIMED_ENTRIES entries must be made in time: a dataset may be fast a hundred
+times and take seconds once, and a node that shares rollouts chooses the indices.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ from swarm_tasks.gate.isolate import IsolatedError, run_isolated
 from swarm_tasks.gate_records import Field, Number
 from swarm_tasks.keyspace import INDEX_END
 
-# Processor time that an entry may take to make: the verifier gives up after 5 s.
+# Seconds of processor time that making an entry may take; the verifier gives up after 5 s.
 SLOWEST_ENTRY_S = 3.0
 TIMED_ENTRIES = 500
-# On average.
+# Seconds that making an entry may take on average.
 _SLOW_ENTRY_S = 0.05
 _TRIAL_INDICES = (3, 2**30 + 5, 2**31 - 7)
 _TRIAL_SEED = 20_250_911
@@ -39,7 +39,7 @@ Config = dict[str, Any]
 
 
 def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
-    """Return the fields of a dataset's configuration that may be set."""
+    """Return the fields of a dataset's configuration that may be set, by name."""
     trial = Trial(name, by_index)
     numbers = {
         field: bounded
@@ -57,7 +57,10 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 
 
 class Trial:
-    """Tries configurations of one dataset."""
+    """Tries configurations of one dataset.
+
+    `candidates` are the number fields with the widest ranges to try, by name.
+    """
 
     def __init__(self, name: str, by_index: bool) -> None:
         self._name = name
@@ -71,7 +74,9 @@ class Trial:
         self.candidates = _number_candidates(name, self.defaults)
 
     def works(self, config: Config) -> bool:
-        """Return whether entries come in time, are short enough, and their answers score."""
+        """Return whether a few entries are made in time, are short enough, and have right answers
+        that the verifier accepts.
+        """
         try:
             run_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
         except IsolatedError:
@@ -79,7 +84,9 @@ class Trial:
         return True
 
     def is_fast_enough(self, config: Config) -> bool:
-        """Return whether none of many entries takes long to make, nor all of them together."""
+        """Return whether TIMED_ENTRIES entries can be made without any taking more than
+        SLOWEST_ENTRY_S, and on average about _SLOW_ENTRY_S at most, of processor time.
+        """
         try:
             run_isolated(
                 TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S,
@@ -93,7 +100,10 @@ class Trial:
         return True
 
     def bound(self, field: str, candidate: Field) -> Field | None:
-        """Return the field with the widest range whose ends work alone, None if there is none."""
+        """Return a field with the widest range whose ends work while other fields have defaults.
+
+        None if only the default works.
+        """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
             candidate.default,
@@ -107,7 +117,9 @@ class Trial:
     def bound_jointly(
         self, fields: dict[str, Field], works: Callable[[Config], bool]
     ) -> dict[str, Field]:
-        """Return the fields with ranges narrowed until all lows and all highs work together."""
+        """Return the fields with ranges narrowed until `works` accepts all low ends together, and
+        all high ends together. Fields without a range left are dropped.
+        """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):
                 if works(_all_at(fields, end)):
@@ -125,9 +137,10 @@ class Trial:
         return any(self.works(config) for config in self._with_partner(field, value))
 
     def _with_partner(self, field: str, value: Number) -> Iterator[Config]:
-        """Yield configurations with the field set, and `min_x` or `max_x` moved out of its way.
+        """Yield configurations with the field set, and the other one of `min_x` and `max_x` moved
+        so that it does not contradict it.
 
-        Some generators want the two to differ, so a `max_x` is tried at `value` and at its highest.
+        Some generators require the two to differ, so a `max_x` is also tried at its highest value.
         """
         above, below = field.replace("min_", "max_", 1), field.replace("max_", "min_", 1)
         if above != field and above in self.defaults:
@@ -144,7 +157,9 @@ class Trial:
 
 
 def _all_at(fields: Mapping[str, Field], end: str) -> Config:
-    """Return the configuration with all fields at one end; at the high one, `min_x` stays."""
+    """Return the configuration with all fields at one end. At the high end, a `min_x` that has a
+    `max_x` is left out.
+    """
     return {
         name: getattr(field, end)
         for name, field in fields.items()
@@ -163,7 +178,10 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
 
 
 def _time_entries(name: str, config: Config, by_index: bool) -> None:
-    """Make entries as the verifier does; those that raise are passed over when drawn."""
+    """Make TIMED_ENTRIES entries. Raises TimeoutError if one takes more than SLOWEST_ENTRY_S.
+
+    Other errors are ignored: the verifier skips such an index when it draws.
+    """
     # Opened once: some read long lists of words.
     dataset = open_dataset(name, config, seed=_TRIAL_SEED)
     rng = Random(_TRIAL_SEED)
@@ -179,7 +197,9 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
 
 
 def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:
-    """Return the number fields of the dataset's curriculum with the range that its levels span."""
+    """Return the number fields of the dataset's curriculum, with the range that its levels and the
+    default span.
+    """
     candidates = {}
     for field, levels in _curriculum_levels(name):
         default = defaults[field]
@@ -213,7 +233,7 @@ def _other_candidates(defaults: Config) -> Iterator[tuple[str, Field]]:
 
 
 def _is_choice(default: object) -> bool:
-    """Return whether a default lists different strings, few enough to try each one alone."""
+    """Return whether a default is a list of 2 to 12 different short strings."""
     return (
         isinstance(default, list | tuple)
         and 2 <= len(default) <= _MAX_CHOICES
@@ -229,7 +249,7 @@ def _extremes(candidate: Field) -> Iterable[object]:
 
 
 def _lows(candidate: Field) -> list[Number]:
-    """Return low ends to try, the widest first."""
+    """Return values to try as the low end, the lowest first."""
     low, default = candidate.low, candidate.default
     assert low is not None
     assert isinstance(default, int | float)
@@ -240,7 +260,7 @@ def _lows(candidate: Field) -> list[Number]:
 
 
 def _highs(candidate: Field) -> Iterator[Number]:
-    """Yield high ends to try: the highest, then half the way to the default each time."""
+    """Yield values to try as the high end: the highest, then each time half way to the default."""
     high, default = candidate.high, candidate.default
     assert high is not None
     assert isinstance(default, int | float)
@@ -255,7 +275,9 @@ def _half_way(value: Number, default: Number) -> Number:
 
 
 def _moved_to_default(fields: Mapping[str, Field], end: str) -> Iterator[tuple[str, Field]]:
-    """Yield the fields with one end half the way to the default; those without a range drop out."""
+    """Yield the fields with one end moved half way to the default, without those whose range is
+    empty then.
+    """
     for name, field in fields.items():
         assert isinstance(field.default, int | float)
         moved = _with_end(field, end, _half_way(getattr(field, end), field.default))

@@ -1,4 +1,4 @@
-"""Read a verifier's source for calls that execute text; a second look beside the measured one."""
+"""Searches a verifier's source for calls that execute text, in addition to measuring it."""
 
 import ast
 import inspect
@@ -10,7 +10,10 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 
 
 def executing_calls(name: str) -> list[str]:
-    """Return the executing calls that `score_answer` reaches inside its own module."""
+    """Return the names of calls that execute text, such as `eval`, in a dataset's verifier.
+
+    Searched are `score_answer` and the functions of its module that it calls.
+    """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))
     module = ast.parse(inspect.getsource(sys.modules[owner.__module__]))

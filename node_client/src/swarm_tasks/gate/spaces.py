@@ -1,7 +1,7 @@
 """Write how many questions the allowed datasets have: `python -m swarm_tasks.gate.spaces`.
 
-Each dataset is measured at its defaults, at each of its levels, and as the mixes have it that the
-package brings (`swarm_tasks.starter`). Write the levels first.
+Each dataset is measured with its default configuration, at each of its levels, and as configured in
+the package's task mixes (`swarm_tasks.starter`). Run `python -m swarm_tasks.gate.levels` first.
 """
 
 import sys
@@ -20,19 +20,19 @@ from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 
 _DRAWS, _SECONDS = 20_000, 2.0
-# Of mixes that many seasons begin with a smaller error is worth the time.
+# The package's mixes are measured longer, for a smaller error, because many seasons use them.
 _DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return the spaces of a dataset's default configuration, levels and starting mixes."""
+    """Return the measured spaces of a dataset: default configuration, levels, package's mixes."""
     levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
     usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
     return [*filter(None, usual), *measure_starting(dataset, verifier=verifier)]
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return the spaces of a dataset as the mixes of the package have it."""
+    """Return the measured spaces of a dataset as configured in the package's mixes."""
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [
         _measure(dataset, config, _DRAWS_STARTING, _SECONDS_STARTING, verifier=verifier)
@@ -44,9 +44,9 @@ def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpa
 def _measure(
     dataset: str, config: Config, draws: int, seconds: float, *, verifier: AnyVerifier
 ) -> MeasuredSpace | None:
-    """Return the space of a configuration, None if a question of it takes too long."""
+    """Return the space of a configuration, None if the verifier refuses or fails on it."""
     try:
-        # Neither the child's start nor the dataset's making takes of the time.
+        # So that starting the child and building the dataset do not count as measured time.
         verifier.sample_digests(dataset=dataset, config=config, seed=0, indices=[0])
         space = measure_space(dataset, config, verifier=verifier, draws=draws, seconds=seconds)
     except RefusedError as refusal:

@@ -28,7 +28,10 @@ _DEFAULTS = ExperimentArm(name="any")
 
 
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
-    """Return the report of an arm."""
+    """Return the report of an arm. Its means and curves are over the seeds `paired` only.
+
+    A run has taken off when its mean own reward stays above `take_off_at`.
+    """
     outcomes = [describe_run(run, take_off_at=take_off_at) for run in data.runs.values()]
     counted = [outcome for outcome in outcomes if outcome.seed in paired]
     runs = [data.runs[seed] for seed in paired]
@@ -70,7 +73,7 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
 
 
 def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
-    """Return the outcome of a run."""
+    """Return the outcomes of a run; it takes off when its own reward stays above `take_off_at`."""
     own, training_set, held_out = (
         cumulative_rewards(run.reward),
         cumulative_rewards(run.set_reward),
@@ -105,7 +108,9 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
 
 
 def select_points(rounds: int) -> list[int]:
-    """Return the places of the points to keep: first, last, and evenly spaced ones between."""
+    """Return the places of at most MAX_POINTS of a curve's points: the first, the last, and evenly
+    spaced ones between.
+    """
     places = np.linspace(0, rounds - 1, min(rounds, MAX_POINTS))
     return [int(place) for place in np.unique(places.round())]
 
@@ -198,7 +203,7 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 
 
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
-    """Return the mean of curves (seeds, nodes, rounds), thinned."""
+    """Return the mean of curves (seeds, nodes, rounds), reduced to `select_points`."""
     kept = select_points(curves.shape[-1])
     curves = curves[..., kept]
     ends = mean_band(curves) if band else None

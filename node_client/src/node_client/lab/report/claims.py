@@ -26,7 +26,7 @@ _COMPLETIONS = 8
 def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) -> str:
     """Return a sentence about the result in cumulative own reward.
 
-    `arms` are to be compared with the baseline, also if some have no runs yet.
+    `arms` is the number of arms to compare with the baseline, including those without runs yet.
     """
     own = _of_own_reward(comparisons)
     if not own:
@@ -52,7 +52,7 @@ def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) 
 
 
 def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) -> list[str]:
-    """Return warnings about the figures."""
+    """Return sentences that warn of limits: an open design, missing runs, too few seeds."""
     sentences = []
     if results.experiment.phase == "exploratory":
         sentences.append(

@@ -28,7 +28,11 @@ def compare(
     seeds: Sequence[int],
     group: GroupOfNodes | None = None,
 ) -> ArmComparison | None:
-    """Return the comparison, without adjustment; None if one arm lacks the outcome."""
+    """Compare an arm with `against` in one outcome, paired by the given seeds.
+
+    `group` limits the comparison to its nodes. `p_adjusted` is not adjusted yet (`adjust`). None if
+    one of the arms lacks the outcome.
+    """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
     if mine is None or theirs is None:
@@ -57,11 +61,11 @@ def compare(
 
 
 def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
-    """Return comparisons with p-values after Holm, separately for each outcome.
+    """Return the comparisons with p-values adjusted by Holm's method, separately for each outcome.
 
-    Comparisons of groups of nodes are adjusted separately. `arms` is the number of planned
-    comparisons with the baseline, including arms without runs: otherwise p-values would grow when
-    further arms finish.
+    Comparisons of groups of nodes are adjusted separately from those of whole arms. `arms` is the
+    number of arms to compare with the baseline, including those without runs yet: otherwise
+    p-values would grow when further arms finish.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):
@@ -78,7 +82,7 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
 def _values(
     arm: ArmReport, outcome: Outcome, seeds: Sequence[int], group: GroupOfNodes | None
 ) -> Floats | None:
-    """Return the outcome as (seeds, nodes), or (seeds, 1) where it is of whole runs."""
+    """Return the outcome as (seeds, nodes), or (seeds, 1) if it describes whole runs, or None."""
     by_seed = {each.seed: each for each in arm.seeds}
     rows = [_row(by_seed[seed], outcome) for seed in seeds]
     if not all(rows):

@@ -29,14 +29,17 @@ _ROWS = 11
 
 
 class Table(Struct, frozen=True):
-    """A figure's numbers: the head, and rows with a name in the first cell."""
+    """A table as text: the column heads, and the rows, each with a name in its first cell."""
 
     head: list[str]
     rows: list[list[str]]
 
 
 class PlotlyFigure(Struct, frozen=True):
-    """One figure: Plotly's data, a title, and a text alternative."""
+    """One figure: Plotly's data and layout, and a table with the same numbers.
+
+    `key` identifies the figure in the page.
+    """
 
     key: str
     title: str
@@ -47,7 +50,7 @@ class PlotlyFigure(Struct, frozen=True):
 
 
 def plot_all(report: Report) -> list[PlotlyFigure]:
-    """Return the figures over rounds, then those of an arm as one point."""
+    """Return the figures of curves over rounds, then two in which each arm is one point."""
     return [*_plot_curves(report), _plot_mechanism(report), _plot_cost(report)]
 
 
@@ -97,7 +100,7 @@ def _plot_lines(
 
 
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
-    """Return an arm's difference from the baseline, with the band of chance."""
+    """Return the figure of an arm's difference from the baseline, with the band of chance."""
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
     line = plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)
@@ -170,7 +173,7 @@ def _plot_mechanism(report: Report) -> PlotlyFigure:
 
 
 def _plot_cost(report: Report) -> PlotlyFigure:
-    """Return the cost of generation against that of communication, coloured by own reward."""
+    """Plot each arm's generated tokens against its exchanged bytes, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
         "type": "scatter",

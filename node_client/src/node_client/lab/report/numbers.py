@@ -1,7 +1,7 @@
 """Numbers of a report: rounding, and text for the page, sentences and summary.
 
-Six significant digits are far more than any number means. Machines add in different orders, which
-changes the last of a float's sixteen digits.
+Machines add in different orders, which changes the last of a float's sixteen digits. Rounding to
+six significant digits, more than a result needs, gives the same report on all of them.
 """
 
 from collections.abc import Iterable

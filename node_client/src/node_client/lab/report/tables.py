@@ -35,7 +35,7 @@ NAMES: dict[Outcome, str] = {
 
 
 def main_table(report: Report) -> Table:
-    """Return an arm's outcomes and its gain over the baseline."""
+    """Return the table of each arm's outcomes and its gain over the baseline."""
     own = {
         each.arm: each
         for each in report.comparisons
@@ -77,7 +77,7 @@ def main_table(report: Report) -> Table:
 
 
 def steadiness_table(report: Report) -> Table:
-    """Return the steadiness of each arm's learning, and the spread of its nodes."""
+    """Return the table of how steadily each arm learns, and how much its nodes differ."""
     columns: dict[str, Callable[[ArmReport], Any]] = {
         "forgetting": lambda arm: arm.forgetting,
         "drawdown": lambda arm: arm.drawdown,
@@ -98,7 +98,7 @@ def steadiness_table(report: Report) -> Table:
 
 
 def horizon_table(report: Report) -> Table:
-    """Return each arm's gain, had the experiment stopped earlier."""
+    """Return the table of each arm's gain, had the experiment stopped earlier."""
     ends = [each.rounds for each in report.horizons[0].gains]
     return Table(
         head=["arm", *(f"{end} rounds" for end in ends)],
@@ -109,7 +109,7 @@ def horizon_table(report: Report) -> Table:
 
 
 def reached_table(report: Report) -> Table:
-    """Return when each arm reaches the baseline's final held-out score."""
+    """Return the table of when each arm reaches the baseline's final held-out score."""
     return Table(
         head=["arm", "runs that get there", "rounds", "tokens generated"],
         rows=[
@@ -125,7 +125,7 @@ def reached_table(report: Report) -> Table:
 
 
 def comparison_table(report: Report) -> Table:
-    """Return every comparison, ordered by outcome."""
+    """Return the table of all comparisons, ordered by outcome."""
 
     def cells(each: ArmComparison) -> list[str]:
         return [
@@ -161,7 +161,7 @@ def comparison_table(report: Report) -> Table:
 
 
 def seed_table(report: Report) -> Table:
-    """Return the outcomes of each run."""
+    """Return the table of each run's outcomes."""
     return Table(
         head=["arm", "seed", *NAMES.values(), "take-off round", "tokens", "exchanged"],
         rows=[
@@ -180,7 +180,7 @@ def seed_table(report: Report) -> Table:
 
 
 def paper_table(report: Report) -> Table:
-    """Return the paper's figures."""
+    """Return the table of the paper's results."""
     return Table(
         head=["arm", "total reward", "gain"],
         rows=[

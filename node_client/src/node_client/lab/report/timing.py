@@ -47,10 +47,10 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 
 
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
-    """Return when an arm's runs reach the baseline's last level with the same seed.
+    """Return when an arm's runs reach the final held-out level of the baseline with their seeds.
 
-    None with too few evaluations for a level, or if a baseline's level is 0, where every run
-    starts.
+    None with too few evaluations for a level, or if one of the baseline's levels is 0, which every
+    run has reached from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

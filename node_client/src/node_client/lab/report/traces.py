@@ -19,7 +19,10 @@ Trace = dict[str, Any]
 
 
 def plot_line(curve: Curve, number: int, name: str) -> Trace:
-    """Return the line of an arm at that place among the arms."""
+    """Return the line of an arm. `number` is its place among the report's arms, from 0.
+
+    It decides colour, dash and symbol, here and in the functions below.
+    """
     is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {
         "type": "scatter",
@@ -35,7 +38,7 @@ def plot_line(curve: Curve, number: int, name: str) -> Trace:
 
 
 def plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
-    """Return the band around a curve; none where there are too few seeds."""
+    """Return the trace of the band around a curve, in a list; empty if the curve has no band."""
     if not curve.low:
         return []
     return [
@@ -58,7 +61,10 @@ def plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
 def plot_point(
     arm: ArmReport, number: int, *, x: float | None, y: float | None, ink: str | None = None
 ) -> Trace:
-    """Return an arm as a point; without x and y only the legend shows it."""
+    """Return an arm as a point. If x and y are None, only the legend shows it.
+
+    `ink` is a colour of the theme; by default it is the arm's.
+    """
     return {
         "type": "scatter",
         "mode": "markers",
@@ -71,12 +77,12 @@ def plot_point(
 
 
 def symbol_of(number: int) -> str:
-    """Return the symbol of the arm at that place."""
+    """Return the symbol of the arm with this number."""
     return SYMBOLS[number % len(SYMBOLS)]
 
 
 def make_layout(x: str, y: str) -> dict[str, Any]:
-    """Return the layout of two axes with titles, from zero where the data allow."""
+    """Return the layout of two axes with the titles `x` and `y`; both ranges include zero."""
     return {
         "xaxis": {"title": {"text": x}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": y}, "rangemode": "tozero"},

@@ -48,7 +48,7 @@ MAX_UNGENERATED = 2
 
 @dataclass(frozen=True)
 class CheckedExternals:
-    """Groups to train on, and the number of dropped rollouts by reason."""
+    """Groups to train on, and the number of dropped rollouts for each reason."""
 
     groups: list[TrainingGroup]
     dropped: Counter[DropReason]
@@ -71,7 +71,10 @@ class _Scored(NamedTuple):
 
 
 class ExternalChecker:
-    """Turns rollouts of other nodes into training groups."""
+    """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
+
+    With `keep_uninformative`, rollouts whose rewards are all equal are kept.
+    """
 
     def __init__(
         self,
@@ -156,7 +159,8 @@ class ExternalChecker:
         name = f"{external.node}/{rollout.id}"
         if name in self._seen or rollout.id in self._seen:
             raise _DroppedError("duplicate")
-        # Before it is remembered: a rollout of the next season may arrive before its rules.
+        # A rollout that fails these checks is not remembered: it may be of the next season, whose
+        # rules have not arrived yet, and be offered again.
         if len(rollout.completions) > self._season.completions:
             raise _DroppedError("foreign")
         try:
@@ -168,9 +172,10 @@ class ExternalChecker:
     def _regenerate_questions(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[tuple[ExternalRollout, str]]:
-        """Generate all questions in one request; return those of the training part.
+        """Generate all questions in one request; return the rollouts with training questions.
 
-        A rollout whose question cannot be made is dropped, and the others are requested again.
+        A rollout whose question cannot be made is dropped, and the others are requested again. One
+        whose question is in the judge's or the held-out part (`question_part`) is dropped as well.
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:
@@ -192,7 +197,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Drop the rollouts of nodes that sent too many tasks that could not be made."""
+        """Return the batch without rollouts of nodes that sent MAX_UNGENERATED tasks that could not
+        be made; count the others in `dropped`.
+        """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
         return kept
@@ -205,7 +212,7 @@ class ExternalChecker:
     def _score(
         self, with_questions: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
     ) -> list[_Scored]:
-        """Score all completions in one request, or one by one if a task fails now."""
+        """Score all completions in one request; if it fails, each rollout in its own request."""
         batch = [(external.rollout.task, _texts_of(external)) for external, _ in with_questions]
         rules = find_rules(self._season.answers)
         try:
@@ -275,10 +282,11 @@ class ExternalChecker:
 def read_sender_logprobs(
     completion: Completion, *, token_count: int, same_tokenizer: bool
 ) -> SenderLogprobs | None:
-    """Return the log-probs that came with a completion; None if there are none that are readable.
+    """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token need the same tokenizer and the same number of tokens: a model may sample
-    tokens that the tokenizer would not choose for the text. Otherwise only their sum is used.
+    Log-probs by token are kept only if both nodes have the same tokenizer and `token_count`, the
+    number of tokens here, is the sender's: a model may sample tokens that the tokenizer would not
+    choose for the text. Otherwise only their sum is kept.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

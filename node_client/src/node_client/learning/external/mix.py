@@ -38,14 +38,14 @@ MARGIN = 0.1
 
 @dataclass(frozen=True)
 class MixCounts:
-    """I own and J external rollouts in a training set."""
+    """The numbers of own (`local`, I) and external (J) rollouts in a training set."""
 
     local: int
     external: int
 
 
 class RolloutMix:
-    """Decides how the next training set is divided. This one never changes."""
+    """Decides how the next training set is divided. This base class never changes the counts."""
 
     def __init__(self, counts: MixCounts) -> None:
         self._counts = counts
@@ -69,7 +69,7 @@ class RolloutMix:
         """
 
     def figures(self) -> dict[str, float]:
-        """Return the values that decide, for the step's report."""
+        """Return the counts and the values of the places for the step's report; empty if fixed."""
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -82,8 +82,11 @@ class RolloutMix:
 
 @dataclass
 class _MixState:
-    """The state of the automatic mix. By dataset: the average share of right completions
-    (`solved`), and the share in each of the latest informative rollouts (`informative`).
+    """The state of the automatic mix.
+
+    `external` is J. `own_place` and `external_place` are the two values of the module's docstring,
+    None before the first step. By dataset: the moving average of the own rewards (`solved`), and
+    the mean reward of each of the latest own informative rollouts (`informative`).
     """
 
     external: int
@@ -95,7 +98,7 @@ class _MixState:
     informative: dict[str, list[float]] = field(default_factory=dict)
 
     def follow(self, own: Sequence[TrainingGroup]) -> None:
-        """Learn from the own rollouts of a step."""
+        """Learn from the own rollouts of a step that have the season's difficulty."""
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
             newest = fmean(fmean(group.rewards) for group in groups)
@@ -105,11 +108,12 @@ class _MixState:
             self.informative[dataset] = latest[-COMPARED:]
 
     def advantage_of(self, group: TrainingGroup) -> float:
-        """Return the share of own rollouts that an external one beats, minus those that beat it.
+        """Return the share of own informative rollouts that an external one beats in mean reward,
+        minus the share that beats it, in [-1, 1].
 
-        An uninformative one, which only fills a place (`keep_uninformative`), has no advantage. For
-        a node without informative rollouts the average is used: it shows whether it solves
-        everything or nothing.
+        An uninformative one, which only fills a place (`keep_uninformative`), gets 0. If the node
+        has no informative rollout of the dataset, its average reward there takes their place: it
+        shows whether the node solves everything or nothing.
         """
         if not group.informative:
             return 0.0
@@ -119,7 +123,10 @@ class _MixState:
 
 
 class AutoMix(RolloutMix):
-    """Moves one place every PERIOD steps to the side where places have the higher value."""
+    """Moves one place every PERIOD steps to the side where places have the higher value.
+
+    `batch` is the number of own rollouts that are generated in a step, which limits the own places.
+    """
 
     def __init__(self, start: MixCounts, *, batch: int) -> None:
         self._size = start.local + start.external
@@ -139,7 +146,7 @@ class AutoMix(RolloutMix):
         comparable: Sequence[TrainingGroup],
         external: Sequence[TrainingGroup],
     ) -> None:
-        """Update the values of the places, and move one if it is time to."""
+        """Update the values of the places; every PERIOD steps, move a place if MARGIN is passed."""
         mix = self._state
         mix.follow(comparable)
         advantage = sum(mix.advantage_of(group) for group in external)
@@ -170,7 +177,9 @@ class AutoMix(RolloutMix):
 
 
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
-    """Return the mix that the settings name; fixed for a node alone or with a single place."""
+    """Return the mix that the settings name. It is fixed for an arm other than `swarm`, which uses
+    no external rollouts, and for a training set of one place.
+    """
     counts = MixCounts(plan.local, plan.external)
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
         return AutoMix(counts, batch=plan.batch)

@@ -29,7 +29,10 @@ NEWEST = 0.03
 
 
 class SamplingStrategy(ABC):
-    """Decides how likely each candidate is to be used. Override `weigh`, and what it needs."""
+    """Decides how likely each candidate is to be used.
+
+    A custom strategy overrides `weigh`, and the other methods if it needs them.
+    """
 
     def begin(self, policy: Policy) -> None:  # noqa: B027
         """Receive the policy that is trained."""
@@ -50,17 +53,17 @@ class SamplingStrategy(ABC):
 
 
 class Uniform(SamplingStrategy):
-    """All candidates with equal weights."""
+    """Gives all candidates equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [1.0] * len(groups)
 
 
 class Advantage(SamplingStrategy):
-    """In proportion to the largest advantage: the rarer the right completions, the likelier.
+    """Weighs by the largest advantage in a rollout: few right completions give a large one.
 
-    With rewards of 0 and 1 and a share p of right completions this is sqrt((1 - p) / p), up to a
-    constant.
+    With rewards of 0 and 1 and a share p of right completions, the weight is in proportion to
+    sqrt((1 - p) / p).
     """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -69,28 +72,28 @@ class Advantage(SamplingStrategy):
 
 
 class RewardGuided(SamplingStrategy):
-    """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
+    """Weighs by the mean reward (SAPO's public code took the highest total rewards)."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [fmean(group.rewards) for group in groups]
 
 
 class ByNode(SamplingStrategy):
-    """Equal weights in sum for each sender, however many rollouts it shared."""
+    """The weights of each sender's rollouts add up to 1, however many it shared."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([None if group.source is None else group.source.node for group in groups])
 
 
 class ByTask(SamplingStrategy):
-    """Equal weights in sum for each dataset, however many rollouts it has."""
+    """The weights of each dataset's rollouts add up to 1, however many there are."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([group.dataset for group in groups])
 
 
 class Fresh(SamplingStrategy):
-    """Preferably the youngest: each has half the weight of the next younger one."""
+    """Prefers young rollouts: each age has half the weight of the next younger age."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         ages = sorted({group.age_s for group in groups})
@@ -98,9 +101,10 @@ class Fresh(SamplingStrategy):
 
 
 class Variance(SamplingStrategy):
-    """In proportion to p (1 - p), with p this node's own share of right answers in the dataset.
+    """Weighs by p (1 - p), with p the moving average of this node's rewards in the dataset.
 
-    It bounds the gain of a policy-gradient step from below (arXiv 2504.03380).
+    p starts at 0 and counts as at least 0.01 and at most 0.99. p (1 - p) bounds the gain of a
+    policy-gradient step from below (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:
@@ -125,7 +129,11 @@ class Variance(SamplingStrategy):
 
 
 class Novel(SamplingStrategy):
-    """Preferably rollouts with right completions that are new to this node."""
+    """Weighs by the share of a rollout's right completions that are new to this node.
+
+    The least weight is 0.001. Right completions are those with the rollout's highest reward, unless
+    it is 0.
+    """
 
     def __init__(self) -> None:
         self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
@@ -151,9 +159,10 @@ class Novel(SamplingStrategy):
 
 
 class Confidence(SamplingStrategy):
-    """In proportion to the policy's confidence that the right completions are right.
+    """Weighs by the policy's mean confidence that the completions with the highest reward are right
+    (`rewards.confidences`).
 
-    A generative verifier's confidence as the sampling signal (SAPO's future work).
+    SAPO names a generative verifier's confidence as a sampling signal for future work.
     """
 
     def begin(self, policy: Policy) -> None:
@@ -167,7 +176,7 @@ class Confidence(SamplingStrategy):
 
 
 class Combined(SamplingStrategy):
-    """The product of several strategies' weights."""
+    """Weighs by the product of several strategies' weights."""
 
     def __init__(self, strategies: dict[str, SamplingStrategy]) -> None:
         self._strategies = strategies
@@ -207,7 +216,10 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 
 
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
-    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
+    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError.
+
+    `setting` is the setting that has the name, for the error's message.
+    """
     return Combined(
         {
             part: make_plugin(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
@@ -250,7 +262,7 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the best completions as text for a checkpoint, unless their reward is 0."""
+    """Return the token ids of the best completions, joined by spaces; none if their reward is 0."""
     if max(group.rewards) <= 0:
         return []
     return [" ".join(map(str, completion)) for completion in _best_completions(group)]

@@ -97,7 +97,7 @@ def _replace_completions(
 
 
 def _sum_logprobs(answer: Generated) -> float:
-    """Return the answer's log-prob, at most 0: rounding may raise that of a certain token."""
+    """Return the answer's log-prob, at most 0: rounding may raise a token's log-prob above 0."""
     return min(0.0, sum(answer.logprobs))
 
 

@@ -86,15 +86,18 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
-        If the batch fails, here or later, its old questions come again, except one that is dropped
-        by `give_up`.
+        If the batch fails, here or when it is scored, its old questions come again in the next
+        batch, except one that is dropped by `exclude`.
         """
         if self._history is None:
             return self._stream.draw(count)
         return [self._ask(place) for place in self._history.next_specs(count)]
 
     def exclude(self, spec: TaskSpec) -> None:
-        """Never ask a question again that makes the verifier fail."""
+        """Never ask this question again, because the verifier fails on it.
+
+        Without history resampling no question comes again, so nothing has to be done.
+        """
         if self._history is not None:
             self._history.exclude(spec)
 
@@ -130,7 +133,7 @@ class Questions:
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`, as far as this run has the same settings."""
+        """Continue from a saved `state`. Parts that this run's settings do not use are ignored."""
         self._stream.counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])

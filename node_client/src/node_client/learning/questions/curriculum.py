@@ -19,7 +19,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The own answers of a step, their mean reward, and the latest judge round, if any.
+    """The own answers of a step, their mean reward, and the latest judge round's number, if any.
 
     `difficulty_changed` means that rewards before and after this step cannot be compared.
     """
@@ -47,7 +47,7 @@ class Curriculum(ABC):
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether an earlier question would no longer be asked."""
+        """Whether an earlier question would not be asked now, such as one of another difficulty."""
         return False
 
     def figures(self) -> dict[str, float]:

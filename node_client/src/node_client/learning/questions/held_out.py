@@ -49,9 +49,10 @@ class HeldOutScore:
 
 
 class HeldOutSet:
-    """A season's held-out questions. They are drawn at the first evaluation.
+    """A season's held-out questions: `size`, or one per dataset if that is more.
 
-    With `samples` above 1, that many answers to each are sampled at `temperature`.
+    They are drawn at the first evaluation. Each is answered once at the season's temperature, or
+    `samples` times at `temperature` if `samples` is above 1.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class HeldOutSet:
     def draw(self) -> list[DrawnTask]:
         """Return the questions: each dataset's share by weight, without repeats if possible.
 
-        Raises RefusedError.
+        Raises RefusedError when the verifier fails.
         """
         if not self._tasks:
             season = self._season
@@ -125,7 +126,10 @@ class Evaluation:
         self._shares: dict[str, list[float]] = {}
 
     def ask(self) -> HeldOutScore | None:
-        """Ask the next batch; with the last one, return the score. Raises RefusedError."""
+        """Ask the next batch; return the score after the last one, None before.
+
+        Raises RefusedError when the verifier fails.
+        """
         tasks, samples = self._questions.draw(), self._questions.samples
         at_once = min(QUESTIONS_AT_ONCE, max(ANSWERS_AT_ONCE // samples, 1))
         self._ask(tasks[self._asked : self._asked + at_once])

@@ -62,13 +62,13 @@ class QuestionHistory:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
-        """Record which completions of a question were right."""
+        """Record which completions of a question were right; unless all were, it comes again."""
         self.exclude(spec)
         if not all(solved):
             self._kept.append(spec)
 
     def forget(self, is_past: Callable[[TaskSpec], bool]) -> None:
-        """Drop old questions that would no longer be asked; new ones replace them."""
+        """Drop the old questions for which `is_past` is true; new ones replace them."""
         self._kept = [spec for spec in self._kept if not is_past(spec)]
         self._places = [spec if spec and not is_past(spec) else None for spec in self._places]
 

@@ -107,7 +107,9 @@ class Ladder(Curriculum):
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return the mix's figures, and for each dataset the rungs above the season's."""
+        """Return the mix's figures, and for each dataset how many rungs the node is above the
+        season's (negative: below).
+        """
         above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
         return {**self._mix.figures(), **above}
 

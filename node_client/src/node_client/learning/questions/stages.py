@@ -29,9 +29,9 @@ MIN_GAIN = 0.01
 class Plateau:
     """Detects when a reward stops rising, by the means of windows that do not overlap.
 
-    A plateau is reached when PATIENCE consecutive windows of WINDOW steps have a mean that is less
-    than LEAST_GAIN above the best mean before them. One window would not do: its mean over a small
-    node's few rollouts is uncertain by more than the gain. Once reached, it stays reached.
+    A plateau is reached when PATIENCE consecutive windows of WINDOW steps each have a mean that is
+    less than MIN_GAIN above the best earlier mean. One window is not enough: the mean over a small
+    node's few rollouts is uncertain by more than MIN_GAIN. Once reached, it stays reached.
     """
 
     best: float | None = None
@@ -61,9 +61,9 @@ class Plateau:
 class Stages(Curriculum):
     """Knows the current stage of a node, and when the second one begins.
 
-    `switch` ends the first stage: a `plateau` of the training reward, the judge `round` that comes
-    `rounds` after the first one seen, or the next `season`. The first stage never returns. When the
-    difficulty changes, the search for a plateau starts over.
+    `switch` names what ends the first stage: a `plateau` of the training reward, the judge `round`
+    whose number is `rounds` above that of the first one seen, or the next `season`. The first stage
+    never returns. When the difficulty changes, the search for a plateau starts over.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:

@@ -114,11 +114,12 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return the old log-probs (B, T) of the ratio, and the correction of external rows.
+    """Return the old log-probs (B, T) of the ratio, and the correction of external rows, if any.
 
-    They are `before` (B, T), this node's own log-probs before the update, without gradient. With
-    importance `sender`, a row with its sender's log-probs by token uses those. A ratio to a
-    sender's value is bounded, because nobody can check it.
+    The old log-probs are `before` (B, T), this node's own before the update, without gradient. With
+    importance `sender`, a row with its sender's log-probs by token uses those, and one with only
+    their sum gets a weight (`sequence_weight`). Both are bounded, because nobody can check a
+    sender's values.
     """
     if not any(row.external for row in rows):
         return before, None

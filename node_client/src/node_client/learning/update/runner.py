@@ -30,7 +30,10 @@ class UpdateRunner:
         return self._team.size > 1
 
     def own_rows(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
-        """Return the rows of this process: whole prompts, dealt out in turn."""
+        """Return the rows of this process.
+
+        Prompts are divided among the processes in turn; all rows of a prompt go to the same one.
+        """
         prompts = [tuple(row.prompt) for row in rows]
         places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
         return [
@@ -62,9 +65,10 @@ class UpdateRunner:
         return True
 
     def check_copies(self) -> None:
-        """Check, after an optimizer step that ran out of memory, that the policies cannot differ.
+        """Raise MemoryExhaustedError if there are several processes.
 
-        Raises MemoryExhaustedError if there are several processes: others may have made their step.
+        Call it after an optimizer step that ran out of memory: other processes may have made their
+        step, so their copies of the policy may differ from this one.
         """
         if self.is_distributed:
             raise MemoryExhaustedError(

@@ -160,7 +160,7 @@ class Updater:
         ]
 
     def accumulate(self, batch: MicroBatch, *, timer: StepTimer) -> Loss:
-        """Add the gradient of one micro-batch to the parameters' gradients."""
+        """Add the gradient of one micro-batch to the parameters' gradients; return its loss."""
         rows, config = batch.rows, self.config
         with timer.measure("forward"):
             logprobs, mask = self.policy.logprobs(
@@ -217,7 +217,7 @@ class Updater:
 def prepare(
     rows: list[TrainingRow], *, policy: Policy, config: TrainConfig, timer: StepTimer
 ) -> MicroBatch:
-    """Compute the log-probs that are needed from before the update, and of the reference."""
+    """Compute the log-probs before the update and those of the reference, if they are needed."""
     old = reference = None
     prompts, completions = [row.prompt for row in rows], [row.completion for row in rows]
     with timer.measure("forward"):
@@ -231,7 +231,7 @@ def prepare(
 
 
 def objective_of(config: TrainConfig) -> Objective:
-    """Return the settings of the loss."""
+    """Return the settings that the loss depends on."""
     return Objective(
         epsilon=config.epsilon,
         epsilon_high=config.epsilon_high,

@@ -1,8 +1,9 @@
 """The demo bases: tiny Qwen2 models, trained from scratch in some minutes on one CPU core.
 
-`base_models/tiny` and the others are what `swarm-node make-model` writes, so that a demo need not
-wait for it. The `rare` ones seldom answer in the rewarded format: a node alone then finds little to
-learn from, and sharing matters (docs/lab.md). Bases that only the lab uses are made on demand:
+The package contains four of them in `base_models/`, as `swarm-node make-model` writes them, so that
+a demo can start at once. The `rare` ones seldom answer in the rewarded format: a node alone then
+finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab uses are made
+on demand:
 `thinker`, which writes worked solutions (`demo.teacher`), and those with other shares of tagged
 answers. The same command on the same machine writes the same files: every weight, task and batch
 follows from the seed.
@@ -57,7 +58,7 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base that is warmed up on worked solutions to sums, written with some habits."""
+    """A base that is warmed up on worked solutions to sums, written with the habits `manner`."""
 
     manner: WritingHabits  # a key of the recipe
 
@@ -92,7 +93,7 @@ BASES = {
 
 @dataclass(frozen=True)
 class WarmUpProgress:
-    """A finished step of the warm-up, of `steps`, and the loss of its batch."""
+    """Step `step` (from 1) of `steps` of the warm-up is finished; `loss` is that of its batch."""
 
     step: int
     steps: int
@@ -107,10 +108,10 @@ def make(
     seed: int = 0,
     progress: Callable[[WarmUpProgress], None] = lambda _: None,
 ) -> Path:
-    """Make one of the `BASES` in a folder and return the folder.
+    """Make one of the `BASES` in the folder `out` and return the folder.
 
-    A folder that already holds exactly this base is not changed. Raises KeyError for an unknown
-    name and RefusedError when the verifier fails.
+    It is not changed if its recipe shows that it holds this base. `progress` is called after each
+    step. Raises KeyError for an unknown name and RefusedError when the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)
@@ -151,7 +152,7 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
     """Return warm-up examples of a base: tasks of the training part with their answers.
 
-    A dataset with the weight 1 has `per_dataset` of them.
+    Each dataset has `per_dataset` times its weight of them. Raises RefusedError.
     """
     base = BASES[name]
     rng = random.Random(0)

@@ -20,9 +20,10 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 
 
 def count_parameters(folder: Path, *, name: str) -> int | None:
-    """Check a model's folder and return the number of its parameters, None without headers.
+    """Check a model's folder and return the number of its parameters.
 
-    `name` is the name or path that the user gave. Raises ModelUnavailableError.
+    Return None if its weights are not safetensors files, whose headers have the number. `name` is
+    the name or path that the user gave, for messages. Raises ModelUnavailableError.
     """
     if not folder.is_dir():
         raise unusable(name, "it is a file, and a model is a folder")
@@ -79,7 +80,7 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Check that every file exists that the index of a model in several files names."""
+    """Check that all files exist which the index of a model in several files names."""
     index = folder / _INDEX
     if not index.is_file():
         return
@@ -93,7 +94,10 @@ def _check_shards(folder: Path, *, name: str) -> None:
 
 
 def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the header's entry for each tensor of a safetensors file. Format: its README."""
+    """Yield the header's entry for each tensor of a safetensors file (safetensors' README).
+
+    Raises ModelUnavailableError if the file is damaged or shorter than the header says.
+    """
     size = file.stat().st_size
     with file.open("rb") as raw:
         length = int.from_bytes(raw.read(_LENGTH_BYTES), "little")

@@ -38,11 +38,12 @@ DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
 def load_pretrained(
     name_or_path: str, *, device: str, dtype: str, on_progress: OnProgress = ignore_progress
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
+    """Load any transformers causal LM by hub name or path, or one of the `DEMO_BASES`.
 
-    `auto` is the fastest available device, and float32, because half precision loses small
-    updates. A folder of adapters is loaded together with their base model, merged. Raises
-    ModelUnavailableError, or SettingsError if the device, or peft for adapters, is missing.
+    The device `auto` is the fastest available; the dtype `auto` is float32, because half precision
+    loses small updates. A folder of adapters is loaded as their base model with the adapters
+    merged. Raises ModelUnavailableError, SettingsError if the device, or peft for adapters, is
+    missing, and MemoryExhaustedError if the weights are too large for the device.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):
@@ -75,7 +76,7 @@ def load_pretrained(
 
 
 def merge_adapters(folder: Path, out: Path) -> None:
-    """Write the model of a folder of adapters as an ordinary one, with the adapters merged.
+    """Load a folder of adapters and write their base model, with them merged, to the folder `out`.
 
     Raises what `load_pretrained` does, and OSError when it cannot be written.
     """
@@ -90,7 +91,10 @@ def merge_adapters(folder: Path, out: Path) -> None:
 def save_model(
     model: PreTrainedModel, tokenizer: PolicyTokenizer, folder: Path, *, remainders: Remainders
 ) -> None:
-    """Write model and tokenizer as a folder that transformers can read, halves as float32."""
+    """Write model and tokenizer as a folder that transformers can read.
+
+    Weights that are stored in halves are written as float32; `remainders` has their second halves.
+    """
     with _no_progress_bars(), full_precision(remainders):
         model.save_pretrained(folder)
         tokenizer.save(folder)

@@ -28,7 +28,7 @@ def ignore_progress(progress: LoadingProgress) -> None:
 
 
 def counting_bar(on_progress: OnProgress, *, work: str, unit: str) -> type[Any]:
-    """Return a bar for a library that counts with tqdm; it reports instead of drawing."""
+    """Return a tqdm class for a library; its bars call `on_progress` instead of drawing."""
 
     class CountingBar(tqdm):  # type: ignore[misc]  # tqdm ships no types
         def __init__(self, *args: Any, **kwargs: Any) -> None:

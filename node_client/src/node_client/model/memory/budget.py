@@ -32,9 +32,10 @@ class MemoryBudget:
         return max(1, int(tokens * self.share))
 
     def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
-        """Halve the share, or `tried` if that is smaller, after an out-of-memory error.
+        """Lower the share after an out-of-memory error; raise any other error again.
 
-        Raises any other error again.
+        The new share is half the old one, or half of `tried`, the share that the failed attempt
+        used, if that is smaller. Below 1/8192 it becomes 0.
         """
         if not is_out_of_memory(error):
             raise error
@@ -77,7 +78,10 @@ def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
 
 
 def release_memory(device: torch.device) -> None:
-    """Free what a failed attempt left. Call it outside the `except`, which keeps it alive."""
+    """Free what a failed attempt left on a device.
+
+    Call it after the `except` block: inside, the error keeps the attempt's tensors alive.
+    """
     gc.collect()
     if device.type != "cpu":
         torch.accelerator.empty_cache()

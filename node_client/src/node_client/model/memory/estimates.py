@@ -45,7 +45,9 @@ def initial_share(
 ) -> float:
     """Return the share of `tokens` to start with, and log it unless it is all of them.
 
-    With `half_precision` products are made in 16 bits; `copied` means with a copy of the weights.
+    `state_bytes` is the optimizer's state for each trained parameter. With `checkpointed` layers
+    keep no activations; with `half_precision` products are made in 16 bits; with `copied` sampling
+    keeps a 16-bit copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -64,7 +66,7 @@ def initial_share(
 
 
 def check_memory(name: str, weights: int, *, device: torch.device) -> None:
-    """Check that the weights of a model, in bytes, fit. Raises MemoryExhaustedError."""
+    """Raise MemoryExhaustedError if a model's weights (bytes) do not fit on the device."""
     free = free_bytes(device)
     if weights > free:
         raise MemoryExhaustedError(
@@ -76,7 +78,7 @@ def check_memory(name: str, weights: int, *, device: torch.device) -> None:
 
 
 def shape_of(model: PreTrainedModel) -> Shape:
-    """Read the shape of a model; an intermediate size that is not configured is taken as usual."""
+    """Read the shape of a model. A missing intermediate size is taken as 4 times the hidden one."""
     config = model.config.get_text_config()
     hidden: int = config.hidden_size
     return Shape(
@@ -89,9 +91,8 @@ def shape_of(model: PreTrainedModel) -> Shape:
 
 
 def resident_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
-    """Return what stays allocated besides the weights: gradients, optimizer, a copy for sampling.
-
-    `state_bytes` is the optimizer's state for each trained parameter; a copy takes two bytes each.
+    """Return the bytes that stay allocated besides the weights: gradients, the optimizer's state
+    (`state_bytes` for each trained parameter), and if `copied` a 16-bit copy for sampling.
     """
     return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
 
@@ -111,9 +112,9 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 
 
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
-    """Return the free memory that training needs with `tokens` at once.
+    """Return the bytes that must be free, before the model is loaded, to train `tokens` at once.
 
-    The inverse of `fitting_share`, plus the float32 weights, which are not loaded yet.
+    It is the inverse of `fitting_share`, plus the float32 weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
@@ -121,9 +122,10 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 
 
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
-    """Return 1, or the largest of 1/2, 1/4, … of `tokens` that fits into the free bytes.
+    """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into the `free` bytes.
 
-    Powers of 1/2, so that two runs on one machine hardly ever differ. At least one token is tried.
+    `resident` bytes are taken from them, and `per_token` for each token. Powers of 1/2, so that two
+    runs on one machine hardly ever differ. About one token is tried, even if it cannot fit.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
@@ -133,7 +135,9 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how much memory a device has left, within the limits of the owner and a container."""
+    """Return how many bytes a device has left: on CUDA within the owner's limit, otherwise within
+    the container's.
+    """
     if device.type == "cuda":
         return free_within_limit(device)
     free = int(psutil.virtual_memory().available)  # macOS shares it with its GPU

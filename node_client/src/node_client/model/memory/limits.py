@@ -17,9 +17,9 @@ _THRESHOLD = 128 * 1024
 
 
 def limit_memory(device: str, fraction: float | None) -> None:
-    """Use at most this fraction of a device's memory; beyond it torch raises its own error.
+    """Use at most this fraction of a CUDA device's memory; beyond it torch raises its own error.
 
-    Raises SettingsError for a device on which torch has no such limit.
+    None sets no limit. Raises SettingsError for a device that is not CUDA.
     """
     if fraction is None:
         return

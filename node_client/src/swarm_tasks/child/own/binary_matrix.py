@@ -1,4 +1,4 @@
-"""binary_matrix, whose verifier of the library evaluates the answer as Python."""
+"""The dataset binary_matrix, because the library's verifier evaluates the answer as Python."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ from reasoning_gym.algorithmic.binary_matrix import BinaryMatrixDataset
 
 
 class BinaryMatrix(BinaryMatrixDataset):
-    """The library's entries; an answer is right when it shows the key's numbers row by row.
+    """The library's entries. An answer is right if it has the right numbers in the right rows.
 
-    The library gives 1 for the key's very text, as this does. It also gives 0.1 for the key as a
-    Python list, which it evaluates to find out; that is worth 0 here.
+    As in the library, the text of the right answer scores 1. The library also gives 0.1 for a
+    Python list of the right numbers, which it has to evaluate; here that scores 0.
     """
 
     category = "algorithmic"
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 for the key, however its numbers are spaced, and 0 for anything else."""
+        """Return 1 for the right answer, whatever the spaces between its numbers, else 0."""
         return float(_rows(answer) == _rows(entry["answer"]))
 
 

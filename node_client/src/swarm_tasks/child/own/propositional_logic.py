@@ -1,9 +1,10 @@
-"""propositional_logic, which has no answer key, and whose verifier pays for a repeated premise.
+"""The dataset propositional_logic: in the library it has no right answers, and its verifier accepts
+a repeated premise.
 
-A conclusion counts here when it takes at least two premises: it follows from all of them together
-and from none alone. So neither a tautology nor a premise, nor anything weaker than one premise,
-counts. Conclusions have the size of the library's own, one or two variables; conjunctions and
-equivalences only list two conclusions, and joining two premises would make one, so they do not.
+Here a conclusion counts if it needs at least two premises: it follows from all of them together and
+from none alone. So a tautology, a premise, and anything weaker than one premise do not count. As in
+the library, conclusions have one or two variables. Conjunctions and equivalences do not count,
+because they only list two conclusions, and joining two premises would make one.
 """
 
 import functools
@@ -26,23 +27,23 @@ RULE = (
     "\nThe conclusion must follow from the statements together, and from none of them alone."
     " State a variable, a negated variable, or two of these joined by ∨ or →."
 )
-# A quarter of the default entries has a conclusion. Of those with two variables and ten statements,
-# which mostly contradict each other, only one in two hundred has, and a try takes up to 4 ms.
+# A quarter of the default entries have a conclusion. With two variables and ten statements, which
+# mostly contradict each other, only one entry in two hundred has one. An attempt takes up to 4 ms.
 _ATTEMPTS = 500
 _ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
 
 
 class PropositionalLogic(PropositionalLogicDataset):
-    """The library's entries that have a conclusion as above, and a verifier that looks it up.
+    """The library's entries that have a conclusion that counts, with the list of all of them.
 
-    An index whose entry has none takes the one 2**31 further on, and so forth. Those lie outside
-    the range of indices, so no two indices share an entry.
+    If the entry of an index has none, the entry of that index plus 2**31 is used, then plus 2**32,
+    and so on. These lie outside the range of indices, so no two indices share an entry.
     """
 
     category = "logic"
 
     def __getitem__(self, idx: int) -> dict[str, Any]:
-        """Return the entry of an index. Raises ValueError when the configuration allows none."""
+        """Return an index's entry. Raises ValueError if _ATTEMPTS entries have no conclusion."""
         for attempt in range(_ATTEMPTS):
             entry: dict[str, Any] = super().__getitem__(idx + attempt * INDEX_END)
             metadata = entry["metadata"]
@@ -60,18 +61,18 @@ class PropositionalLogic(PropositionalLogicDataset):
     def _find_valid_conclusion(
         self, rng: Random, premises: list[Expression], variables: list[str]
     ) -> Expression:
-        """Skip the library's search, which takes up to a second for ten variables."""
+        """Return any premise instead of searching: the library's search takes up to a second."""
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 for a conclusion of the entry, 0 for anything else."""
+        """Return 1 if the answer is one of the entry's conclusions, else 0."""
         return float(_read_clause(answer) in entry["metadata"]["conclusions"])
 
 
 def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[str]:
-    """Return the literals, then the disjunctions of two, that take at least two of the premises.
+    """Return the literals and then the disjunctions of two that need at least two of the premises.
 
-    There are none when the premises contradict each other: everything would follow.
+    There are none if the premises contradict each other, because then everything would follow.
     """
     truths, everything = _literal_truths(tuple(variables))
     facts = [_truth(Expression.from_string(premise), truths, everything) for premise in premises]
@@ -89,9 +90,9 @@ def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[
 
 @functools.lru_cache(maxsize=64)
 def _literal_truths(variables: tuple[str, ...]) -> tuple[dict[str, int], int]:
-    """Return where each variable and its negation is true, and the whole table.
+    """Return the truth-table column of each variable and its negation, and the column of all ones.
 
-    A truth is a column of the truth table, as a number: bit *r* belongs to the row *r* of 2ⁿ.
+    A column is a number whose bit *r* is the value in row *r* of the 2ⁿ rows.
     """
     rows = 2 ** len(variables)
     everything = (1 << rows) - 1
