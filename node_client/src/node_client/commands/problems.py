@@ -27,9 +27,10 @@ Parameters = ParamSpec("Parameters")
 
 
 def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines, the error and what to do, and an exit code.
+    """Decorate a command: it prints a NodeError as two lines and exits with a code.
 
-    Ctrl-C prints one word on a line of its own.
+    The first line is the error, the second what to do. Ctrl-C prints "Interrupted." and exits with
+    INTERRUPTED.
     """
 
     @wraps(command)
