@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def optional(self) -> bool:
-        """Whether the setting may be None, so that the season, the machine or the node decides."""
+        """Whether the setting may be None; its help says what that means."""
         return NoneType in _alternatives(self.annotation)
 
     @property
@@ -59,7 +59,7 @@ class Setting:
 
     @property
     def placeholder(self) -> str:
-        """The placeholder for a value in --help, such as `INT`, `PATH` or `own|none`."""
+        """The placeholder for a value in --help, such as `INT`, `PATH` or `none|luffy`."""
         if self.choices:
             words = "|".join(self.choices)
             return words if len(words) <= WIDEST else "WORD"
