@@ -95,7 +95,7 @@ def check_disk(folder: Path) -> DoctorCheck:
 
 
 def check_verifier() -> DoctorCheck:
-    """Let the verifier draw a task and score an answer, and report its protections."""
+    """Let the verifier draw a task and score an answer; warn if it lacks protections here."""
     choice = STARTER_TASKS[0]
     try:
         with Verifier() as verifier:
@@ -121,7 +121,7 @@ def check_verifier() -> DoctorCheck:
 
 
 def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> DoctorCheck:
-    """Load the model, within its memory limit, and let it answer a question."""
+    """Check that a model can be loaded, within its memory limit, and generates an answer."""
     try:
         limit_memory(device, gpu_fraction)
         policy = Policy.load(name, device=device)

@@ -1,4 +1,4 @@
-"""Errors of commands: two lines for the user, and an exit code."""
+"""Turns errors of commands into two lines for the user and an exit code."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -51,7 +51,7 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
 
 
 def exit_code_of(problem: NodeError) -> int:
-    """Return the exit code for a kind of error."""
+    """Return the exit code of a command that ended with this error."""
     if isinstance(problem, CoordinatorRefusedError | NotACoordinatorError):
         return REFUSED
     if isinstance(problem, UpgradeDueError):

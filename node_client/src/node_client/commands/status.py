@@ -96,10 +96,10 @@ class Status(msgspec.Struct):
 
 
 def read_status(choices: SettingChoices) -> list[Status]:
-    """Return the status of a node, here and at its coordinator.
+    """Return the status of the node at the given address, on this machine and at its coordinator.
 
-    Without an address, return the local status only: of the chosen state folder, or of every node
-    in the user's default folders. Raises NodeError.
+    Without an address, return only the local status of each node in `read_folders`. Raises
+    NodeError when a folder or the coordinator's answer cannot be read.
     """
     site, state = choices.site, choices.state
     if site is not None:
@@ -109,7 +109,10 @@ def read_status(choices: SettingChoices) -> list[Status]:
 
 
 def read_folders(choices: SettingChoices) -> list[StateDir]:
-    """Return the chosen state folder; without one and without an address, all default folders."""
+    """Return the state folder for the given address or --state-dir.
+
+    Without both, return all of the user's default folders that a node has used.
+    """
     if choices.site is not None or choices.value("state_dir") is not None:
         return [choices.state]
     return StateDir.of_user() or [choices.state]

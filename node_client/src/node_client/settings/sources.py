@@ -127,9 +127,10 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 
 
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
-    """Return the value that a text gives a setting; `none` is None, commas separate a list.
+    """Return the value that a text gives a setting.
 
-    Raises SettingsError, which names `place`, for a value that is not allowed.
+    `none` is None if the setting may be None, and commas separate the items of a list. Raises
+    SettingsError, which names `place`, for a value that is not allowed.
     """
     value: object = text.strip()
     if setting.optional and text.lower() == "none":

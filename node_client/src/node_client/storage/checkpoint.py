@@ -59,7 +59,7 @@ class Weights(Protocol):
         """Write the model as a folder."""
 
     def load_weights(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load the weights that `save` wrote into this model."""
 
 
 class Resumable(Protocol):

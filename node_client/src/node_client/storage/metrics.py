@@ -119,7 +119,7 @@ def _read_tail(path: Path) -> list[bytes]:
 
 
 def _full_of(path: Path) -> Path:
-    """Return the name of the previous, full file."""
+    """Return the path to which the file `path` is renamed when it is full."""
     return path.with_suffix(f".1{path.suffix}")
 
 

@@ -90,8 +90,8 @@ def read_run(state: StateDir) -> RunState | None:
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
     """Return why a node does not work, or an empty text if it does. `now` has a time zone.
 
-    A node that `trains` must have finished a step, or begun its run or its phase, in the time
-    `within` before now; another node must run. A paused node is in order.
+    A paused node is in order, and so is a running one that does not train. Any other must have
+    finished a step, or begun its phase, in the time `within` before now.
     """
     if run is None:
         return "no run has started here"

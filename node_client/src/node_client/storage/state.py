@@ -70,8 +70,8 @@ class Lifetime(msgspec.Struct, frozen=True):
 class StateDir:
     """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
 
-    `load_...` methods raise SettingsError when a file exists and cannot be read, `save_...` methods
-    OSError.
+    The methods `load...` raise SettingsError when a file exists and cannot be read, the methods
+    `save...` raise OSError.
     """
 
     def __init__(self, path: Path) -> None:

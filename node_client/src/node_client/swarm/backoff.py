@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Computes how long to wait before trying again."""
 
 import random
 from collections.abc import Callable

@@ -101,7 +101,10 @@ class ReconnectLimit:
             self._urgent_from = at + (opens - now).total_seconds() - SOON_S
 
     def max_pause(self, *, lost_at: float, now: float) -> float:
-        """Return the most seconds to wait at `now`, after a connection that ended at `lost_at`."""
+        """Return the longest wait before the next try, in seconds.
+
+        `now` is the present, and `lost_at` the time when the connection was lost.
+        """
         is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
         return self._within_s if is_urgent else MAX_PAUSE_S
 
@@ -199,9 +202,10 @@ class CoordinatorConnection:
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
     ) -> Reply:
-        """Send a message and return the reply to it.
+        """Send a message and return the reply to it, which must be of type `reply`.
 
-        Raises RefusedError when the coordinator refuses, UnansweredError when it does not reply.
+        Raises RefusedError when the coordinator refuses or replies with another type,
+        UnansweredError when there is no connection or no reply within `timeout_s` seconds.
         """
         if self._socket is None:
             raise UnansweredError("not connected")
@@ -260,9 +264,10 @@ class CoordinatorConnection:
             self._forget_socket()
 
     async def _handshake(self, socket: ClientConnection) -> Welcome:
-        """Say hello and return the welcome.
+        """Send the hello, wait for the welcome and return it.
 
-        Raises CoordinatorRefusedError, RefusedError when it is refused for now, and TimeoutError.
+        Raises CoordinatorRefusedError for a permanent refusal, RefusedError for another one, and
+        TimeoutError after REPLY_TIMEOUT_S.
         """
         async with asyncio.timeout(REPLY_TIMEOUT_S):
             hello = self._hello
@@ -282,9 +287,9 @@ class CoordinatorConnection:
                     return message
 
     async def _listen(self, socket: ClientConnection) -> str:
-        """Receive frames until the connection ends and return why, or until cancelled.
+        """Receive frames until the connection ends, and return why it ended.
 
-        If this side ends it, it sends a close frame.
+        If this node ends it, also when cancelled, it sends a close frame.
         """
         try:
             async with asyncio.timeout(

@@ -1,7 +1,7 @@
-"""Exchange of rollouts between the training thread and the swarm.
+"""Exchanges rollouts between the training thread and the coordinator.
 
-The trainer calls from its own thread and never waits long: publishing only adds to a queue, and
-external rollouts are requested before the step that needs them.
+The trainer calls from its own thread and waits at most FETCH_TIMEOUT_S: publishing only adds to a
+queue, and external rollouts are requested before the step that needs them.
 """
 
 import asyncio
@@ -104,7 +104,10 @@ class SwarmExchange:
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Start to request `count` external rollouts for the next `fetch`; with 0, cancel that."""
+        """Start to request `count` external rollouts for the next `fetch`; with 0, cancel that.
+
+        Does nothing while a request is under way, without a connection, and while isolated.
+        """
         if count == 0 or self._season is None:
             self._cancel_fetch()
         elif self._fetching is None and self._client.connected and not self._is_isolated():

@@ -106,7 +106,7 @@ def explain_failure(problem: Exception) -> UnansweredError:
         return NoCoordinatorError("it does not speak TLS; its address may begin with http://")
     if isinstance(problem, WebSocketException):
         return NoCoordinatorError(f"it does not speak WebSocket ({problem})")
-    # Without the error number.
+    # The text of an OSError without its number.
     reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return UnansweredError(f"the coordinator cannot be reached: {reason}")
 

@@ -89,7 +89,7 @@ class Outbox(Generic[Item]):
                 await self._send(batch)
             except UnansweredError as problem:
                 log.debug("sending again later: %s", problem)
-                # The connection may be lost and not know it yet: give it time.
+                # The loss of the connection may not be noticed yet: give it time.
                 await asyncio.sleep(RETRY_S)
                 continue
             except RefusedError as refusal:

@@ -166,7 +166,10 @@ class TrainingReported(ServerMessage, frozen=True, tag="training.reported"):
 
 
 class SeasonState(ServerMessage, frozen=True, tag="season.state"):
-    """Doorbell: the season's rules changed, or a season began or ended."""
+    """Doorbell: the season's rules changed, or a season began or ended.
+
+    `season` is null if none is running now.
+    """
 
     season: SeasonInfo | None
 
@@ -191,9 +194,11 @@ class OfferedQuestion(Struct, frozen=True):
 
 
 class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
-    """The round's questions, the same for every node.
+    """The round's questions, the same for every node, and how to generate the answers.
 
-    `system_prompt` is that of the round's season, which may have ended since the round opened.
+    An answer has at most `max_new_tokens` tokens and is sampled at `temperature` (0 means greedy).
+    `now` is the server's time. `system_prompt` is that of the round's season, which may have ended
+    since the round opened.
     """
 
     round: RoundInfo

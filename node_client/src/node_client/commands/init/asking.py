@@ -1,4 +1,4 @@
-"""The questions of the first-run dialogue, and the file with the answers."""
+"""The dialogue of `swarm-node init`: asks the questions, and writes the text of the file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,7 +23,10 @@ ANY_TIME = "any time"
 
 
 def prompt(question: str, proposal: str) -> str:
-    """Ask at the terminal. Raises SettingsError without an answer."""
+    """Ask at the terminal and return the answer, the proposal if it is empty.
+
+    Raises SettingsError when the input ends or is interrupted.
+    """
     try:
         answer: str = typer.prompt(question, default=proposal)
     except typer.Abort as problem:
@@ -121,7 +124,7 @@ def _ask_for_hours(ask: Ask) -> str | None:
 
 
 def _ask_for(name: str, question: str, proposal: str, *, ask: Ask) -> Any:
-    """Ask until the answer is valid for the setting."""
+    """Ask until the answer is valid for the setting called `name`, and return its value."""
     while True:
         try:
             return convert_text(all_settings()[name], ask(question, proposal), place="This")

@@ -1,4 +1,4 @@
-"""The resources of a machine, and the models that can be trained on it."""
+"""Finds the resources of this machine, and the models that can be trained on it."""
 
 import os
 import shutil

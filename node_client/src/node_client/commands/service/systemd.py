@@ -105,7 +105,7 @@ def show_status(plan: ServiceUnit) -> None:
 
 
 def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
-    """Show the output of the service from the journal."""
+    """Show the output of the service from the journal; with `follow` also new lines."""
     arguments = ["journalctl", "--user", "--unit", unit_file(plan).name, "--pager-end"]
     run_attached([*arguments, "--follow"] if follow else arguments)
 

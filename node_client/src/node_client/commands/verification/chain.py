@@ -76,7 +76,7 @@ class RoundHistory:
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
     def add(self, link: RecordLink) -> None:
-        """Add a link about the round."""
+        """Record a link of the chain that is about this round."""
         match link.kind:
             case "scheduled" | "answered" | "closed":
                 if getattr(self, link.kind) is not None:

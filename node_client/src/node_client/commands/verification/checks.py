@@ -55,7 +55,7 @@ class Differences:
 
 @dataclass(frozen=True)
 class RoundCheck:
-    """The result of one check; `compared` describes what was compared."""
+    """The result of one check; `compared` describes what was compared, and any doubts."""
 
     name: str
     outcome: CheckOutcome

@@ -62,7 +62,7 @@ class Evidence:
         return hash_leaf(encode_entry(entry, number=self._number, commitment=self._commitment))
 
     def check_signatures(self) -> RoundCheck:
-        """Return whether each signed answer has a valid signature; skipped if none is signed."""
+        """Check that each signed answer has a valid signature; skipped if no answer is signed."""
         if not self._signed:
             return RoundCheck(
                 "signatures", CheckOutcome.SKIPPED, f"{self._unsigned:,} answers, none signed"

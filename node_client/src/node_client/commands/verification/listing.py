@@ -1,4 +1,4 @@
-"""The site's lists of seasons, rounds and leaderboard lines, page by page."""
+"""Downloads the site's lists of seasons, rounds and leaderboard lines, page by page."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar

@@ -30,7 +30,7 @@ FieldDifference = tuple[str, object, object]
 
 @dataclass(frozen=True)
 class RoundResults:
-    """A round's results, and the Merkle root over their lines."""
+    """A round's results: the head line, a line for each node, and the root over all of them."""
 
     head: ResultsHead
     lines: list[ResultLine]
