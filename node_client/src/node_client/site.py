@@ -33,7 +33,10 @@ class Site:
 
     @property
     def encrypted(self) -> bool:
-        """Whether nobody on the network can read: it is encrypted, or stays on this machine."""
+        """Whether others on the network cannot read the connection.
+
+        It is encrypted, or stays on this machine.
+        """
         host = urlsplit(self.base).hostname
         return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
 

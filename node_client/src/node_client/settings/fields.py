@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def optional(self) -> bool:
-        """Whether the setting may be None; its help says what that means."""
+        """Whether the setting may be None, so that the season, the machine or the node decides."""
         return NoneType in _alternatives(self.annotation)
 
     @property

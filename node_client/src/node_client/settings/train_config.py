@@ -48,7 +48,10 @@ CANDIDATES = 24
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The settings of training. The string under each field is its help and says what None is."""
+    """The settings of training. The string under each field is its help.
+
+    None is the season's value, unless the help says otherwise.
+    """
 
     arm: Arm = "swarm"
     """`swarm` trains on rollouts of other nodes too; `isolated` on as many, all its own."""
