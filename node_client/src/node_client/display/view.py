@@ -62,8 +62,8 @@ class NodeView:
     runs included. `finished_round` is the latest round that is no longer open, `skipped_round` the
     number of the latest one that had opened before this node joined. `published` counts the
     rollouts that the pool accepted since the client started, `published_before` those before that
-    in this season, and `unpublished` those that were dropped unsent. `upgrade` is the warning that
-    this client will be refused soon.
+    in this season, and `unpublished` those that a full queue dropped unsent. `upgrade` is the
+    warning that this client will be refused soon.
     """
 
     model: str
