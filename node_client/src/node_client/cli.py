@@ -77,15 +77,15 @@ COMMANDS = (
 )
 
 
-# On systems where an endless wait cannot be interrupted, a signal is noticed after this time.
+# On systems where a wait cannot be interrupted, a signal is noticed after this many seconds.
 POLL_S = 1.0
 
 
 class OrderedCommands(TyperGroup):
-    """The commands, in the order of COMMANDS."""
+    """Lists the commands in the order of COMMANDS in --help."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        """Return the names of all commands."""
+        """Return the names of all commands, in the order of COMMANDS."""
         return sorted(self.commands, key=COMMANDS.index)
 
 
@@ -104,7 +104,7 @@ app.add_typer(service.app)
 
 
 def show_version(value: bool) -> None:
-    """Print the version and exit."""
+    """Print the version and exit if `value` is true: the option --version was given."""
     if value:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
@@ -302,7 +302,7 @@ def verify_season(
 
 
 def suggest_init(choices: SettingChoices) -> None:
-    """Mention `swarm-node init` to a user who joins for the first time without settings."""
+    """Mention `swarm-node init` on a terminal, if the user joins first and has no settings file."""
     file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
     node = choices.state.load_for(choices.site).node
     if file is None and not node and choices.site is not None and sys.stderr.isatty():
@@ -311,7 +311,7 @@ def suggest_init(choices: SettingChoices) -> None:
 
 
 def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
-    """Print why the node was refused, and wait for SIGTERM or Ctrl-C."""
+    """Print why the node was refused, and return after SIGTERM or Ctrl-C."""
     fix = clean(refusal.fix)  # from the coordinator, like the message
     typer.secho(clean(f"{refusal.code}: {refusal.message}"), fg="red", err=True)
     typer.echo(f"{fix} Then restart this node, which now waits to be stopped.", err=True)
@@ -327,7 +327,7 @@ def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
 
 
 def _exit_with(outcome: str) -> None:
-    """Exit with the code of a check's outcome."""
+    """Exit with the code for an outcome of `verify-round`; return if all checks held."""
     code = {"differs": FAILED, "unknown": UNCHECKED, "doubtful": DOUBTFUL}.get(outcome)
     if code is not None:
         raise typer.Exit(code)

@@ -1,14 +1,14 @@
-"""Errors that a participant can act on.
+"""The client's errors that a participant can act on.
 
 NodeError                  what happened and why; `fix` says what to do
   ModelUnavailableError    a model could not be loaded or used
-  CheckpointError          a checkpoint does not belong to this run
+  CheckpointError          a checkpoint is missing, damaged, or of another model or client version
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
   UncheckableError         a round's results could be neither confirmed nor refuted
   MemoryExhaustedError     the model and its smallest batch do not fit into memory
   UpgradeDueError          the node ends so that its service installs a newer client
-  NotACoordinatorError     something else answers at the address
+  NotACoordinatorError     another server answers at the address
   CoordinatorRefusedError  the coordinator refused this node permanently
 """
 
@@ -38,7 +38,7 @@ class ModelUnavailableError(NodeError):
 
 
 class CheckpointError(NodeError):
-    """A checkpoint was found, but it does not belong to this run."""
+    """A checkpoint is missing, damaged, or of another model or client version."""
 
 
 class SettingsError(NodeError):
@@ -50,11 +50,11 @@ class StateLockedError(NodeError):
 
 
 class UncheckableError(NodeError):
-    """A round could not be checked, so its results are neither confirmed nor refuted."""
+    """A round or season could not be checked, so its results are neither confirmed nor refuted."""
 
 
 class MemoryExhaustedError(NodeError):
-    """Memory runs out even with the smallest batch."""
+    """Memory runs out even if the model processes the smallest possible batch."""
 
 
 class UpgradeDueError(NodeError):
@@ -67,7 +67,7 @@ class UpgradeDueError(NodeError):
 
 
 class NotACoordinatorError(NodeError):
-    """Something answers at the address that is not a coordinator."""
+    """A server that is not a coordinator answers at the address."""
 
 
 class CoordinatorRefusedError(NodeError):

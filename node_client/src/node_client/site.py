@@ -1,4 +1,4 @@
-"""A coordinator's address, and the addresses of its pages and API."""
+"""Parses a coordinator's address, and gives the addresses of its pages and API."""
 
 import re
 from dataclasses import dataclass
@@ -28,12 +28,15 @@ class Site:
 
     @property
     def folder(self) -> str:
-        """A name for the site that is valid in a path on every system."""
+        """A name for the site that is valid as a folder's name on every system."""
         return re.sub(r"[^a-z0-9.-]+", "_", self.base.split("://")[1])
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection is encrypted, or stays on this machine."""
+        """Whether others on the network cannot read the connection.
+
+        It is encrypted, or stays on this machine.
+        """
         host = urlsplit(self.base).hostname
         return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
 
@@ -47,7 +50,7 @@ class Site:
 
     @property
     def account(self) -> str:
-        """The address of a signed-in user's nodes."""
+        """The address of the page with the signed-in user's nodes."""
         return f"{self.base}/account/"
 
     @property
@@ -69,7 +72,7 @@ class Site:
         return f"{self.base}/rounds/{number}/answers.jsonl"
 
     def round_results(self, number: int) -> str:
-        """Return the address of a judge round's results, as the chain fixes them."""
+        """Return the address of a judge round's results, whose Merkle root is in the chain."""
         return f"{self.base}/rounds/{number}/results.jsonl"
 
     @property
@@ -78,14 +81,14 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of the season's questions before a round, as JSON lines."""
+        """Return the address of what the season asked before a round, one JSON object a line."""
         return f"{self.base}/rounds/{number}/asked.jsonl"
 
 
 def parse_site(text: str) -> Site:
-    """Return the site that an address belongs to; a path, such as a copied page's, is ignored.
+    """Return the site of an http, https, ws or wss address; a path in it is ignored.
 
-    Takes http, https, ws and wss addresses. Raises SettingsError.
+    Raises SettingsError for an invalid address, and for one with a user name or password.
     """
     try:
         parts = urlsplit(text.strip())

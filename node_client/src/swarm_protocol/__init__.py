@@ -1,6 +1,6 @@
 """The wire protocol between a node and its coordinator.
 
-Used by both sides, so it imports neither Django nor torch, and does no I/O.
-Read `messages/` for what may be said, `codec.py` for how it is framed and `errors.py` for
-how it is refused. `docs/protocol.md` shows every message with an example.
+Both sides use it, so it imports neither Django nor torch, and does no I/O. `messages/` defines the
+messages, `codec.py` encodes and decodes them, and `errors.py` lists the reasons for refusals.
+`docs/protocol.md` shows every message with an example.
 """

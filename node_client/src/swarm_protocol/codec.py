@@ -1,8 +1,8 @@
-"""Frames to messages and back; no I/O.
+"""Decodes frames into messages and encodes messages; no I/O.
 
-A good frame is decoded in one pass. A frame that fails is decoded again in two steps, first its
-`type` and `id` and then its body, so that every refusal has its own code and, if the id could be
-read, names the request that it answers.
+A valid frame is decoded in one pass. A frame that fails is decoded again in two steps, first its
+`type` and `id` and then its body. So the error has the code for its cause and, if the id could be
+read, the id of the request.
 """
 
 import re
@@ -28,8 +28,8 @@ _HELLO = Hello.__struct_config__.tag
 
 Message = TypeVar("Message")
 
-# NUL is legal JSON but not legal text in Postgres. JSON can only hold it as this escape; an even
-# number of backslashes before it would be backslashes of the text.
+# NUL is allowed in JSON but not in Postgres' texts. In JSON it is always this escape. After an odd
+# number of further backslashes, the text has a backslash and the letters u0000 instead.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _encoder = msgspec.json.Encoder()
@@ -46,13 +46,13 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 def message_types(union: object) -> dict[str, type[msgspec.Struct]]:
-    """Return `{type tag: struct}` of a union of message structs."""
+    """Return the structs in a union of messages, by their type tag."""
     return {str(struct.__struct_config__.tag): struct for struct in get_args(union)}
 
 
 _from_node: msgspec.json.Decoder[NodeMessage] = msgspec.json.Decoder(FromNode)
 _from_server: msgspec.json.Decoder[ServerMessage] = msgspec.json.Decoder(FromServer)
-# By type, to find out what is wrong with a frame.
+# A decoder for each type, to find out what is wrong with a frame.
 _node_decoders: dict[str, msgspec.json.Decoder[NodeMessage]] = {
     tag: msgspec.json.Decoder(struct) for tag, struct in message_types(FromNode).items()
 }
@@ -62,7 +62,7 @@ _server_decoders: dict[str, msgspec.json.Decoder[ServerMessage]] = {
 
 
 class UndecodableError(RefusedError):
-    """A frame could not be read; `request_id` is its id where that much could be read."""
+    """A frame could not be decoded. `request_id` is its `id` or `reply_to`, None if unreadable."""
 
     def __init__(self, code: ErrorCode, message: str, request_id: str | None = None) -> None:
         super().__init__(code, message)
@@ -75,12 +75,18 @@ def encode(message: msgspec.Struct) -> str:
 
 
 def decode_from_node(frame: str | bytes) -> NodeMessage:
-    """Return what a node said. Raises UndecodableError."""
+    """Return the message in a frame from a node.
+
+    Raises UndecodableError for a frame that is too large or is not a message of this version.
+    """
     return _decode(frame, _from_node, _node_decoders)
 
 
 def decode_from_server(frame: str | bytes) -> ServerMessage:
-    """Return what the server said. Raises UndecodableError."""
+    """Return the message in a frame from the server.
+
+    Raises UndecodableError for a frame that is too large or is not a message that we know.
+    """
     return _decode(frame, _from_server, _server_decoders)
 
 
@@ -108,7 +114,7 @@ def _decode(
 
 
 def _decode_in_steps(raw: bytes, decoders: Mapping[str, msgspec.json.Decoder[Message]]) -> Message:
-    """Raise the UndecodableError that says what is wrong with a frame, if anything is."""
+    """Raise an UndecodableError that says what is wrong with a frame, or return its message."""
     try:
         envelope = _envelope.decode(raw)
     except msgspec.ValidationError as problem:
@@ -133,12 +139,15 @@ def _decode_in_steps(raw: bytes, decoders: Mapping[str, msgspec.json.Decoder[Mes
 
 
 def _holds_nul(raw: bytes) -> bool:
-    """Tell whether any text of a frame holds NUL."""
+    """Return whether any text in a frame contains NUL."""
     return b"\\" in raw and b"\\u0000" in raw and _NUL.search(raw) is not None
 
 
 def _check_version(envelope: _Envelope) -> None:
-    """Refuse another version's hello before its body, whose fields may be others."""
+    """Raise UndecodableError for a hello of another protocol version.
+
+    This is done before its body is decoded, because its fields may differ.
+    """
     protocol = envelope.protocol
     if envelope.type == _HELLO and protocol is not None and protocol != PROTOCOL_VERSION:
         raise UndecodableError(
@@ -149,5 +158,5 @@ def _check_version(envelope: _Envelope) -> None:
 
 
 def _shorten(problem: Exception) -> str:
-    """Return the problem's text, which may quote a peer's whole frame, at a bearable length."""
+    """Return the first characters of an error's text, which may quote a whole frame."""
     return str(problem)[:_MAX_PROBLEM_CHARS]

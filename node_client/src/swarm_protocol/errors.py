@@ -1,17 +1,16 @@
-"""Every way in which a request can be refused, and what its owner can do about it.
+"""The reasons for which the server refuses a request, each with a code and a remedy.
 
-    RefusedError          a request was refused, with a stable code and a remedy
-
-Codes are dotted strings that never change their meaning: a client branches on the code and shows
-the text. `FIXES` holds the remedy of each, `FATAL` the ones after which the server hangs up for
-good, and `CLOSE_CODES` how. After those of `RETURN_CODES` it hangs up for a while.
+Codes never change their meaning: a client branches on the code and shows the text. `FIXES` has the
+remedy for each code. After a code in `FATAL` the server closes the connection permanently, with the
+close code in `CLOSE_CODES`. After one in `RETURN_CODES` it closes the connection too, and the node
+returns later.
 """
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Stable names of refusals: `<area>.<what is wrong>`."""
+    """The codes of refusals, `<area>.<what is wrong>`. They never change their meaning."""
 
     AUTH_INVALID = "auth.invalid"
     AUTH_SUPERSEDED = "auth.superseded"
@@ -117,9 +116,9 @@ FIXES: dict[ErrorCode, str] = {
     ),
 }
 
-# After one of these the server closes the connection, with this close code (RFC 6455, 7.4.2: 4000
-# and up are the application's; the last three digits are those of the like HTTP status). After any
-# other it stays open.
+# After one of these the server closes the connection with this close code. Close codes from 4000 on
+# are the application's (RFC 6455, 7.4.2); the last three digits are those of a similar HTTP status.
+# After all other codes, except RETURN_CODES, the connection stays open.
 CLOSE_CODES: dict[str, int] = {
     ErrorCode.AUTH_INVALID: 4401,
     ErrorCode.AUTH_SUPERSEDED: 4409,
@@ -128,8 +127,8 @@ CLOSE_CODES: dict[str, int] = {
 }
 FATAL = frozenset(CLOSE_CODES)
 
-# After one of these the server closes the connection too, and the node comes back after the
-# refusal's `retry_after` (1012 and 1013: IANA's registry of close codes, RFC 6455, 11.7).
+# After one of these the server closes the connection with this close code, and the node connects
+# again after the refusal's `retry_after`. 1012 and 1013 are in IANA's registry (RFC 6455, 11.7).
 RETURN_CODES: dict[str, int] = {
     ErrorCode.SERVER_RESTART: 1012,
     ErrorCode.SERVER_MAINTENANCE: 1013,
@@ -141,9 +140,10 @@ _KNOWN = frozenset(code.value for code in ErrorCode)
 
 
 class RefusedError(Exception):
-    """A request was refused: `code` says how, `message` what was wrong, `fix` what helps.
+    """A request was refused: `message` says what was wrong, and `fix` what to do about it.
 
-    `code` is an ErrorCode, or one that only a newer server knows; then its `fix` came with it.
+    `code` is an ErrorCode, or a text that only a newer server knows; `fix` is then required.
+    `retry_after` is the wait in seconds that the server asks for, None if it does not.
     """
 
     def __init__(
@@ -157,5 +157,5 @@ class RefusedError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """Whether the server closes the connection after this refusal."""
+        """Whether the server closes the connection permanently after this refusal."""
         return self.code in FATAL

@@ -1,7 +1,8 @@
-"""How a client gets its token: the device authorization grant (RFC 8628), over HTTP.
+"""The replies with which a client gets its token, by the device authorization grant (RFC 8628).
 
-The client asks `DEVICE_CODE_PATH` for a code, shows it to a person, and asks `DEVICE_TOKEN_PATH`
-until the person has approved it on the page `DEVICE_PATH`. Requests are forms, replies are JSON.
+Over HTTP, the client requests a code from `DEVICE_CODE_PATH` and shows it to a person. Then it
+requests the token from `DEVICE_TOKEN_PATH`, again and again, until the person has approved the code
+on the page `DEVICE_PATH`. Requests are forms, replies are JSON.
 """
 
 from typing import Annotated, Literal
@@ -22,12 +23,12 @@ DeviceErrorCode = Literal[
     "expired_token",
     "invalid_request",
     "unsupported_grant_type",
-    # Of this protocol: the site lets no node join without an account, or the node has an owner.
+    # Not in the RFCs: the site allows no node without an account; the node has an owner already.
     "anonymous_forbidden",
     "already_owned",
 ]
 
-# No spaces and no control characters: a secret stands in a header, an address in a terminal.
+# No spaces and no control characters: secrets are sent in headers, addresses shown on terminals.
 _Secret = Annotated[str, Meta(pattern=r"^[!-~]{0,512}\Z")]
 _Address = Annotated[str, Meta(pattern=r"^https?://[!-~]{1,500}\Z")]
 
@@ -35,8 +36,9 @@ _Address = Annotated[str, Meta(pattern=r"^https?://[!-~]{1,500}\Z")]
 class DeviceCode(Struct, frozen=True, kw_only=True):
     """A code that a person approves (RFC 8628, section 3.2).
 
-    `device_code` is the client's secret, `user_code` what the person types. `expires_in` and
-    `interval` are seconds; the client asks for its token at most once in each interval.
+    `device_code` is the client's secret, `user_code` the code that the person enters at
+    `verification_uri`. `expires_in` and `interval` are seconds; the client must wait for `interval`
+    between two requests for the token.
     """
 
     device_code: _Secret
@@ -48,9 +50,9 @@ class DeviceCode(Struct, frozen=True, kw_only=True):
 
 
 class DeviceToken(Struct, frozen=True, kw_only=True):
-    """The node's token (RFC 6749, section 5.1), and the node's name.
+    """A node's token (RFC 6749, section 5.1) and its name.
 
-    `access_token` is empty where the client asked for an owner for a node whose token it has.
+    `access_token` is empty if the client requested an owner for a node: it has the token already.
     """
 
     access_token: _Secret
@@ -59,7 +61,7 @@ class DeviceToken(Struct, frozen=True, kw_only=True):
 
 
 class DeviceError(Struct, frozen=True, kw_only=True):
-    """Why there is no token, or not yet (RFC 8628, section 3.5).
+    """The reason for which there is no token, or not yet (RFC 8628, section 3.5).
 
     `error` is a DeviceErrorCode, or one that only a newer coordinator knows.
     """

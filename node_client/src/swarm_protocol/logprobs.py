@@ -1,8 +1,8 @@
-"""Log-probs of a completion's tokens on the wire: quantised, and packed as base64.
+"""Encodes the log-probs of a completion's tokens: quantised, and packed as base64.
 
-Each is a little-endian uint16 that counts steps of 1/2048 below 0. So a value from 0 down to
--31.9995 comes out wrong by 1/4096 at most, which is 0.025 % of a ratio; what is lower (less than
-one in 10^13, hardly ever sampled) comes out as -31.9995. A token costs 2⅔ characters.
+Each is a little-endian uint16 that counts steps of 1/2048 below 0. So a value between 0 and
+-31.9995 is decoded with an error of at most 1/4096, which is 0.025 % of a ratio. A lower value (a
+probability below 10^-13, hardly ever sampled) is decoded as -31.9995. A token takes 2⅔ characters.
 """
 
 import base64
@@ -19,15 +19,15 @@ MAX_CODE = 0xFFFF
 
 
 def encode_logprobs(logprobs: Sequence[float]) -> str:
-    """Return log-probs, each 0 or less, as they travel."""
+    """Return log-probs, each 0 or less, as base64 text for a Completion's `logprobs`."""
     codes = [round(min(MAX_CODE, max(0.0, -value * STEPS))) for value in logprobs]
     return base64.b64encode(struct.pack(f"<{len(codes)}H", *codes)).decode()
 
 
 def decode_logprobs(text: str) -> list[float] | None:
-    """Return what `encode_logprobs` packed, or None where a peer sent something else.
+    """Return the log-probs in a text of `encode_logprobs`, None if it is no such text.
 
-    Every value lies in [-31.9995, 0] whatever was sent; whether it is true, nobody knows.
+    Every value is in [-31.9995, 0], but may be false: nobody can check it.
     """
     try:
         packed = base64.b64decode(text, validate=True)
@@ -38,7 +38,7 @@ def decode_logprobs(text: str) -> list[float] | None:
 
 
 def without_logprobs(rollout: Rollout) -> Rollout:
-    """Return the rollout as a peer can read it that knows no log-probs, or wants none."""
+    """Return the rollout without log-probs, for a peer that does not know or want them."""
     if all(each.logprobs is None and each.logprob is None for each in rollout.completions):
         return rollout
     bare = [

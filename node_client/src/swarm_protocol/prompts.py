@@ -1,4 +1,4 @@
-"""What models are told beside a question, where nobody says otherwise."""
+"""The default system prompt, for seasons that set none."""
 
 SYSTEM_PROMPT = (
     "Solve the problem. Think briefly if you need to, then give only the final answer between "

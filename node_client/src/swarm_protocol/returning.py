@@ -1,12 +1,12 @@
-"""How soon a node is back after it lost its coordinator; the judge counts on it.
+"""How long a node waits between attempts to reconnect; the judge relies on these limits.
 
-While a round is open, or opens within SOON_S, a node pauses for at most `return_within` seconds of
-its welcome between two attempts. It does so for HURRY_S after the loss; later, or while the next
-round is far off, its pauses grow to MAX_PAUSE_S. A coordinator that is there to say when the
-node should come back (`retry_after`) decides instead, up to MAX_WAIT_S.
+While a round is open, or opens within SOON_S, a node waits at most `return_within` seconds (of its
+latest welcome) between two attempts. This holds for HURRY_S after the connection was lost. Later,
+or while the next round is further away, waits grow to MAX_PAUSE_S. If the coordinator refuses with
+`retry_after`, the node waits for that time instead, but at most MAX_WAIT_S.
 """
 
-# What `return_within` is unless the coordinator says otherwise.
+# The default of `return_within`. All values are in seconds.
 RETURN_WITHIN_S = 5.0
 SOON_S = 60.0
 HURRY_S = 600.0

@@ -1,9 +1,9 @@
-"""Versions that both sides compare in the hello."""
+"""The versions that a node sends in its hello, and the server compares."""
 
-# Raised whenever an older peer would misread a message; a mismatch ends the connection.
+# Increased whenever an older peer would misread a message; a mismatch ends the connection.
 PROTOCOL_VERSION = 1
 
-# The client's own version, which is also its distribution's (pyproject.toml reads it from here).
+# The version of the client and of its distribution (pyproject.toml reads it from here).
 CLIENT_VERSION = "0.2.0"
 
 

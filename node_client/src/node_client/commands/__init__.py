@@ -1,1 +1,1 @@
-"""Commands that look at a node, a site or a round without training."""
+"""What the commands of `swarm-node` do, except `join` and `train`."""

@@ -61,7 +61,10 @@ def init(
 
 
 def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
-    """Return every setting's value and source for JSON, without secrets."""
+    """Return each setting by name, as a dict of `value`, `source` and `place`, for JSON.
+
+    The value of a secret is replaced by HIDDEN. `place` names where the value was given.
+    """
     rows = {}
     for name, setting in all_settings().items():
         given = choices.get(setting)
@@ -72,7 +75,7 @@ def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
 
 
 def render_settings(choices: SettingChoices) -> Table:
-    """Return a table of all settings for 80 columns; defaults are dimmed."""
+    """Return a table of all settings with their values and sources; defaults are dimmed."""
     table = Table("setting", "value", "from", box=SIMPLE_HEAD, pad_edge=False)
     for heading, settings in panels().items():
         table.add_section()

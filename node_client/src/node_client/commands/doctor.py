@@ -1,4 +1,4 @@
-"""Tests of everything that a node needs, each with a remedy."""
+"""The tests of `swarm-node doctor`: what a node needs on this machine, and its coordinator."""
 
 import platform
 import shutil
@@ -32,7 +32,10 @@ HTTP_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The result of one test; `remedy` is empty if it passed."""
+    """The result of one test: what was found (`detail`), and what to do about it (`remedy`).
+
+    A `warn` does not prevent training. `remedy` is empty if the test passed.
+    """
 
     name: str
     level: Literal["ok", "warn", "fail"]
@@ -43,7 +46,10 @@ class DoctorCheck:
 def check_machine(
     *, model: str, device: str, folder: Path, gpu_fraction: float | None = None
 ) -> Iterator[DoctorCheck]:
-    """Run the tests that need no network; yields each result."""
+    """Run the tests that need no coordinator, and yield each result as soon as it is known.
+
+    `folder` is where checkpoints will be, and `gpu_fraction` the usable part of the GPU's memory.
+    """
     yield check_python()
     yield check_torch()
     yield check_disk(folder)
@@ -52,13 +58,13 @@ def check_machine(
 
 
 def check_python() -> DoctorCheck:
-    """Report Python and system; pip does not install the client on an older Python."""
+    """Report Python and system. It always passes: pip does not install on an older Python."""
     version = platform.python_version()
     return DoctorCheck("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
 
 
 def check_torch() -> DoctorCheck:
-    """Report the version of torch and its device."""
+    """Report the version of torch and its device; warn without a GPU."""
     version = torch.__version__
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
@@ -75,7 +81,7 @@ def check_torch() -> DoctorCheck:
 
 
 def check_disk(folder: Path) -> DoctorCheck:
-    """Check the disk space for checkpoints."""
+    """Check the free disk space for checkpoints in a folder, which need not exist yet."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
     detail = f"{_gib(free)} free for {folder}"
@@ -89,7 +95,7 @@ def check_disk(folder: Path) -> DoctorCheck:
 
 
 def check_verifier() -> DoctorCheck:
-    """Let the verifier draw a task and score an answer, and report its protections."""
+    """Let the verifier draw a task and score an answer; warn if it lacks protections here."""
     choice = STARTER_TASKS[0]
     try:
         with Verifier() as verifier:
@@ -115,7 +121,7 @@ def check_verifier() -> DoctorCheck:
 
 
 def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> DoctorCheck:
-    """Load the model, within its memory limit, and let it answer a question."""
+    """Check that a model can be loaded, within its memory limit, and generates an answer."""
     try:
         limit_memory(device, gpu_fraction)
         policy = Policy.load(name, device=device)
@@ -130,7 +136,10 @@ def check_model(name: str, *, device: str, gpu_fraction: float | None = None) ->
 
 
 async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
-    """Test the connection to a coordinator: web, clock and, with a token, the node socket."""
+    """Test the connection to a coordinator: its web server, the clock and the node socket.
+
+    The socket is tested only with a token. If the web server does not answer, nothing else is.
+    """
     checks = await _check_web(site)
     if checks[0].level == "fail":
         return checks
@@ -162,7 +171,7 @@ async def _check_web(site: Site) -> list[DoctorCheck]:
 
 
 def read_date(header: str) -> datetime | None:
-    """Return the time of a Date header, None if it is invalid. "-0000" is UTC (RFC 5322)."""
+    """Return the time in an HTTP Date header, None if it is invalid. "-0000" is read as UTC."""
     try:
         date = parsedate_to_datetime(header)
     except ValueError:
@@ -171,7 +180,7 @@ def read_date(header: str) -> datetime | None:
 
 
 def compare_clocks(server: datetime, *, now: datetime) -> DoctorCheck:
-    """Compare this machine's clock with the coordinator's."""
+    """Compare this machine's time `now` with the coordinator's; warn above CLOCK_SKEW_S."""
     skew = (now - server).total_seconds()
     if abs(skew) <= CLOCK_SKEW_S:
         return DoctorCheck("clock", "ok", f"within {CLOCK_SKEW_S:.0f} s of the coordinator's")

@@ -1,6 +1,7 @@
-"""Getting a token without a browser on this machine: `login`, `logout`, `claim`, a first `join`.
+"""Commands about a node's token: `login`, `logout`, `claim`, and what a first `join` needs.
 
-A token goes into the state folder, which only its owner can read, and is never printed.
+A person approves a code on any device, so this machine needs no browser. The token is saved in the
+state folder, which only its owner can read, and is never printed.
 """
 
 from typing import Annotated
@@ -26,10 +27,11 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
-    """Get a token for a new node, or for one that continues here, and save it.
+    """Get a token from the chosen site, save it in the state folder and return it.
 
-    A person has to approve a code on the site, unless the node is `anonymous`. Raises NodeError
-    without a token.
+    Waits until a person has approved a code on the site, for a new node or one that they own; an
+    `anonymous` node needs no approval. Raises NodeError when there is no token in the end, or when
+    it would replace the only token of an anonymous node.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
@@ -55,7 +57,10 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 def save_token(
     choices: SettingChoices, token: str, *, node: str = "", anonymous: bool = False
 ) -> None:
-    """Save a token in the state folder. Raises SettingsError."""
+    """Save a token for the chosen site in the state folder. Raises SettingsError.
+
+    An empty `node` keeps the node's saved name. `anonymous` says that no account owns the node.
+    """
     site, state = _site_of(choices), choices.state
     stored = state.load_for(site)
     try:
@@ -99,7 +104,7 @@ def fits(picture: Text, *, console: Console) -> bool:
 
 
 def render_qr(content: str) -> Text:
-    """Return a QR code (ISO/IEC 18004) of half blocks, dark on light in every terminal."""
+    """Return a QR code made of half-block characters, dark on light in every terminal."""
     import segno
 
     rows = [list(row) for row in segno.make_qr(content, error="l").matrix_iter(border=2)]

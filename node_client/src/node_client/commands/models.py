@@ -100,9 +100,11 @@ def warn(text: str) -> None:
 
 
 def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
-    """Return the model of the command line, otherwise that of a checkpoint.
+    """Return the name or folder of the model to chat with.
 
-    Raises CheckpointError when there is none, SettingsError when both are given.
+    It is the --model of the command line, otherwise that of `checkpoint`, a step or a path, or of
+    the newest intact checkpoint. Raises CheckpointError when there is no such checkpoint,
+    SettingsError when both are given.
     """
     from node_client.storage.export import choose_checkpoint  # imports safetensors
 
@@ -117,6 +119,6 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
 
 def season_prompt(choices: SettingChoices) -> str:
-    """Return the system prompt of the last season in training."""
+    """Return the system prompt of the node's last season, or the default before the first one."""
     season = choices.state.load_for(choices.site).season
     return SYSTEM_PROMPT if season is None else season.system_prompt

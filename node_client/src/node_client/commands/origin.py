@@ -1,4 +1,4 @@
-"""The origin of a checkpoint: the state folder's records, and the judge score."""
+"""Finds a checkpoint's origin for its model card, in the state folder and at the coordinator."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +13,10 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> ModelOrigin:
-    """Return the origin of a checkpoint of this state folder.
+    """Return the origin of the checkpoint with this manifest, in the state folder `state`.
 
-    The node's judge score is requested from the coordinator; `warn` receives the error if that
-    fails.
+    The node's judge score is requested from the coordinator. If that fails, `warn` receives the
+    error, and the origin has no score.
     """
     remembered = state.load()
     rules = remembered.season
@@ -40,7 +40,7 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
 
 
 def _season_of(manifest: Manifest, state: StateDir) -> str:
-    """Return the recorded season of the checkpoint, if it is the latest one."""
+    """Return the season of the latest checkpoint if this is its manifest, else an empty text."""
     progress = state.load_progress()
     return progress.season if progress is not None and progress.step == manifest.step else ""
 

@@ -1,4 +1,4 @@
-"""Errors of commands: two lines for the user, and an exit code."""
+"""Turns errors of commands into two lines for the user and an exit code."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -27,9 +27,10 @@ Parameters = ParamSpec("Parameters")
 
 
 def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines, the error and what to do, and an exit code.
+    """Decorate a command: it prints a NodeError as two lines and exits with a code.
 
-    Ctrl-C prints one word on a line of its own.
+    The first line is the error, the second what to do. Ctrl-C prints "Interrupted." and exits with
+    INTERRUPTED.
     """
 
     @wraps(command)
@@ -50,7 +51,7 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
 
 
 def exit_code_of(problem: NodeError) -> int:
-    """Return the exit code for a kind of error."""
+    """Return the exit code of a command that ended with this error."""
     if isinstance(problem, CoordinatorRefusedError | NotACoordinatorError):
         return REFUSED
     if isinstance(problem, UpgradeDueError):

@@ -1,4 +1,4 @@
-"""The status of a node, from its coordinator and from this machine."""
+"""Reads the status of nodes from this machine and from their coordinator, and renders it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,11 @@ Ranks = Annotated[list[int], msgspec.Meta(min_length=2, max_length=2)]
 
 
 class NodeStatus(msgspec.Struct):
-    """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored."""
+    """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored.
+
+    `score` and its 95 % `interval` are fractions, over `n` questions in `rounds` rounds. `rank` is
+    the best and the worst rank, None for a node without one; `remark` says why it has none.
+    """
 
     node: str
     model: str = ""
@@ -82,17 +86,20 @@ class LocalStatus(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """A node's status. `there` is null without a coordinator's address or a node."""
+    """A node's status on this machine and at its coordinator.
+
+    `there` is null if no coordinator's address was given, or if the node has not joined yet.
+    """
 
     here: LocalStatus
     there: NodeStatus | None = None
 
 
 def read_status(choices: SettingChoices) -> list[Status]:
-    """Return the status of a node, here and at its coordinator.
+    """Return the status of the node at the given address, on this machine and at its coordinator.
 
-    Without an address, return the local status only: of the chosen state folder, or of every node
-    in the user's default folders. Raises NodeError.
+    Without an address, return only the local status of each node in `read_folders`. Raises
+    NodeError when a folder or the coordinator's answer cannot be read.
     """
     site, state = choices.site, choices.state
     if site is not None:
@@ -102,14 +109,21 @@ def read_status(choices: SettingChoices) -> list[Status]:
 
 
 def read_folders(choices: SettingChoices) -> list[StateDir]:
-    """Return the chosen state folder; without one and without an address, all default folders."""
+    """Return the state folder for the given address or --state-dir.
+
+    Without both, return all of the user's default folders that a node has used.
+    """
     if choices.site is not None or choices.value("state_dir") is not None:
         return [choices.state]
     return StateDir.of_user() or [choices.state]
 
 
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
-    """Return a line for each node that does not work. Raises SettingsError."""
+    """Return a line for each node that is not running, or made no step in the time `within`.
+
+    A paused node is in order, and so is a running base node. Raises SettingsError when a state
+    folder cannot be read.
+    """
     found = []
     for state in folders:
         trains = state.load().arm != "base"
@@ -120,7 +134,10 @@ def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datet
 
 
 def read_local_status(state: StateDir, remembered: NodeRecord) -> LocalStatus:
-    """Return a node's status from its state folder. Raises SettingsError."""
+    """Return a node's status from its state folder and its record in it.
+
+    Raises SettingsError when the folder cannot be read.
+    """
     lifetime = state.load_lifetime()
     return LocalStatus(
         node=remembered.node,

@@ -25,7 +25,7 @@ class ChatModel(Protocol):
 
 
 def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
-    """Print the answer to one question and nothing else. Raises SettingsError for no question."""
+    """Print the answer to one question and nothing else. Raises SettingsError if it is empty."""
     if not question.strip():
         raise SettingsError(
             "The input of the pipe has no question.",
@@ -35,7 +35,10 @@ def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
 
 
 def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = input) -> None:
-    """Ask and answer until the user ends it. `read` shows a prompt and returns a line."""
+    """Read questions and print answers until the user ends it.
+
+    `read` shows the prompt that it is given, and returns a line.
+    """
     with suppress(ImportError):
         import readline  # noqa: F401  # gives `input` a history, if the system has it
 

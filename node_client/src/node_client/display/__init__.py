@@ -1,1 +1,1 @@
-"""What a person sees in the terminal. Pure: views in, text out."""
+"""Renders the state of a node for the terminal, and its events as JSON. No network, no files."""

@@ -1,6 +1,7 @@
 """Events of a running node: `--json` writes each one as a JSON object on a line.
 
-`event` is the kind and `at` the time, ISO 8601 in UTC. Fields may be added later.
+The field `event` is the kind (the `tag` of the class) and `at` the time, ISO 8601 in UTC. Later
+versions may add fields.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # the trainer imports torch, which display alone does not nee
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Memory in bytes: of the process, and of its accelerator if it has one."""
+    """The memory that the process uses, in bytes, and that of its accelerator if it has one."""
 
     process: int
     accelerator: int | None = None
@@ -37,7 +38,10 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Started(Event, frozen=True, kw_only=True, tag="started"):
-    """The model is loaded. `site` is null for training without a coordinator."""
+    """The model is loaded. `site` is null for training without a coordinator.
+
+    `client` is the version of the client, and `parameters` the number of the model's parameters.
+    """
 
     client: str
     site: str | None
@@ -49,7 +53,10 @@ class Started(Event, frozen=True, kw_only=True, tag="started"):
 
 
 class LinkChanged(Event, frozen=True, kw_only=True, tag="connection"):
-    """The connection was made or lost, or is tried again. `reason` says why it waits."""
+    """The connection is in another phase: `connecting`, `connected` or `waiting`.
+
+    `reason` says why a waiting node has no connection; it is empty in the other phases.
+    """
 
     phase: str
     reason: str
@@ -64,11 +71,12 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
 
 
 class StepDone(Event, frozen=True, kw_only=True, tag="step"):
-    """A training step ended; rewards and shares are over the node's own rollouts of it.
+    """A training step ended.
 
-    `external_dropped` counts rollouts of others by the reason why they were not used in this step.
-    `held_out` is macro pass@1 after the step, null where none was due. Memory is in bytes; null for
-    the accelerator where there is none.
+    `training_reward` and the shares are over the node's own rollouts of the step.
+    `external_dropped` counts the external rollouts that were not used, by reason. `held_out` is
+    macro pass@1 on the held-out set after the step, null if the step had no evaluation. `memory` is
+    in bytes, and so is `accelerator_memory`, which is null without an accelerator.
     """
 
     step: int
@@ -108,7 +116,7 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
 
 
 class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
-    """There is another current round, or it is in another phase."""
+    """The current round is another one, or its state changed. `questions` is how many it has."""
 
     round: int
     phase: str
@@ -129,7 +137,10 @@ class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
 
 
 class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
-    """The judge stored answers. `acknowledged` counts those of the round, of earlier runs too."""
+    """The judge stored answers.
+
+    `acknowledged` counts all answers of this node to the round so far, earlier runs included.
+    """
 
     round: int
     acknowledged: int
@@ -164,7 +175,7 @@ class CheckpointSaved(Event, frozen=True, kw_only=True, tag="checkpoint"):
 
 
 class ProblemFound(Event, frozen=True, kw_only=True, tag="problem"):
-    """An error, and what to do about it. `code` is stable."""
+    """An error: a `code` that does not change between versions, what happened, and what to do."""
 
     code: str
     message: str
@@ -178,7 +189,7 @@ class Noticed(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class Paused(Event, frozen=True, kw_only=True, tag="paused"):
-    """The node neither trains nor shares. `until` is ISO 8601, null if unknown."""
+    """The node pauses: it neither trains nor shares. `until` is ISO 8601, null if unknown."""
 
     reason: Reason
     message: str
@@ -190,7 +201,7 @@ class Resumed(Event, frozen=True, kw_only=True, tag="resumed"):
 
 
 class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
-    """The node ends; the last event. `step` is null without a finished step."""
+    """The node ends. This is the last event; `step` is the last finished step, null without one."""
 
     step: int | None
 
@@ -203,7 +214,7 @@ def ignore_event(event: Event) -> None:
 
 
 def combine_listeners(first: EventListener, second: EventListener) -> EventListener:
-    """Return a listener that passes each event to two others."""
+    """Return a listener that passes each event to both listeners, in this order."""
 
     def emit(event: Event) -> None:
         first(event)

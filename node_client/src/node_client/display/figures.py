@@ -1,4 +1,4 @@
-"""Numbers and codes as readable text. Pure."""
+"""Turns numbers and codes into readable text."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from statistics import fmean, variance
 
 BARS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 32
-# A trend needs at least this many steps: each half gives a standard error of its mean.
+# Minimum number of steps for a trend: fewer give no useful standard error of the mean of each half.
 TREND_STEPS = 20
 # Number of standard errors between two halves of the curve that counts as a difference.
 TREND_ERRORS = 2.0
@@ -20,7 +20,10 @@ _REMARKS = {
 
 
 def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
-    """Draw values in [0, 1] as at most `width` bars; each is the mean of neighbouring values."""
+    """Return values in [0, 1] as a line of at most `width` bars.
+
+    More values than that are averaged in groups of neighbours.
+    """
     values = list(values)
     width = min(width, len(values))
     bars = []
@@ -31,9 +34,10 @@ def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
 
 
 def describe_trend(values: Sequence[float]) -> str:
-    """Return the trend of values: the later half against the earlier one, beyond noise.
+    """Return the trend of values: `rising`, `falling` or `steady`.
 
-    Returns `rising`, `falling` or `steady`; an empty text for fewer than TREND_STEPS values.
+    It is `steady` unless the means of the earlier and the later half differ by more than
+    TREND_ERRORS standard errors; an empty text for fewer than TREND_STEPS values.
     """
     values = list(values)
     if len(values) < TREND_STEPS:
@@ -53,32 +57,32 @@ def describe_bytes(size: int) -> str:
 
 
 def describe_rank(rank: tuple[int, int], *, ranked: int | None) -> str:
-    """Return a rank or a range of ranks, with the number of ranked nodes if it is known."""
+    """Return a rank (best, worst) as text, with the number of ranked nodes if it is known."""
     low, high = rank
     place = f"{low}" if low == high else f"{low}–{high}"
     return place if ranked is None else f"{place} of {ranked:,}"
 
 
 def describe_age(moment: datetime, *, now: datetime) -> str:
-    """Return the time since a moment."""
+    """Return the time since a moment as text, such as `2:30 ago`."""
     return f"{describe_duration((now - moment).total_seconds())} ago"
 
 
 def count_down(moment: str, *, now: datetime) -> str:
-    """Return the time until a moment (ISO 8601); 0:00 for a past one."""
+    """Return the time until a moment (ISO 8601) as text; `0:00` for a past one."""
     return describe_duration((datetime.fromisoformat(moment) - now).total_seconds())
 
 
 def describe_duration(seconds: float) -> str:
-    """Return a time span as minutes and seconds, or as hours and minutes."""
+    """Return a time span as `minutes:seconds`, or from one hour on as hours and minutes."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes}:{rest:02d}"
 
 
 def explain_remark(remark: str) -> str:
-    """Return why a node is not ranked; an empty text for a ranked node.
+    """Return why a node is not ranked, in words; an empty text for an empty `remark`.
 
-    `remark` is a code of the protocol (`Standing.remark`); an unknown one is shown as it is.
+    `remark` is a code of the protocol (`NodeStanding.remark`); an unknown one is shown as it is.
     """
     return _REMARKS.get(remark, f"not ranked: {remark}") if remark else ""

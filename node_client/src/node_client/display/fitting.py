@@ -1,7 +1,7 @@
-"""Fits the panel's rows into the lines of a terminal. Pure.
+"""Fits the panel's rows into the lines of a terminal.
 
 If there are too few lines, rows are shortened or removed, the least important first. The health
-line, notices and the problem come last.
+row, the problem and its fix are shortened last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,8 @@ LABEL_WIDTH = 8
 _GAP = 2
 ELLIPSIS = "…"
 
-# Cuts in this order: the maximum number of lines for the named rows.
+# The cuts, in the order in which they are made: a maximum number of lines, and the rows that it is
+# for.
 _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("asked", "answered")),
     (0, ("asked", "answered", "gap below")),
@@ -44,7 +45,7 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A named row of the panel; without a label it takes the full width."""
+    """A row of the panel. `name` is for the cuts; without a `label` it takes the full width."""
 
     name: str
     text: Text
@@ -60,7 +61,7 @@ class _Wrapped:
 def fit_rows(
     rows: Sequence[PanelRow], *, console: Console, width: int, height: int | None
 ) -> list[Text]:
-    """Return the rows as lines of at most `width` cells, and at most `height` lines if given."""
+    """Return the rows as lines of at most `width` columns; at most `height` lines unless None."""
     wrapped = [_wrap(row, console=console, width=width) for row in rows]
     limits = {} if height is None else _choose_limits(wrapped, height=height)
     lines = [line for each in wrapped for line in _draw(each, limits, width=width)]
@@ -68,7 +69,7 @@ def fit_rows(
 
 
 def _choose_limits(wrapped: Sequence[_Wrapped], *, height: int) -> dict[str, int]:
-    """Return the maximum lines of rows by name: as few cuts, in order, as make all rows fit."""
+    """Make cuts in order until all rows fit; return the maximum lines of the cut rows by name."""
     limits: dict[str, int] = {}
     for limit, names in _CUTS:
         if sum(_height(each, limits) for each in wrapped) <= height:
@@ -87,7 +88,7 @@ def _wrap(row: PanelRow, *, console: Console, width: int) -> _Wrapped:
 
 
 def _draw(each: _Wrapped, limits: dict[str, int], *, width: int) -> Iterator[Text]:
-    """Yield a row's lines with its label; an ellipsis marks missing lines."""
+    """Yield a row's lines, the first with its label. An ellipsis ends the last if some are cut."""
     height = _height(each, limits)
     label = each.row.label
     for number, line in enumerate(each.lines[:height]):

@@ -1,7 +1,7 @@
-"""The answer to "is my node working?": one line with the reason and a remedy. Pure.
+"""Answers "is my node working?" in one line, with the reason and a remedy.
 
-The texts are those of the node's page on the site (`swarm_web.dashboard.reports.node_health`),
-where both have the same information.
+Where the node's page on the site has the same information, it shows the same text
+(`swarm_web.dashboard.reports.node_health`).
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,19 @@ from node_client.display.view import NodeView
 
 State = Literal["working", "waiting", "needs attention"]
 
-# After a shorter loss of the connection no action is needed: the client reconnects.
+# A lost connection needs the owner's attention after this many seconds; the client reconnects.
 OFFLINE_GRACE_S = 300.0
-# Codes of problems that only the owner can fix, shown for PROBLEM_STAYS.
+# Codes of problems that only the owner can fix; each is shown for PROBLEM_SHOWN_FOR.
 OWNER_CODES = frozenset({"checkpoint"})
 PROBLEM_SHOWN_FOR = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class Health:
-    """`text` is the state of the node, `reason` its cause and what to do."""
+    """How a node is. `text` continues a sentence that begins with its name, such as "is healthy.".
+
+    `reason` is the cause and what to do; it may be empty.
+    """
 
     state: State
     text: str
@@ -32,9 +35,10 @@ class Health:
 
 
 def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
-    """Return whether a node works. The first obstacle found is the answer.
+    """Return how a node is. The first obstacle found is the answer.
 
-    `now` is the time in UTC, `clock` the monotonic time that links count in.
+    `now` is the time in UTC; `clock` is the present on the monotonic clock, in seconds, to which
+    `view.offline_since` and `view.connection.retry_at` belong.
     """
     if view.stopping:
         work = "submits its answers" if view.arm == "base" else "finishes the step and saves"
@@ -87,7 +91,7 @@ def _explain_absence(view: NodeView, *, clock: float) -> Health:
 
 
 def _assess_rounds(view: NodeView) -> Health:
-    """Return the health of a connected node, by its rounds."""
+    """Return the health of a connected node, from its standing and its rounds."""
     standing = view.standing
     if standing is not None and standing.remark == "quarantined":
         why = "The operator removed it from the ranking. It is still judged; see its page."
@@ -128,7 +132,10 @@ def _await_first_score(view: NodeView) -> Health:
 
 
 def _assess_last_round(view: NodeView) -> Health | None:
-    """Return a problem with the latest finished round, if this node did not answer all of it."""
+    """Return what is wrong if this node did not answer all of the latest finished round.
+
+    Return None if it did, or if it could not take part.
+    """
     last, current = view.finished_round, view.round
     if last is None or last.number == view.skipped_round:
         return None

@@ -1,4 +1,4 @@
-"""Log lines about a run. Pure."""
+"""Lines of text about a run, for the log and the end of a run."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from node_client.storage.pauses import Pause
 
 
 def describe_step(view: NodeView) -> str:
-    """Return one line about the latest step."""
+    """Return one line about the node's latest training step."""
     report = view.report
     if view.arm == "base":
         return "arm base: nothing was trained"
@@ -23,7 +23,7 @@ def describe_step(view: NodeView) -> str:
 
 
 def describe_ending(view: NodeView, *, folder: Path) -> str:
-    """Return one line about whether a finished run has saved all its steps."""
+    """Return one line that says whether a finished run has saved all its steps in `folder`."""
     if view.report is None or (view.saved is not None and view.saved.step == view.report.step):
         return f"All steps are saved in {folder}"
     safe = view.resumed_step if view.saved is None else view.saved.step
@@ -33,15 +33,15 @@ def describe_ending(view: NodeView, *, folder: Path) -> str:
 
 
 def describe_pause(pause: Pause) -> str:
-    """Return one line about why a node pauses and until when, in local time."""
+    """Return why a node pauses and until when, in local time, such as `paused: …`."""
     until = "" if pause.until is None else f" until {pause.until.astimezone():%Y-%m-%d %H:%M}"
     return f"paused{until}: {pause.why}"
 
 
 def describe_upgrade(oldest: str, *, command: str) -> str:
-    """Return one line about a client that will be refused soon.
+    """Return a warning that this client will be refused soon.
 
-    `oldest` is the first version that will not; it comes from the coordinator and may be any text.
-    `command` upgrades the client.
+    `oldest` is the oldest version that will still be accepted; it comes from the coordinator and
+    may be any text. `command` upgrades the client.
     """
     return f"clients older than {fold_line(oldest, limit=20)} will be refused soon; run: {command}"

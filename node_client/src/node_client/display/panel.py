@@ -1,4 +1,4 @@
-"""The terminal panel: renders a node's view with rich. Pure."""
+"""The terminal panel: renders a node's view with rich."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _VERDICTS = {
     "timeout": "took too long to check",
     "verifier_error": "could not be checked",
 }
-# The border, with a blank column inside on each side.
+# What the border takes, with a blank column inside on each side.
 _BORDER_LINES = 2
 _BORDER_COLUMNS = 4
 
@@ -30,16 +30,16 @@ _BORDER_COLUMNS = 4
 def render(
     view: NodeView, *, now: datetime, clock: float, height: int | None = None
 ) -> RenderableType:
-    """Return a view as a panel of at most `height` lines; None: without a limit.
+    """Return a view as a panel of at most `height` lines, None for no limit.
 
-    `now` is the time in UTC, `clock` the monotonic time that links count in.
+    `now` is the time in UTC, `clock` that of the monotonic clock in seconds (see `assess_health`).
     """
     return _FittedPanel(tuple(_list_rows(view, now=now, clock=clock)), height)
 
 
 @dataclass(frozen=True)
 class _FittedPanel:
-    """Takes the width from rich, because the number of lines depends on it."""
+    """A panel whose lines are made when rich gives the width: their number depends on it."""
 
     rows: tuple[PanelRow, ...]
     height: int | None
@@ -64,7 +64,7 @@ def _list_rows(view: NodeView, *, now: datetime, clock: float) -> Iterator[Panel
 
 
 def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
-    """Return the answer to "is my node working?", as on the node's page of the site."""
+    """Return the node's health as a line: a sign, the state, the node's name, text and reason."""
     health = assess_health(view, now=now, clock=clock)
     sign, colour = _SIGNS[health.state]
     name = fold_line(view.node, limit=NAME_CHARS) if view.node else "This node"
@@ -75,7 +75,10 @@ def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
 
 
 def _example(view: NodeView) -> Iterator[PanelRow]:
-    """Yield an example question and answer; both are foreign text, so their markup is ignored."""
+    """Yield the latest step's example question, and a completion with its verdict.
+
+    Both texts are foreign, so markup in them is not interpreted.
+    """
     if view.report is None:
         return
     example = view.report.example

@@ -1,6 +1,6 @@
-"""The texts of the panel's rows. Pure.
+"""The texts of the panel's rows.
 
-Foreign text is folded into one line without control characters.
+Texts from the coordinator are folded into one line without control characters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
 from node_client.swarm.exchange import may_publish
 
-# Number of steps for the mean beside the latest value.
+# Number of latest steps whose mean reward is shown beside the reward of the latest one.
 RECENT_STEPS = 20
 _TREND_SIGNS = {"rising": "▲ rising", "falling": "▼ falling", "steady": "▶ steady", "": ""}
-# How the coordinator hands out this node's rollouts (`Standing.hand_out`).
+# How the coordinator hands out this node's rollouts (`NodeStanding.hand_out`).
 _HAND_OUT = {
     "lowered": "handed out a quarter as often as those of others; this node's page says why",
     "withheld": "withheld from other nodes; this node's page says why",
@@ -34,7 +34,7 @@ _HAND_OUT = {
 
 # The longest name that a coordinator gives.
 NAME_CHARS = 64
-# Rows that continue the one above, without a label.
+# Rows that continue the row above and have no label.
 CONTINUATIONS = frozenset({"curve", "fix"})
 
 
@@ -131,7 +131,7 @@ def _training(view: NodeView) -> str:
 
 
 def _mean(rewards: Sequence[float]) -> str:
-    """Return the mean of the latest steps; an empty text before a season's first step."""
+    """Return the mean reward of the latest RECENT_STEPS steps as text; empty without rewards."""
     recent = list(rewards)[-RECENT_STEPS:]
     return f" · mean of {len(recent)}: {fmean(recent):.3f}" if recent else ""
 
@@ -153,7 +153,10 @@ def _held_out(view: NodeView) -> str:
 
 
 def _shared(view: NodeView) -> str:
-    """Return what this node gave to others in the season, as far as the coordinator reported it."""
+    """Return how many rollouts this node published in the season, and what became of them.
+
+    The latter is shown as far as the coordinator reported it.
+    """
     if view.site is None or view.arm == "base":
         return ""
     if view.season is not None and not may_publish(view.arm, view.season):

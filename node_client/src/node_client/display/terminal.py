@@ -1,4 +1,4 @@
-"""Safe output of foreign text on a terminal."""
+"""Removes control characters from foreign text, so that it is safe to print on a terminal."""
 
 import logging
 
@@ -12,9 +12,9 @@ def clean(text: str) -> str:
 
 
 def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
-    """Return a text as one line of at most `limit` characters and an ellipsis.
+    """Return a text as one line; one of more than `limit` characters is cut, with an ellipsis.
 
-    White space is folded, and control characters become spaces.
+    Control characters become spaces, and each run of white space becomes one space.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())
@@ -22,13 +22,13 @@ def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """Formats each record as one line without control characters; warnings are marked.
+    """Formats each record as one line without control characters, because logs quote foreign text.
 
-    Log messages quote text from coordinators.
+    Records from WARNING on begin with their level.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
-        """Return the record's line."""
+        """Return a record as one line, with its level if that is WARNING or higher."""
         record.message = fold_line(record.message, limit=LOG_CHARS)
         if record.levelno >= logging.WARNING:
             record.message = f"{record.levelname.lower()}: {record.message}"

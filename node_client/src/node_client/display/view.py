@@ -1,4 +1,4 @@
-"""The state of a running node, written by its parts and shown by the panel."""
+"""The state of a running node: its other parts report to it, and the panel shows it."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ NOTICES = 3
 
 @dataclass(frozen=True)
 class ShownProblem:
-    """The latest error, and what to do about it."""
+    """An error, what to do about it (`fix`), and when it was met."""
 
     code: str
     message: str
@@ -52,16 +52,18 @@ class SavedStep:
 
 @dataclass
 class NodeView:
-    """One node's state for its owner. `clock_ahead_s` is the coordinator's clock minus ours.
+    """One node's state for its owner. Most `show_...` methods also emit an event, to `emit`.
 
-    `totals` are this season's, `lifetime` those of all runs and seasons; `curve` holds the training
-    reward of the latest steps. `answered` counts the latest rounds' answers that the judge has,
-    earlier runs included.
-    `finished_round` is the latest round that is no longer open; `skipped_round` the latest one that
-    had opened before this node joined. `offline_since` is the monotonic time when the connection
-    was lost. `paused` has the reason of a pause and its end. `published` counts rollouts that the
-    pool accepted since the client started, `published_before` those before that in this season.
-    `upgrade` is the warning that this client will be refused soon. `emit` receives all events.
+    `clock_ahead_s` is the coordinator's clock minus ours, in seconds; `offline_since` is the time
+    on the monotonic clock when the connection was lost, None while there is one. `totals` are those
+    of this season, `lifetime` those of all runs and seasons. `curve` has the training rewards of
+    the latest steps, `report` is of the latest one, and `held_out` is the latest score on the
+    held-out set. `answered` counts, by round number, the answers that the judge has stored, earlier
+    runs included. `finished_round` is the latest round that is no longer open, `skipped_round` the
+    number of the latest one that had opened before this node joined. `published` counts the
+    rollouts that the pool accepted since the client started, `published_before` those before that
+    in this season, and `unpublished` those that a full queue dropped unsent. `upgrade` is the
+    warning that this client will be refused soon.
     """
 
     model: str
@@ -101,14 +103,17 @@ class NodeView:
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens sampled per second of training, without evaluation."""
+        """The tokens sampled per second in the latest step, its evaluation excluded; 0 before one.
+
+        All other parts of the step count, not only the sampling.
+        """
         if self.report is None:
             return 0.0
         seconds = sum(s for part, s in self.report.seconds.items() if part != "evaluate")
         return self.report.completion_tokens / seconds if seconds else 0.0
 
     def show_connection(self, connection: ConnectionState) -> None:
-        """Show the state of the connection."""
+        """Show the state of the connection, and since when the node is offline."""
         if connection.phase == "connected":
             self.offline_since = None
         elif self.offline_since is None:
@@ -117,13 +122,13 @@ class NodeView:
         self.emit(events.LinkChanged(phase=connection.phase, reason=connection.reason))
 
     def show_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
-        """Show this node's name and arm, from the coordinator."""
+        """Show this node's name and arm, as the coordinator's welcome gave them."""
         self.node, self.arm = node, arm
         name = season.name if season is not None else None
         self.emit(events.Joined(node=node, arm=arm, season=name))
 
     def show_step(self, report: "StepReport", totals: "TrainingTotals") -> None:
-        """Show a finished training step."""
+        """Show a finished training step; `totals` are those of the season."""
         self.report = report
         self.totals = totals
         self.steps_this_run += 1
@@ -137,24 +142,24 @@ class NodeView:
         )
 
     def show_earlier_rewards(self, rewards: Sequence[float]) -> None:
-        """Show the rewards of the season's steps in earlier runs, which this one resumes."""
+        """Show the training rewards of this season's steps in earlier runs, oldest first."""
         self.curve.extend(rewards)
 
     def clear_training(self) -> None:
-        """Clear curve, evaluation and totals, before training in another season."""
+        """Clear the curve, the held-out score and the totals, before training in another season."""
         self.curve.clear()
         self.held_out, self.held_out_step = None, 0
         self.totals = None
 
     def show_season(self, season: SeasonInfo | None) -> None:
-        """Show the season's rules, and clear figures of another season."""
+        """Show the season's rules; if the season is another one, clear the standing."""
         previous, self.season = self.season, season
         if previous is not None and (season is None or season.name != previous.name):
             self.standing = None
             self.published_before = -self.published
 
     def show_round(self, current: RoundInfo | None) -> None:
-        """Show the state of the current round."""
+        """Show the current round; None if there is none."""
         before, self.round = self.round, current
         if before == current:
             return
@@ -166,7 +171,7 @@ class NodeView:
             self.emit(events.RoundChanged.of(current))
 
     def show_answers(self, number: int, stored: int) -> None:
-        """Show that the judge acknowledged answers of this round."""
+        """Show that the judge acknowledged `stored` more answers of round `number`."""
         self.answered[number] += stored
         acknowledged = self.answered[number]
         while len(self.answered) > ROUNDS_SHOWN:
@@ -193,7 +198,7 @@ class NodeView:
         self.emit(events.Paused(reason=pause.reason, message=pause.why, until=until))
 
     def show_checkpoint(self, step: int) -> None:
-        """Show that a checkpoint was written."""
+        """Show that a checkpoint of this step was written now."""
         self.saved = SavedStep(step=step, at=datetime.now(UTC))
         self.emit(events.CheckpointSaved(step=step))
 

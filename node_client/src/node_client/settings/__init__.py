@@ -1,1 +1,1 @@
-"""The settings of a run: command line, environment, files, memory of the last run. No torch."""
+"""Reads a run's settings: command line, environment, file, record of the last run. No torch."""

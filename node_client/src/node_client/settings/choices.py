@@ -1,4 +1,4 @@
-"""Allowed values of settings, with trl's names where it has one."""
+"""The allowed values of settings that are words; the words are trl's where trl has the setting."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The settings of a run, combined from all sources."""
+"""Combines the settings of a run from all sources, and checks that they fit together."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ DEMO_MODELS = ("tiny", "small", "tiny-rare", "small-rare")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(RunConfig):
-    """All settings of a run. `site` is None for training without a coordinator."""
+    """All settings of a run, checked. `site` is None for training without a coordinator."""
 
     state: StateDir
     site: Site | None = None
@@ -43,28 +43,34 @@ class Settings(RunConfig):
 
 @dataclass(frozen=True)
 class SettingChoices:
-    """The value of each setting from the source with the highest priority."""
+    """The value of each setting, from the source with the highest priority that gives one.
+
+    `given` has the settings that a source gives; the others have their default.
+    """
 
     site: Site | None
     state: StateDir
     given: Layer
 
     def get(self, setting: Setting) -> GivenValue:
-        """Return the value of a setting and its source."""
+        """Return the value of a setting with its source."""
         return self.given.get(setting.name) or GivenValue(
             setting.default, Source.DEFAULT, "default"
         )
 
     def value(self, name: str) -> Any:
-        """Return the value of a setting."""
+        """Return the value of the setting called `name`."""
         return self.get(all_settings()[name]).value
 
     def values(self, model: type) -> dict[str, Any]:
-        """Return the values of all settings of a typed model."""
+        """Return the values of all fields of `model`, RunConfig or TrainConfig, by name."""
         return {setting.name: self.value(setting.name) for setting in settings_of(model)}
 
     def resolve(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
-        """Return the settings of a run. Raises SettingsError for contradictions."""
+        """Return the settings of a run with this arm, token and start.
+
+        Raises SettingsError for settings that contradict each other and for a missing tracker.
+        """
         check_steps(self.value("steps"), arm=arm)
         check_start(start, arm=arm)
         check_tracker(self.value("report_to"))
@@ -89,8 +95,9 @@ def choose(
 ) -> SettingChoices:
     """Read all sources, by priority: command line, environment, file, the record of the last run.
 
-    A file is searched for in the folder `here` first, the current one if None. Raises SettingsError
-    for an unknown setting or an invalid value.
+    The file is the one that the setting `config` names; otherwise swarm-node.toml in the folder
+    `here` (None: the current one), or else in the state folder. Raises SettingsError for a file
+    that cannot be read, an unknown setting in it, or an invalid value.
     """
     layers = [read_flags(flags), read_environment(environment)]
     explicit = _merge(layers)
@@ -106,10 +113,11 @@ def choose(
 
 
 def find_token(choices: SettingChoices) -> str:
-    """Return the token, or an empty string. Raises SettingsError when it is unusable.
+    """Return the node's token, or an empty text without one.
 
-    A token and a token file are one setting: the source with the higher priority decides. From the
-    same source, the token is used on a command line, otherwise the file.
+    Of `token` and `token_file` the one from the source with the higher priority is used. If both
+    are from the same source, it is the token on a command line, otherwise the file. Raises
+    SettingsError when the file cannot be read or is empty, or if the token has invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""
@@ -125,13 +133,16 @@ def find_token(choices: SettingChoices) -> str:
 
 
 def resolve_model(model: str) -> str:
-    """Return a model's absolute path, so that the next run finds it from another folder."""
+    """Return the absolute path of a model that is a folder here, and any other name unchanged.
+
+    With the absolute path the next run finds the model from another folder too.
+    """
     path = Path(model)
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def check_steps(steps: int | None, *, arm: Arm) -> None:
-    """Raise SettingsError if a node that makes no steps has a number of steps."""
+    """Raise SettingsError if a base node, which makes no steps, has a number of them."""
     if arm == "base" and steps is not None:
         raise SettingsError(
             "A base node makes no steps, so --steps would never end it.",
@@ -140,7 +151,7 @@ def check_steps(steps: int | None, *, arm: Arm) -> None:
 
 
 def choose_start(*, resume: bool, fresh: bool) -> Start:
-    """Return where a run starts. Raises SettingsError for both options."""
+    """Return the start for the options --resume and --fresh. Raises SettingsError for both."""
     if resume and fresh:
         raise SettingsError(
             "A run cannot both resume from a checkpoint and start at step 1.",
@@ -150,7 +161,7 @@ def choose_start(*, resume: bool, fresh: bool) -> Start:
 
 
 def check_start(start: Start, *, arm: Arm) -> None:
-    """Raise SettingsError if a node that does not train has an option about its start."""
+    """Raise SettingsError if a base node, which does not train, has an option about its start."""
     if arm == "base" and start != "auto":
         raise SettingsError(
             "A base node does not train, so it neither resumes nor starts at step 1.",
@@ -159,7 +170,7 @@ def check_start(start: Start, *, arm: Arm) -> None:
 
 
 def check_tracker(tracker: Tracker) -> None:
-    """Check, without importing it, that a tracker is installed. Raises SettingsError."""
+    """Raise SettingsError if a tracker is not installed. The tracker is not imported."""
     if tracker != "none" and find_spec(tracker) is None:
         raise SettingsError(
             f"Metrics should go to {tracker}, which is not installed.",
@@ -168,7 +179,7 @@ def check_tracker(tracker: Tracker) -> None:
 
 
 def check_offline_arm(arm: Arm) -> None:
-    """Raise SettingsError for an arm that does not train."""
+    """Raise SettingsError for the arm `base`, which does not train."""
     if arm == "base":
         raise SettingsError(
             "A base node never trains, so it has nothing to do offline.",
@@ -177,7 +188,7 @@ def check_offline_arm(arm: Arm) -> None:
 
 
 def _merge(layers: Sequence[Layer]) -> Layer:
-    """Return the merged layers; earlier ones have priority."""
+    """Return all layers as one; a value in an earlier layer has priority."""
     merged: Layer = {}
     for layer in reversed(layers):
         merged |= layer

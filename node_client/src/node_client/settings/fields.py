@@ -1,4 +1,4 @@
-"""Name, type, default and help of every setting, read from the typed models."""
+"""Reads name, type, default and help of every setting from RunConfig and TrainConfig."""
 
 import ast
 import linecache
@@ -18,12 +18,12 @@ from node_client.settings.train_config import TrainConfig
 PREFIX = "SWARM_"
 # Settings that default to the value of the last run with the same coordinator.
 REMEMBERED = ("model", "arm", "token")
-WIDEST = 12  # characters available in help beside the longest option in 80 columns
+WIDEST = 12  # characters that --help has for a placeholder beside the longest option in 80 columns
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `annotation` is the type of its value, with limits."""
+    """One setting, a field of the dataclass `model`. `annotation` is its type, with limits."""
 
     name: str
     annotation: Any
@@ -34,32 +34,32 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """The option on the command line."""
+        """The option on the command line, such as `--save-steps`."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
-        """The name in the environment."""
+        """The environment variable, such as `SWARM_SAVE_STEPS`."""
         return f"{PREFIX}{self.name.upper()}"
 
     @property
     def optional(self) -> bool:
-        """Whether the setting can be none: a default of the season or the machine."""
+        """Whether the setting may be None, so that the season, the machine or the node decides."""
         return NoneType in _alternatives(self.annotation)
 
     @property
     def core(self) -> Any:
-        """The type without None and limits: `int`, a Literal, a tuple."""
+        """The type without None and without limits, such as `int`, a Literal or a tuple."""
         return _without_limits(self._some)[0]
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The allowed values, if it is a Literal."""
+        """The allowed values of a Literal; empty for other types."""
         return get_args(self.core) if get_origin(self.core) is Literal else ()
 
     @property
     def placeholder(self) -> str:
-        """The placeholder of a value in help: `INT`, `PATH`, `swarm|isolated`."""
+        """The placeholder for a value in --help, such as `INT`, `PATH` or `none|luffy`."""
         if self.choices:
             words = "|".join(self.choices)
             return words if len(words) <= WIDEST else "WORD"
@@ -69,7 +69,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """The allowed values as text."""
+        """The allowed values in words, such as `a whole number of at least 1, or none`."""
         core, limits = _without_limits(self._some)
         described = [limit.description for limit in limits if limit.description]
         text = described[0] if described else _describe(core) + _describe_limits(limits)
@@ -101,7 +101,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name. The arm is in both models; the run's is used."""
+    """Return every setting by name. `arm` is in both dataclasses; that of RunConfig is used."""
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run
@@ -109,9 +109,10 @@ def all_settings() -> dict[str, Setting]:
 
 
 def read_help(model: type) -> dict[str, str]:
-    """Return the docstring under each field of a dataclass (PEP 257), which Python discards.
+    """Return the string under each field of a dataclass, by field name.
 
-    linecache uses the module's loader if there is no file, so zip files work too.
+    Python discards these attribute docstrings (PEP 257), so they are read from the source.
+    linecache asks the module's loader if there is no file, so it works from a zip file too.
     """
     module = sys.modules[model.__module__]
     source = "".join(linecache.getlines(module.__file__ or "", vars(module)))

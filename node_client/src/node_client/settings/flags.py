@@ -1,4 +1,4 @@
-"""One command-line option for each setting, generated from the typed models."""
+"""Generates a command-line option for each setting."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +14,10 @@ Flags = dict[str, object]
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add an option to a command for each setting, or for the named ones.
+    """Return a decorator that gives a command an option for each named setting, or for all.
 
-    The command gets the given values, unchecked, as its keyword argument `flags`.
+    The command gets the options' values by name, unchecked, as its keyword argument `flags`; an
+    option that was not given has the value None.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
@@ -70,7 +71,7 @@ def _option(setting: Setting, flag: str, *, metavar: str) -> Any:
 
 
 def _help(setting: Setting) -> str:
-    """Return the setting's help with its allowed values and its default."""
+    """Return the setting's help, with its default, and its allowed words if not shown elsewhere."""
     text = setting.help.replace("`", "")
     if setting.choices and setting.placeholder == "WORD":
         text += f" One of {', '.join(setting.choices)}."

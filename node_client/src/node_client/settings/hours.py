@@ -1,6 +1,6 @@
-"""Training hours, such as `22-7` or `22:30-7,12-13`, and durations, such as `1h30m`. Pure.
+"""Parses training hours, such as `22-7` or `22:30-7,12-13`, and durations, such as `1h30m`.
 
-Hours are wall-clock times, also when clocks change.
+Hours are wall-clock times, also on days when the clocks change.
 """
 
 import re
@@ -12,26 +12,32 @@ from node_client.errors import SettingsError
 
 MINUTE = timedelta(minutes=1)
 DAY = 24 * 60  # minutes
-# The longest day has 25 hours; every setting of hours has an opening within two such days.
+# Minutes to search for the next start: in two days, of at most 25 hours each, there is one.
 FARTHEST = 2 * 25 * 60
 
 
 @dataclass(frozen=True)
 class DailyPeriod:
-    """From minute `start` of the day until before minute `end`, over midnight if it is earlier."""
+    """A daily period, from minute `start` of the day until before minute `end`.
+
+    It lasts over midnight if `end` is not later than `start`.
+    """
 
     start: int
     end: int
 
     def contains(self, minute: int) -> bool:
-        """Return whether a minute of the day is in the window."""
+        """Return whether a minute of the day is in the period."""
         if self.start < self.end:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
 
 
 def parse_hours(text: str) -> tuple[DailyPeriod, ...]:
-    """Return the windows of a setting. Raises SettingsError for an empty one."""
+    """Return the periods in the setting `hours`, whose syntax must have been checked.
+
+    Raises SettingsError for an empty period.
+    """
     periods = []
     for part in text.split(","):
         start, end = (_minute_of(word.strip()) for word in part.split("-"))
@@ -47,9 +53,9 @@ def parse_hours(text: str) -> tuple[DailyPeriod, ...]:
 def is_within(
     periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> bool:
-    """Return whether a moment is in one of the windows, by the wall clock of a time zone.
+    """Return whether a moment is in one of the periods, by the wall clock of a time zone.
 
-    `moment` is aware; `zone` is None for the machine's own.
+    `moment` has a time zone; `zone` is None for that of the machine.
     """
     local = moment.astimezone(zone)
     return any(period.contains(60 * local.hour + local.minute) for period in periods)
@@ -58,9 +64,9 @@ def is_within(
 def next_start(
     periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
-    """Return the first full minute from a moment on that is in a window.
+    """Return the first full minute in one of the periods, in UTC: that of `moment` or a later one.
 
-    Tries every minute, because a clock change may skip the start of a window.
+    It tries every minute, because a clock change may skip the start of a period.
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))
@@ -76,7 +82,10 @@ _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_duration(text: str, *, option: str) -> timedelta:
-    """Return a duration of at least one second. Raises SettingsError, with the option's name."""
+    """Return a duration of at least one second, such as `1h30m`.
+
+    Raises SettingsError, which names `option`, for any other text.
+    """
     found = _SPAN.fullmatch(text.strip().lower())
     days, hours, minutes, seconds = (
         (int(part or 0) for part in found.groups()) if found else (0,) * 4

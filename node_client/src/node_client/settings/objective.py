@@ -1,11 +1,11 @@
-"""Contradictory settings of the loss."""
+"""Checks that the settings of the loss do not contradict each other."""
 
 from node_client.errors import SettingsError
 from node_client.settings.train_config import TrainConfig
 
 
 def check_objective(config: TrainConfig) -> None:
-    """Check that the settings of the loss fit together. Raises SettingsError."""
+    """Raise SettingsError if settings of the loss contradict each other."""
     if config.importance_sampling_level == "sequence" and config.loss_type != "grpo":
         raise SettingsError(
             "A ratio for each sequence needs a mean over sequences (GSPO), but the loss "

@@ -1,6 +1,6 @@
-"""Headings of the settings in help, `config show` and `swarm-node.toml`.
+"""The headings under which settings are listed in --help, `config show` and `swarm-node.toml`.
 
-A setting that is not listed here is under the last heading.
+A setting that is not listed here is under a last heading, OTHERS.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ PANELS: Mapping[str, Sequence[str]] = {
 
 @cache
 def panels() -> dict[str, tuple[Setting, ...]]:
-    """Return the settings by heading, each once."""
+    """Return the settings under each heading, every setting once."""
     settings = all_settings()
     named = {name for names in PANELS.values() for name in names}
     others = tuple(setting for name, setting in settings.items() if name not in named)
@@ -108,5 +108,5 @@ def panels() -> dict[str, tuple[Setting, ...]]:
 
 
 def panel_of(setting: Setting) -> str:
-    """Return the heading of a setting."""
+    """Return the heading under which a setting is listed."""
     return next(heading for heading, placed in panels().items() if setting in placed)

@@ -1,4 +1,4 @@
-"""Types with limits for annotations of settings, such as `Count | None`. Checked by msgspec."""
+"""Types with limits for the fields of RunConfig and TrainConfig; msgspec checks the values."""
 
 from typing import Annotated
 
@@ -57,7 +57,7 @@ Repository = Annotated[
     str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
 ]
 
-# A user's own class, instead of one of the client.
+# A plug-in: a class of the participant's own.
 _OWN = r"[\w.]+:\w+"
 
 SAMPLINGS = (

@@ -1,7 +1,7 @@
-"""Settings of a run, except those of training (`train_config`).
+"""The settings of a run, except those of training (`train_config`).
 
-The docstring under each field is its help. Command line, environment, `swarm-node.toml` and
-`swarm-node config show` are generated from the fields.
+The string under each field is its help. Command-line options, environment variables,
+`swarm-node.toml` and `swarm-node config show` are generated from the fields.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from swarm_protocol.messages import Arm
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One run of the client. Fields excluded from `repr` are secrets and never shown."""
+    """The settings of one run of the client. A field with `repr=False` is a secret, never shown."""
 
     model: str = "tiny"
     """A transformers causal LM by hub name or path, or the demo's: `tiny`, `small`."""

@@ -1,6 +1,6 @@
-"""Sources of settings: command line, environment, swarm-node.toml, the record of the last run.
+"""Reads settings from their sources: command line, environment, file, record of the last run.
 
-Each source gives a layer: values by name, each with its place.
+Each source gives a layer: the values that it has, by the names of the settings.
 """
 
 import math
@@ -22,7 +22,7 @@ FILE_NAME = "swarm-node.toml"
 
 
 class Source(StrEnum):
-    """Kinds of sources, by priority."""
+    """Kinds of sources, the highest priority first."""
 
     FLAG = "flag"
     ENVIRONMENT = "environment"
@@ -33,7 +33,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class GivenValue:
-    """A value of a setting. `place` tells the user where to change it."""
+    """A value of a setting. `place` tells the user where it was given, such as a file."""
 
     value: Any
     source: Source
@@ -44,7 +44,10 @@ Layer = dict[str, GivenValue]
 
 
 def read_flags(flags: Mapping[str, object]) -> Layer:
-    """Return the values on the command line. Raises SettingsError."""
+    """Return the values of the options that were given on the command line.
+
+    Raises SettingsError for an invalid value.
+    """
     settings = all_settings()
     return {
         name: GivenValue(_convert_given(settings[name], value), Source.FLAG, settings[name].flag)
@@ -54,7 +57,10 @@ def read_flags(flags: Mapping[str, object]) -> Layer:
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return the values in the environment; empty variables do not count. Raises SettingsError."""
+    """Return the values in the environment; empty variables do not count.
+
+    Raises SettingsError for an invalid value.
+    """
     layer: Layer = {}
     for name, setting in all_settings().items():
         text = environment.get(setting.variable)
@@ -65,7 +71,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each SWARM_ variable that is no setting, with the closest one."""
+    """Yield a warning for each SWARM_ variable that is no setting, with the most similar name."""
     variable_names = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in variable_names:
@@ -73,9 +79,9 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def read_file(path: Path) -> Layer:
-    """Return the values in a file; paths in it are relative to its folder.
+    """Return the values in a file; relative paths in it are relative to its folder.
 
-    Raises SettingsError.
+    Raises SettingsError when it cannot be read, for an unknown setting, and for an invalid value.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -100,7 +106,7 @@ def read_file(path: Path) -> Layer:
 
 
 def read_record_settings(remembered: NodeRecord) -> Layer:
-    """Return the values of the last run with this coordinator."""
+    """Return the values that the last run with this coordinator saved: model, arm and token."""
     values = {name: getattr(remembered, name) for name in REMEMBERED}
     return {
         name: GivenValue(value, Source.REMEMBERED, "as last time")
@@ -110,7 +116,10 @@ def read_record_settings(remembered: NodeRecord) -> Layer:
 
 
 def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | None:
-    """Return the file of settings: the given one, or the first one that exists."""
+    """Return the file of settings: `given`, otherwise the swarm-node.toml in `here` or `state`.
+
+    The first of these folders that has one counts; None if none has.
+    """
     if given is not None:
         return given
     folders = [here] if state is None else [here, state]
@@ -118,7 +127,11 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 
 
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
-    """Return the value of a text. Raises SettingsError, with the place."""
+    """Return the value that a text gives a setting.
+
+    `none` is None if the setting may be None, and commas separate the items of a list. Raises
+    SettingsError, which names `place`, for a value that is not allowed.
+    """
     value: object = text.strip()
     if setting.optional and text.lower() == "none":
         value = None
@@ -130,7 +143,10 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
 
 
 def convert_value(setting: Setting, value: object, *, place: str) -> Any:
-    """Return a value from TOML. Raises SettingsError, with the place."""
+    """Return a setting's value from a value in TOML, whose type must fit.
+
+    Raises SettingsError, which names `place`, for a value that is not allowed.
+    """
     return _convert(setting, value, strict=True, place=place)
 
 
@@ -155,7 +171,10 @@ def _convert(setting: Setting, value: object, *, strict: bool, place: str) -> An
 
 
 def _to_float(text: str) -> object:
-    """Parse a number in any of Python's notations, such as `.5`; msgspec accepts only JSON's."""
+    """Parse a number in any of Python's notations, such as `.5`, because msgspec takes only JSON's.
+
+    Return the text if it is no number.
+    """
     try:
         return float(text)
     except ValueError:

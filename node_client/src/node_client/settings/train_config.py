@@ -1,6 +1,6 @@
-"""Settings of training, and the sizes of a step that follow from them in a season.
+"""The settings of training, and the sizes of a step that follow from them in a season.
 
-Names are those of trl (GRPOConfig) where it has one.
+Settings that trl has too (GRPOConfig) have trl's names.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from swarm_protocol.messages import Arm, SeasonInfo
 
 # Pretrained models use trl's rate; demo models need a far higher one.
 PRETRAINED_LEARNING_RATE = 1e-6
-# Adapters need about ten times as much (trl's guide to LoRA).
+# Adapters need a rate about ten times as high (trl's guide to LoRA).
 LORA_LEARNING_RATE = 1e-5
 DEMO_LEARNING_RATE = 1e-4
 DEMO_PARAMETERS = 10_000_000
@@ -48,7 +48,10 @@ CANDIDATES = 24
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of training. None: the season's value. The docstring under a field is its help."""
+    """The settings of training. The string under each field is its help.
+
+    None is the season's value, unless the help says otherwise.
+    """
 
     arm: Arm = "swarm"
     """`swarm` trains on rollouts of other nodes too; `isolated` on as many, all its own."""
@@ -232,7 +235,12 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The sizes of one step: rollouts of each kind, L, and tokens for each completion."""
+    """The sizes of one step.
+
+    `local` (I) and `external` (J) are the rollouts of each kind in the training set, `batch` the
+    rollouts that the node generates, and `completions` (L) the completions of each.
+    `max_completion_length` is in tokens.
+    """
 
     local: int
     external: int
@@ -247,7 +255,10 @@ class StepPlan:
 
 
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
-    """Return the sizes of a step. Raises SettingsError when they are impossible."""
+    """Return the sizes of a step in a season. Raises SettingsError when they are impossible.
+
+    An isolated node trains on own rollouts only: I + J of them, if its batch has that many.
+    """
     if config.arm == "base":
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
@@ -270,7 +281,7 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
 
 
 def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
-    """Return I and J by the settings. Raises SettingsError if they are set twice."""
+    """Return I and J by the settings. Raises SettingsError if `mix` and another one set them."""
     if "/" in config.mix:
         if config.local is not None or config.external is not None:
             raise SettingsError(
@@ -287,7 +298,7 @@ def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
 
 
 def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:
-    """Return the learning rate for a model with this number of parameters."""
+    """Return the learning rate of the settings, or the default for this number of parameters."""
     if config.learning_rate is not None:
         return config.learning_rate
     if parameters < DEMO_PARAMETERS:

@@ -1,3 +1,1 @@
-"""What a client keeps on disk: state folder, checkpoints, commitments. Knows no model and no
-network.
-"""
+"""Reads and writes what a client keeps on disk: state folder, checkpoints, records. No network."""

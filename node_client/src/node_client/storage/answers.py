@@ -1,7 +1,7 @@
-"""Answers that the judge has not acknowledged yet, kept on disk until it has.
+"""Keeps answers on disk until the judge has acknowledged them.
 
-An answer is on the disk before it is sent. A client that was killed in between submits the same
-answer after its next start, and answers no question twice.
+An answer is on the disk before it is sent. A client that is killed before the acknowledgement
+submits the same answer after its next start, and answers no question twice.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from swarm_protocol.messages import AnswerText, FinishReason, Signature
 VERSION = 1
 # Far more than the questions of a round. Over this number the oldest answers are dropped.
 MAX_PENDING = 4096
-# Number of rounds with known answered questions: the open one, and one that overlaps.
+# Number of latest rounds whose acknowledged questions are remembered: the open one, and one before.
 MAX_ROUNDS = 2
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,11 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerSpool:
-    """The file of one node's pending answers.
+    """The answers of one node, in a file and in memory.
 
-    Lines of another node, such as an earlier one in the same folder, are dropped; damaged lines
-    are skipped with a warning. With a full disk the node goes on answering, but from memory.
+    The node is that of `token` at `site`; lines of other nodes in the file are dropped. Damaged
+    lines are skipped with a warning. If the file cannot be written, a warning is logged and answers
+    are kept in memory only.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:
@@ -57,7 +58,7 @@ class AnswerSpool:
 
     @property
     def pending(self) -> list[PendingAnswer]:
-        """The answers that were not acknowledged, oldest first, each with its round's number."""
+        """The unacknowledged answers, oldest first, as pairs of round number and answer."""
         return [
             (line.round, AnswerText(line.question, line.text, line.finish_reason, line.signature))
             for line in self._lines.values()
@@ -66,15 +67,15 @@ class AnswerSpool:
 
     @property
     def settled(self) -> Counter[int]:
-        """The number of acknowledged answers in each of the latest rounds."""
+        """The number of acknowledged answers by round number, for the latest rounds."""
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
-        """Return the questions of a round that this node has answered, acknowledged or not."""
+        """Return the ids of the questions of a round that have an answer, acknowledged or not."""
         return frozenset(question for round_, question in self._lines if round_ == number)
 
     def add(self, answers: Sequence[PendingAnswer]) -> None:
-        """Save answers; they are on the disk when this returns."""
+        """Save answers. They are on the disk when this returns, unless a warning was logged."""
         lines = [
             _Line(
                 self._owner,
@@ -93,7 +94,10 @@ class AnswerSpool:
             log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
     def settle(self, answers: Sequence[PendingAnswer]) -> None:
-        """Drop acknowledged answers, but remember that their questions were answered."""
+        """Drop the texts of acknowledged answers, but remember that their questions were answered.
+
+        Of the other answers, the latest MAX_PENDING are kept.
+        """
         for number, answer in answers:
             self._lines[number, answer.question] = _Line(
                 self._owner, number, answer.question, settled=True

@@ -1,9 +1,9 @@
 """Checkpoints: written completely or not at all, and verified before use.
 
-A state folder holds `step-00000012/` with `policy/` (which `--model` can read), the trainer's state
-as `trainer.json` and `trainer.safetensors`, other data of the run as `run.json`, and a
-`manifest.json` that lists every file's SHA-256. Nothing is pickled, so reading a checkpoint from
-another source runs no code.
+The checkpoint of step 12 is a folder `step-00000012/`: the model in `policy/` (which `--model` can
+read), the trainer's state in `trainer.json` and `trainer.safetensors`, other data of the run in
+`run.json`, and the SHA-256 of every file in `manifest.json`. Nothing is pickled, so reading a
+checkpoint from another source runs no code.
 """
 
 import json
@@ -35,7 +35,7 @@ from node_client.storage.tree import read_tree, write_tree
 
 log = logging.getLogger(__name__)
 
-# Default number of checkpoints: a damaged one has another before it.
+# Default number of checkpoints to keep: if the newest is damaged, there is another.
 MAX_CHECKPOINTS = 2
 # Suffix of a checkpoint that is being replaced by another one of the same step.
 _BEFORE = ".before"
@@ -59,7 +59,7 @@ class Weights(Protocol):
         """Write the model as a folder."""
 
     def load_weights(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load the weights that `save` wrote into this model."""
 
 
 class Resumable(Protocol):
@@ -71,17 +71,18 @@ class Resumable(Protocol):
     def steps_done(self) -> int: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all state but the weights, as a tree that `storage.tree` can write."""
+        """Return all state except the weights, as a tree that `storage.tree` can write."""
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore a `state_dict`."""
+        """Restore what `state_dict` returned."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """The step that a run resumes from, and the problems of newer, unusable checkpoints.
+    """The step after which a run resumes, 0 if all checkpoints are damaged.
 
-    `run` is the argument `run` of `save`, after a round trip through JSON.
+    `problems` describes each damaged newer checkpoint. `run` is what was given to `save` as `run`,
+    after a round trip through JSON.
     """
 
     step: int
@@ -97,12 +98,13 @@ def save(
     merit: Merit | None = None,
     limit: int = MAX_CHECKPOINTS,
 ) -> Path:
-    """Write the trainer's state as the newest checkpoint in the folder and return its path.
+    """Write the trainer's state as the newest checkpoint in `folder` and return its path.
 
-    The files are written under another name, flushed to disk and then renamed, so a crash leaves
-    either the complete checkpoint or none. The newest `limit` checkpoints and the best one by
-    `merit` are kept. Raises OSError, such as for a full disk, and the errors of torch when memory
-    runs out.
+    `run` is other data of the run, for JSON, and `merit` the model's score, if it has one. The
+    files are written under another name, flushed to disk and then renamed, so a crash leaves either
+    the complete checkpoint or none. Of older checkpoints, the newest `limit` - 1 and the best by
+    merit are kept. Raises OSError, such as for a full disk, and RuntimeError or MemoryError when
+    memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
@@ -139,9 +141,9 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 
 @contextmanager
 def _removed_on_failure(draft: Path) -> Iterator[None]:
-    """Remove a draft that cannot be finished, to free its space.
+    """Remove the draft if the body fails, to free its space, and raise the body's error.
 
-    Raises OSError for a full disk; RuntimeError or MemoryError when memory ran out.
+    The error of safetensors for a full disk becomes an OSError.
     """
     try:
         yield
@@ -154,11 +156,11 @@ def _removed_on_failure(draft: Path) -> Iterator[None]:
 
 
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
-    """Load the newest intact checkpoint into the trainer; return None if there are none.
+    """Load the newest intact checkpoint in `folder` into the trainer.
 
-    Damaged ones are renamed, so that they do not count as checkpoints, and listed in `problems`.
-    Raises CheckpointError when the newest intact one belongs to another model, or was written by
-    another version of the client.
+    Return None if there is no checkpoint at all. Damaged ones are skipped, listed in `problems`,
+    and renamed so that they do not count as checkpoints. Raises CheckpointError when the newest one
+    that is not damaged belongs to another model or has the format of another client version.
     """
     problems: list[str] = []
     for path in newest_first(folder):
@@ -191,7 +193,7 @@ def newest_first(folder: Path) -> list[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove drafts and replaced checkpoints that crashes left behind."""
+    """Remove unfinished and replaced checkpoints that a crash left behind."""
     for leftover in folder.glob(".step-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for replaced in folder.glob(f"step-*{_BEFORE}"):
@@ -211,7 +213,10 @@ def _set_aside(damaged: Path) -> None:
 
 
 def _rotate(written: Path, *, limit: int) -> None:
-    """Remove all but the newest and the best ones. The one just written always stays."""
+    """Remove all checkpoints but `written`, the newest `limit` - 1 others and the best one.
+
+    Damaged ones that were set aside are removed when `written` has reached their step.
+    """
     found = newest_first(written.parent)
     others = [path for path in found if path != written and not path.name.endswith(_BEFORE)]
     kept = {written, *others[: limit - 1], _best(found)}
@@ -228,7 +233,10 @@ def _is_passed(damaged: Path, written: Path) -> bool:
 
 
 def _best(checkpoints: Sequence[Path]) -> Path | None:
-    """Return the one with the highest merit that is comparable with the newest merit."""
+    """Return the checkpoint with the highest merit, None if none has one.
+
+    Only merits that can be compared with the newest one count. `checkpoints` has the newest first.
+    """
     rated: list[tuple[Merit, Path]] = []
     for path in checkpoints:
         try:

@@ -1,4 +1,4 @@
-"""Coordinators' commitments to rounds, recorded on this machine before the rounds ended.
+"""Records coordinators' commitments to rounds on this machine, before the rounds end.
 
 A round's commitment is a hash of the inputs that determine its questions (`swarm_tasks.quiz`). A
 commitment recorded before the end of the round shows later that the questions were not replaced
@@ -28,9 +28,11 @@ log = logging.getLogger(__name__)
 
 
 class RecordedCommitment(msgspec.Struct, frozen=True):
-    """A line of the file. `seen_at` is ISO 8601 in UTC, by this machine's clock.
+    """A line of the file: the commitment to a round, and when it was received.
 
-    `restored` is the latest link of the chain about a restored backup, when the line was written.
+    `site` is the coordinator's address, and `seen_at` ISO 8601 in UTC, by this machine's clock.
+    `restored` is the sequence number of the chain's latest link about a restored backup at that
+    time, 0 if there was none.
     """
 
     site: str
@@ -43,7 +45,7 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
 class CommitmentLog:
     """The file of commitments: the first one of each round, for the latest MAX_COMMITMENTS rounds.
 
-    A second one of a round counts only after a restored backup.
+    A second commitment to a round is recorded only if a restored backup undid the first.
     """
 
     def __init__(
@@ -63,12 +65,18 @@ class CommitmentLog:
         self._restored: Restored | None = None
 
     def update_restored(self, chain: ChainHead | None) -> None:
-        """Handle a restored backup in the chain: later rounds are created again."""
+        """Remember the restored backup that the chain names, if any.
+
+        The site creates the rounds after that backup again, so they may get other commitments.
+        """
         if chain is not None:
             self._restored = chain.restored
 
     def record(self, announced: RoundInfo | None) -> None:
-        """Record a round's first commitment. With a full disk only a warning is logged."""
+        """Record the commitment of a round that is not over yet, unless it is recorded already.
+
+        Another commitment than the recorded one, and a full disk, are only logged as warnings.
+        """
         if announced is None or announced.phase in _OVER:
             return
         if not 0 < len(announced.commitment) <= MAX_CHARS:
@@ -124,7 +132,10 @@ class CommitmentLog:
 
 
 def find_commitment(path: Path, *, site: Site, number: int) -> RecordedCommitment | None:
-    """Return the commitment recorded for a round. Raises SettingsError."""
+    """Return the newest commitment recorded for a round of a site; None without one.
+
+    Raises SettingsError when the file exists and cannot be read.
+    """
     found = [
         line for line in read_commitments(path) if (line.site, line.round) == (site.base, number)
     ]
@@ -133,7 +144,7 @@ def find_commitment(path: Path, *, site: Site, number: int) -> RecordedCommitmen
 
 
 def read_commitments(path: Path) -> list[RecordedCommitment]:
-    """Return recorded commitments, oldest first, without incomplete lines after a crash.
+    """Return all recorded commitments, oldest first. Unreadable lines are skipped.
 
     Raises SettingsError when the file exists and cannot be read.
     """

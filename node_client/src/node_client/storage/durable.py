@@ -1,4 +1,4 @@
-"""Durable files: waiting for the disk, and atomic renames."""
+"""Waits until files are on the disk, and removes folders so that a crash leaves no part of them."""
 
 import errno
 import logging
@@ -31,15 +31,15 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Wait until a folder and its content are on the disk. Raises OSError."""
+    """Wait until a folder and everything below it are on the disk. Raises OSError."""
     for path in (*sorted(folder.rglob("*")), folder):
         flush(path)
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder; a crash leaves no part of it under its name.
+    """Remove a folder, after renaming it: a crash leaves no part of it under its name.
 
-    A folder that cannot be removed stays, with a warning.
+    If it cannot be removed, a warning is logged.
     """
     try:
         gone = folder.rename(folder.with_name(f".{folder.name.lstrip('.')}.gone"))

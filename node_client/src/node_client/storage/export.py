@@ -1,4 +1,4 @@
-"""Chooses a checkpoint, and exports its model as a complete folder of its own."""
+"""Chooses a checkpoint, and exports its model as an ordinary transformers folder."""
 
 import shutil
 from collections.abc import Callable
@@ -35,9 +35,10 @@ class ChosenCheckpoint:
 
 
 def choose_checkpoint(folder: Path, name: str | None = None) -> ChosenCheckpoint:
-    """Return the newest intact checkpoint in a folder, or the one called `name`.
+    """Return the newest intact checkpoint in a folder, or the one that `name` selects.
 
-    `name` is a step's number or a checkpoint's path. Raises CheckpointError when there is none.
+    `name` is the number of a step or the path of a checkpoint. Raises CheckpointError when there is
+    no such checkpoint, or when the selected one is not intact.
     """
     if name is not None:
         return _check(_find(folder, name))
@@ -91,11 +92,11 @@ def export_model(
     card: str,
     write: Callable[[Path, Path], object] = shutil.copytree,
 ) -> None:
-    """Write an ordinary transformers folder with a model card.
+    """Write the checkpoint's model and `card`, a README.md, as the new folder `out`.
 
-    `write` creates the new folder from the model's; where adapters are merged, it is not a copy.
-
-    Raises SettingsError when `out` exists or cannot be written.
+    `write(model, folder)` creates the folder from the model's; by default it copies, for adapters
+    it must merge them. A failure leaves no folder `out`. Raises SettingsError when `out` exists or
+    cannot be written, and the NodeErrors of `write`.
     """
     if out.exists():
         raise SettingsError(

@@ -1,7 +1,7 @@
-"""Chain heads that this machine received from coordinators.
+"""Records the chain heads that this machine receives from coordinators.
 
-Each link's hash covers all links before it. So a recorded head shows later whether any of them was
-changed (`swarm-node verify-round`).
+A head is the hash of the chain's newest link, which covers all links before it. So a recorded head
+shows later whether any of them was changed (`swarm-node verify-round`).
 """
 
 import logging
@@ -24,9 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class RecordedHead(msgspec.Struct, frozen=True):
-    """A line of the file. The site's signature by `key` makes it evidence for others too.
+    """A line of the file: link `sequence` of the chain at the address `site` has the hash `head`.
 
-    `seen_at` is ISO 8601 in UTC, by this machine's clock.
+    `signature` is the site's, made with `key`; it makes the line evidence for others too. `seen_at`
+    is ISO 8601 in UTC, by this machine's clock.
     """
 
     site: str
@@ -38,7 +39,10 @@ class RecordedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of the latest MAX_HEADS heads: one for each position, or two that differ."""
+    """The file of received heads: one for each link, or two if the site changed it.
+
+    When there are more than MAX_HEADS, only the latest half is kept, with one head for each link.
+    """
 
     def __init__(
         self,
@@ -54,7 +58,10 @@ class HeadLog:
         self._changed: set[int] = set()
 
     def record(self, head: ChainHead | None) -> None:
-        """Record a head that is new and signed. With a full disk only a warning is logged."""
+        """Record a head, unless it is known. A warning is logged if the site changed a known link.
+
+        A head without a valid signature is not recorded. With a full disk only a warning is logged.
+        """
         if head is None or self._is_known(head):
             return
         stated = encode_signed_head(sequence=head.sequence, head=head.head)
@@ -75,7 +82,10 @@ class HeadLog:
             log.warning("link %d of the chain was not recorded: %s", head.sequence, problem)
 
     def _is_known(self, head: ChainHead) -> bool:
-        """Return whether the head is recorded. A different one is recorded once, as evidence."""
+        """Return whether the head need not be recorded.
+
+        A head that differs from the recorded one of its link is recorded once, as evidence.
+        """
         recorded = self._recorded.get((self._site.base, head.sequence))
         if recorded is None or recorded.head == head.head:
             return recorded is not None
@@ -100,10 +110,10 @@ class HeadLog:
 
 
 def read_heads(path: Path) -> list[RecordedHead]:
-    """Return recorded heads, oldest first. Raises SettingsError when they cannot be read."""
+    """Return all recorded heads, oldest first. Raises SettingsError when they cannot be read."""
     return read_lines(path, RecordedHead)
 
 
 def find_heads(path: Path, *, site: Site) -> list[RecordedHead]:
-    """Return recorded heads of a site. Raises SettingsError when they cannot be read."""
+    """Return the heads of one site, oldest first. Raises SettingsError when they cannot be read."""
     return [line for line in read_heads(path) if line.site == site.base]

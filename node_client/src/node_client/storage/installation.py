@@ -1,7 +1,7 @@
-"""How this client was installed, and the command that installs a newer one from a coordinator.
+"""Finds how this client was installed, and the command that upgrades it from a coordinator.
 
-The command names the coordinator's package index only: `swarm-node` of another index could be any
-code. With PyTorch's CPU build it names the index that has such builds.
+The command uses the coordinator's package index only: a package called `swarm-node` on another
+index could be any code. For PyTorch's CPU build it uses the coordinator's index with such builds.
 """
 
 import shlex
@@ -16,7 +16,7 @@ from node_client.site import Site
 
 Installer = Literal["uv tool", "pipx", "pip", "uv pip"]
 
-# Files that the tools leave in the environments that they create.
+# A file in an environment, and the tool that leaves it there.
 _RECEIPTS: dict[str, Installer] = {"uv-receipt.toml": "uv tool", "pipx_metadata.json": "pipx"}
 
 
@@ -36,7 +36,11 @@ def find_installation() -> ClientInstallation:
 
 
 def find_installer(prefix: Path, *, has_pip: bool) -> Installer:
-    """Return the tool that created an environment, otherwise pip."""
+    """Return the tool that installed the client into the environment at `prefix`.
+
+    It is uv or pipx if one of them created the environment, otherwise pip, or `uv pip` if the
+    environment has no pip.
+    """
     for receipt, tool in _RECEIPTS.items():
         if (prefix / receipt).exists():
             return tool
@@ -44,7 +48,7 @@ def find_installer(prefix: Path, *, has_pip: bool) -> Installer:
 
 
 def upgrade_command(site: Site, installation: ClientInstallation) -> str:
-    """Return the command that upgrades the client from a coordinator's package index."""
+    """Return the shell command that upgrades the client from a coordinator's package index."""
     index = f"{site.base}/simple/cpu/" if installation.is_cpu_build else f"{site.base}/simple/"
     python = shlex.quote(installation.python)
     return {

@@ -16,9 +16,10 @@ log = logging.getLogger(__name__)
 
 
 def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> None:
-    """Append lines, given without line breaks; first end a line that a crash left incomplete.
+    """Append lines, given without line breaks.
 
-    With `durable` it returns when they are on the disk. Raises OSError, such as for a full disk.
+    If a crash left the last line incomplete, a line break is added to it first. With `durable` it
+    returns when the lines are on the disk. Raises OSError, such as for a full disk.
     """
     with path.open("a+b") as file:
         end = file.seek(0, os.SEEK_END)
@@ -31,9 +32,10 @@ def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    """Return a file's lines, without unreadable ones; none without a file.
+    """Return the lines of a file, each decoded as `kind`; none if the file does not exist.
 
-    Raises SettingsError when the file exists and cannot be read.
+    A line that cannot be decoded is skipped with a warning. Raises SettingsError when the file
+    exists and cannot be read.
     """
     try:
         raw = path.read_bytes()

@@ -13,7 +13,7 @@ MeritKind = Literal["held_out", "judge_score"]
 
 
 class DamagedError(Exception):
-    """A checkpoint differs from what was written."""
+    """A checkpoint is incomplete or was changed after it was written."""
 
 
 class OutdatedError(Exception):
@@ -21,9 +21,9 @@ class OutdatedError(Exception):
 
 
 class Merit(msgspec.Struct, frozen=True):
-    """A model's score, and the season that it is from.
+    """The score of a checkpoint's model, on the held-out set or by the judge, in a season.
 
-    Only merits of the same kind and season can be compared.
+    Only merits of the same kind and season can be compared; a higher `value` is better.
     """
 
     kind: MeritKind
@@ -36,7 +36,11 @@ class Merit(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The file `manifest.json`. `files` are SHA-256 by path, with `/` on every system."""
+    """The content of `manifest.json`.
+
+    `files` has the SHA-256 of each file by its path in the checkpoint, with `/` on every system.
+    `parameters` (a number) and `tokenizer` (a fingerprint) show whether a model fits.
+    """
 
     step: int
     model: str
@@ -48,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def digest_files(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file in a folder and below it, by path."""
+    """Return the SHA-256 of every file in a folder and below it, in hex, by relative path."""
     return {
         path.relative_to(folder).as_posix(): _digest(path)
         for path in sorted(folder.rglob("*"))
@@ -62,7 +66,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a checkpoint, its files unchecked.
+    """Return the manifest of a checkpoint, without checking the files that it lists.
 
     Raises DamagedError when it is missing or cannot be read, OutdatedError for another format.
     """
@@ -76,7 +80,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise DamagedError unless every file exists with its SHA-256."""
+    """Raise DamagedError unless every file of the manifest exists and has its SHA-256."""
     for name, digest in manifest.files.items():
         if not (folder / name).is_file():
             raise DamagedError(f"{name} is missing")

@@ -1,4 +1,4 @@
-"""The metrics file: one line of JSON for each training step, of limited size."""
+"""The metrics file: one JSON object on a line for each training step. Its size is limited."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class _Line(msgspec.Struct):
-    """The field of a line that decides whether it stays."""
+    """The field of a line by which `begin` decides whether to keep it."""
 
     step: int
 
@@ -33,10 +33,9 @@ class _RewardLine(msgspec.Struct):
 
 
 class MetricsFile:
-    """Appends to `metrics.jsonl`, which becomes `metrics.1.jsonl` when it is full.
+    """Appends to `metrics.jsonl`, which is renamed to `metrics.1.jsonl` at MAX_BYTES bytes.
 
-    Both have lines of one run only: those of an earlier run are `set_aside`. With a full disk lines
-    are lost, with a warning for the first one, and training continues.
+    With a full disk lines are lost, with a warning for the first one, and training continues.
     """
 
     def __init__(
@@ -48,9 +47,9 @@ class MetricsFile:
         self._failing = False
 
     def begin(self, *, step: int) -> None:
-        """Continue after this step: remove lines of later steps, which a resumed run repeats.
+        """Prepare the files for a run that resumes after `step`, 0 for a run from the start.
 
-        An incomplete last line is removed too. At step 0 all lines are: no step was saved.
+        Lines of later steps, which the run repeats, and an incomplete last line are removed.
         """
         try:
             for path in (self._full, self._path):
@@ -60,7 +59,7 @@ class MetricsFile:
             log.warning("%s may contain steps twice: %s", self._path, problem)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
-        """Append one step's line; `time` is when it was written, ISO 8601 in UTC."""
+        """Append the line of a step: `step`, the current `time` (ISO 8601, UTC), and figures."""
         time = self._clock().isoformat(timespec="milliseconds")
         line = msgspec.json.encode({"step": step, "time": time, **figures})
         try:
@@ -75,11 +74,14 @@ class MetricsFile:
             self._failing = False
 
     def close(self) -> None:
-        """Do nothing: every line was written at once."""
+        """Do nothing: `log` has written every line."""
 
 
 def set_aside(path: Path, *, until: str) -> None:
-    """Rename the metrics files of a run that has ended to `metrics-UNTIL.jsonl` and the like."""
+    """Rename the metrics files of an earlier run, with `until` in their names. Raises OSError.
+
+    They become `metrics-UNTIL.jsonl` and `metrics-UNTIL.1.jsonl`.
+    """
     aside = path.with_stem(f"{path.stem}-{until}")
     for file, name in ((path, aside), (_full_of(path), _full_of(aside))):
         if file.exists():
@@ -87,9 +89,10 @@ def set_aside(path: Path, *, until: str) -> None:
 
 
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
-    """Return the training rewards of the latest steps in a season, at most `limit`, in order.
+    """Return the training rewards of the latest steps, at most `limit`, in the order of the steps.
 
-    Reads only the ends of the two files. Lines that cannot be read are skipped.
+    Steps before the latest one of another season do not count. Only the ends of the two files are
+    read; lines that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):
@@ -116,12 +119,12 @@ def _read_tail(path: Path) -> list[bytes]:
 
 
 def _full_of(path: Path) -> Path:
-    """Return the name of the previous, full file."""
+    """Return the path to which the file `path` is renamed when it is full."""
     return path.with_suffix(f".1{path.suffix}")
 
 
 def _cut_after(path: Path, *, step: int) -> None:
-    """Truncate a file before its first line of a later step, or an incomplete last line."""
+    """Truncate a file before the first line that is of a step after `step`, or is incomplete."""
     kept = 0
     with path.open("r+b") as file:
         for line in file:

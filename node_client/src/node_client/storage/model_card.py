@@ -34,7 +34,10 @@ License and limits are those of the base model.
 
 @dataclass(frozen=True)
 class JudgeScore:
-    """A node's score in its season; score and 95 % interval are fractions."""
+    """A node's score in its season: a fraction, with its 95 % interval.
+
+    It is from `n` questions in `rounds` rounds.
+    """
 
     score: float
     interval: tuple[float, float] | None
@@ -44,7 +47,11 @@ class JudgeScore:
 
 @dataclass(frozen=True)
 class ModelOrigin:
-    """The origin of a model. `site` and `node` are empty for training without a coordinator."""
+    """Where a model comes from: its base model, and how it was trained.
+
+    `page` is the address of the node's page. `site`, `node` and `page` are empty, and `judged` is
+    None, for training without a coordinator.
+    """
 
     base_model: str
     step: int
@@ -58,9 +65,9 @@ class ModelOrigin:
 
 
 def write_card(origin: ModelOrigin, *, title: str) -> str:
-    """Return a README.md for a model folder, with the metadata block of the Hugging Face Hub.
+    """Return the text of a model folder's README.md, with the Hugging Face Hub's metadata block.
 
-    Names of nodes and seasons come from others: Markdown in them is escaped.
+    Names of models, nodes and seasons come from others, so Markdown in them is escaped.
     """
     rows = [("base model", _escape(origin.base_model)), ("training steps", f"{origin.step:,}")]
     rows += _rows_of_swarm(origin) if origin.site else [("trained", "alone, without a swarm")]

@@ -23,7 +23,7 @@ REASON_TEXTS: dict[Reason, str] = {
 
 @dataclass(frozen=True)
 class Pause:
-    """A reason not to train, and its end if that is known."""
+    """A reason not to train, and when the pause ends; `until` is None if that is not known."""
 
     reason: Reason
     until: datetime | None = None
@@ -35,14 +35,20 @@ class Pause:
 
 
 class PauseRequest(msgspec.Struct, frozen=True):
-    """An owner's request for a pause; times are ISO 8601 with a time zone."""
+    """The content of `pause.json`, an owner's request; times are ISO 8601 with a time zone.
+
+    Without `until` the pause lasts until it is withdrawn.
+    """
 
     asked_at: str
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def request_pause(state: StateDir, *, now: datetime, until: datetime | None) -> None:
-    """Request a pause of the node of a state folder. Raises SettingsError."""
+    """Request a pause of the node of a state folder; without `until` it has no end.
+
+    Raises SettingsError when the request cannot be written.
+    """
     try:
         write_record(_file(state), PauseRequest(now.isoformat(timespec="seconds"), until))
     except OSError as problem:
@@ -50,7 +56,10 @@ def request_pause(state: StateDir, *, now: datetime, until: datetime | None) -> 
 
 
 def withdraw_pause(state: StateDir) -> bool:
-    """Remove the request; return whether there was one. Raises SettingsError."""
+    """Remove the request for a pause, and return whether there was one.
+
+    Raises SettingsError when it cannot be removed.
+    """
     try:
         _file(state).unlink()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Coordinators' signed receipts for this node's answers, kept for later checks."""
+"""Keeps coordinators' signed receipts for this node's answers, for `swarm-node verify-round`."""
 
 import logging
 from pathlib import Path
@@ -18,7 +18,11 @@ log = logging.getLogger(__name__)
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):
-    """A line of the file: the site's signature, by `key`, over `answers` in this order."""
+    """A line of the file: a receipt for `answers` to a round.
+
+    `signature` is the site's, made with `key`, over the answers in this order, the round, its
+    commitment and `received_at`.
+    """
 
     site: str
     round: int
@@ -41,7 +45,7 @@ class StoredReceipt(msgspec.Struct, frozen=True):
 
 
 class ReceiptLog:
-    """The file of the latest receipts."""
+    """The file of receipts. When there are more than MAX_RECEIPTS, only the latest half is kept."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,6 +68,6 @@ class ReceiptLog:
 
 
 def find_receipts(path: Path, *, site: Site, number: int) -> list[StoredReceipt]:
-    """Return the receipts of a round. Raises SettingsError when they cannot be read."""
+    """Return the receipts for a round of a site. Raises SettingsError when they cannot be read."""
     kept = read_lines(path, StoredReceipt)
     return [each for each in kept if (each.site, each.round) == (site.base, number)]

@@ -18,8 +18,9 @@ Phase = Literal["starting", "running", "paused", "stopped"]
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The latest run. Times are ISO 8601 in UTC.
 
-    `since` is the start of the phase, `noted_at` the time of writing, `problem` the error that
-    ended the run, and `offline_since` the time when the connection was lost.
+    `since` is the start of the phase and `noted_at` the time of writing. `pause` is the reason of a
+    pause in words and `until` its end. `offline_since` is the time when the connection was lost,
+    and `problem` the error that ended the run.
     """
 
     pid: int
@@ -35,7 +36,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run. `killed` is one that ended without a record; `since` is its last one."""
+    """The state of the latest run, for `swarm-node status`. Times are ISO 8601 in UTC.
+
+    `since` is the start of the state. A run is `killed` if it ended without recording that; `since`
+    is then the time of its last record. `why` is the reason of a pause, or the error of a stop.
+    """
 
     state: Literal["starting", "running", "paused", "stopped", "killed"]
     since: str
@@ -47,14 +52,14 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_run(state: StateDir, record: RunRecord) -> None:
-    """Write the record. Raises OSError."""
+    """Write the record of a run into its state folder. Raises OSError."""
     write_record(state.path / FILE, record)
 
 
 def read_run(state: StateDir) -> RunState | None:
-    """Return the state of the latest run in a state folder, None before the first.
+    """Return the state of the latest run in a state folder, None before the first run.
 
-    Raises SettingsError when the folder cannot be read.
+    Raises SettingsError when the record or the folder's lock cannot be read.
     """
     record = read_record(state.path / FILE, RunRecord)
     if record is None:
@@ -83,9 +88,10 @@ def read_run(state: StateDir) -> RunState | None:
 
 
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
-    """Return why a node does not work, or an empty text if it does. `now` is aware.
+    """Return why a node does not work, or an empty text if it does. `now` has a time zone.
 
-    A pause does not count, nor does the first step of a run within its time.
+    A paused node is in order, and so is a running one that does not train. Any other must have
+    finished a step, or begun its phase, in the time `within` before now.
     """
     if run is None:
         return "no run has started here"

@@ -1,4 +1,4 @@
-"""The state folder of a client: token, keys, season, progress."""
+"""The state folder of a client, and its files: token, keys, season, progress."""
 
 import os
 import secrets
@@ -26,9 +26,10 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 
 class NodeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The results of the first `join`, so that the next one needs the address only.
+    """What a client remembers of its node, so that the next `join` needs the address only.
 
-    An `anonymous` node joined without an account: without its token it is lost.
+    `url` is the coordinator's address, empty for training without one. An `anonymous` node belongs
+    to no account: without its token it is lost.
     """
 
     url: str = ""
@@ -41,7 +42,7 @@ class NodeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TrainingProgress(msgspec.Struct, frozen=True):
-    """The progress of training, for `swarm-node status`. `saved_at` is ISO 8601 in UTC."""
+    """The progress at the last checkpoint. `saved_at` is ISO 8601 in UTC."""
 
     step: int
     training_reward: float
@@ -53,9 +54,9 @@ class TrainingProgress(msgspec.Struct, frozen=True):
 class Lifetime(msgspec.Struct, frozen=True):
     """Totals of a node over all its runs and seasons.
 
-    `tokens` counts its own completions, `rollouts_shared` those of `rollouts_made` that pools
-    accepted, `external_used` the external rollouts in training sets; `seconds` is the duration of
-    its steps.
+    `tokens` are those of its own completions. `rollouts_made` counts its own rollouts,
+    `rollouts_shared` those of them that the relay accepted, and `external_used` the external
+    rollouts in its training sets. `seconds` is the duration of its steps.
     """
 
     steps: int = 0
@@ -67,7 +68,11 @@ class Lifetime(msgspec.Struct, frozen=True):
 
 
 class StateDir:
-    """One client's folder. It holds secrets, so only its owner may read it."""
+    """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
+
+    The methods `load...` raise SettingsError when a file exists and cannot be read, the methods
+    `save...` raise OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -126,10 +131,10 @@ class StateDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder for this process, and create it if needed.
+        """Hold the folder's lock during the body of `with`; create the folder if needed.
 
-        Raises StateLockedError when another process has the lock, SettingsError when the folder
-        cannot be used.
+        Raises StateLockedError when another process has the lock for longer than LOCK_WITHIN_S,
+        SettingsError when the folder cannot be written.
         """
         from filelock import FileLock, Timeout  # takes 0.1 s, which `--help` need not wait for
 
@@ -155,7 +160,10 @@ class StateDir:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Return whether a process has locked the folder. Raises SettingsError if unknown."""
+        """Return whether a process has locked the folder.
+
+        Raises SettingsError when the lock cannot be opened.
+        """
         from filelock import FileLock, Timeout
 
         if not (self.path / LOCK).exists():
@@ -172,16 +180,19 @@ class StateDir:
             ) from problem
 
     def load(self) -> NodeRecord:
-        """Return the node's record, or an empty one. Raises SettingsError when unreadable."""
+        """Return the node's record, or an empty one before the first `join`."""
         return read_record(self.path / NODE, NodeRecord) or NodeRecord()
 
     def load_for(self, site: Site | None) -> NodeRecord:
-        """Return the record if it is of this site: a token is never sent to another one."""
+        """Return the node's record if it is of this site, None for no site; else an empty one.
+
+        So a token is never sent to another site than the one that it is from.
+        """
         remembered = self.load()
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()
 
     def save(self, remembered: NodeRecord) -> None:
-        """Save the node's record, readable for the owner only."""
+        """Save the node's record, readable for the owner only. Raises OSError."""
         write_record(self.path / NODE, remembered)
 
     def load_progress(self) -> TrainingProgress | None:
@@ -193,7 +204,7 @@ class StateDir:
         write_record(self.progress, progress)
 
     def load_lifetime(self) -> Lifetime:
-        """Return the node's totals at the last checkpoint."""
+        """Return the node's totals at the last checkpoint; zeros before the first."""
         return read_record(self.path / "lifetime.json", Lifetime) or Lifetime()
 
     def save_lifetime(self, lifetime: Lifetime) -> None:
@@ -201,15 +212,24 @@ class StateDir:
         write_record(self.path / "lifetime.json", lifetime)
 
     def task_key(self) -> bytes:
-        """Return the secret for drawing this node's training tasks; created once."""
+        """Return the 32-byte secret for drawing this node's training tasks; it is created once.
+
+        Raises SettingsError when the file cannot be read or written.
+        """
         return self._create_once("task.key")
 
     def signing_key(self) -> bytes:
-        """Return the private key for signing answers (Ed25519); created once."""
+        """Return the 32-byte private key (Ed25519) for signing answers; it is created once.
+
+        Raises SettingsError when the file cannot be read or written.
+        """
         return self._create_once("signing.key")
 
     def _create_once(self, name: str) -> bytes:
-        """Return 32 random bytes from a file of the folder; any such bytes are an Ed25519 key."""
+        """Return the 32 random bytes in a file of the folder, which is created if it is missing.
+
+        Any 32 bytes are a valid Ed25519 key.
+        """
         path = self.path / name
         try:
             if not path.exists():
@@ -223,19 +243,22 @@ class StateDir:
 
 
 def _try_to_write(folder: Path) -> None:
-    """Write a temporary file, to raise OSError now and not at the first checkpoint."""
+    """Write a temporary file, so that OSError is raised now and not at the first checkpoint."""
     with TemporaryFile(dir=folder) as file:
         file.write(b"swarm-node")
         file.flush()
 
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
-    """Replace a record atomically, readable for the owner only. Raises OSError."""
+    """Write a record as JSON, atomically and readable for the owner only. Raises OSError."""
     write_private(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
 def read_record(path: Path, kind: type[Record]) -> Record | None:
-    """Return a record, or None without a file. Raises SettingsError when unreadable."""
+    """Return the record in a JSON file, None if the file does not exist.
+
+    Raises SettingsError when it exists and cannot be read.
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -249,7 +272,10 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file atomically: a crash leaves the old or the new one (mode 0600)."""
+    """Write a file atomically and with mode 0600: a crash leaves the old or the new content.
+
+    The new content is on the disk when this returns. Raises OSError.
+    """
     draft = path.with_name(f".{path.name}.partial")
     handle = os.open(
         draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600

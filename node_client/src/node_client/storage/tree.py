@@ -1,8 +1,8 @@
-"""A trainer's state as a tree of plain values and tensors, written without pickle.
+"""Writes and reads a trainer's state as a tree of plain values and tensors, without pickle.
 
-Plain values are None, bool, int, float, str, and lists, tuples and dicts of them. Tensors go into a
-safetensors file under their path in the tree, everything else into JSON, where `$tensor`, `$tuple`
-and `$items` mark types that JSON lacks. A tree is read back equal and with the same types.
+Plain values are None, bool, int, float and str; lists, tuples and dicts nest them. Tensors go into
+a safetensors file under their path in the tree, everything else into JSON, where `$tensor`,
+`$tuple` and `$items` mark types that JSON lacks. A tree is read back equal and with the same types.
 """
 
 import json
@@ -19,9 +19,10 @@ _LEAVES = (type(None), bool, int, float, str)
 
 
 def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
-    """Write a tree as `name.json` and `name.safetensors`.
+    """Write a tree as `name.json` and `name.safetensors` into a folder.
 
-    Raises TypeError, with the path, for a value that is neither plain nor a tensor, and OSError.
+    Raises TypeError for a value that is neither plain nor a tensor, with the value's path in the
+    tree, and OSError or safetensors.SafetensorError when a file cannot be written.
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)
@@ -30,7 +31,7 @@ def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
 
 
 def read_tree(folder: Path, name: str) -> dict[str, Any]:
-    """Return what `write_tree` wrote, its tensors on the CPU.
+    """Return the tree that `write_tree` wrote, with its tensors on the CPU.
 
     Raises OSError, ValueError, KeyError and safetensors.SafetensorError for a damaged file.
     """
@@ -40,7 +41,7 @@ def read_tree(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _split(value: Any, *, path: str, tensors: dict[str, Tensor]) -> object:
-    """Return a value for JSON, and collect its tensors in `tensors`."""
+    """Return a value as JSON can hold it, and add its tensors to `tensors`, by their path."""
 
     def inside(part: object, name: object) -> object:
         return _split(part, path=f"{path}/{name}" if path else str(name), tensors=tensors)
@@ -78,7 +79,7 @@ def _join(value: Any, *, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _copy_shared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors that share no memory, as safetensors requires."""
+    """Return contiguous tensors that share no memory, as safetensors requires."""
     seen: set[int] = set()
     own: dict[str, Tensor] = {}
     for path, tensor in tensors.items():

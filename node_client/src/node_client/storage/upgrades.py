@@ -1,6 +1,6 @@
-"""The file by which a node requests a newer client from its service, with the service's answer.
+"""The file by which a node asks its service for a newer client, and the service's answer in it.
 
-It is in the state folder, because the node ends before the service installs anything.
+The node ends before the service installs anything, so the request is in the state folder.
 """
 
 from datetime import datetime, timedelta
@@ -11,14 +11,15 @@ import msgspec
 
 from node_client.storage.state import StateDir, read_record, write_record
 
-# Pause after an update that failed or found nothing newer.
+# Pause before the same version is requested again.
 RETRY_AFTER = timedelta(days=1)
 
 
 class UpgradeRequest(msgspec.Struct, frozen=True):
-    """`wanted` is the oldest accepted version, empty for any newer one.
+    """A node's request for a newer client.
 
-    `tried_at` (ISO 8601, UTC) is null until the service has tried; `problem` is its error.
+    `wanted` is the oldest version to accept, empty for any newer one. `tried_at` is None until the
+    service has tried; `problem` is the error, empty if it installed the client.
     """
 
     wanted: str
@@ -27,7 +28,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True):
 
 
 def read_upgrade(state: StateDir) -> UpgradeRequest | None:
-    """Return the latest request. Raises SettingsError when it cannot be read."""
+    """Return the latest request, None without one. Raises SettingsError when it is unreadable."""
     return read_record(_file(state), UpgradeRequest)
 
 
@@ -37,7 +38,7 @@ def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
 
 
 def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime) -> bool:
-    """Return whether to request a version: not one that failed less than a day ago."""
+    """Return whether to request version `wanted`: not if it was tried less than a day ago."""
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True
     return now - latest.tried_at >= RETRY_AFTER

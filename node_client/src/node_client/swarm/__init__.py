@@ -1,1 +1,1 @@
-"""The way to a coordinator: connection, requests, outboxes. No model."""
+"""Talks to a coordinator: handshake, connection, requests, outboxes. Uses no model."""

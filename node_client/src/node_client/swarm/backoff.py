@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Computes how long to wait before trying again."""
 
 import random
 from collections.abc import Callable
@@ -12,9 +12,9 @@ STABLE_S = 10.0
 
 
 def doubling_backoff(attempt: int, longest_s: float = MAX_PAUSE_S) -> float:
-    """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
+    """Return the seconds to wait after failure number `attempt` in a row, counted from 0.
 
-    It doubles from a second up to `longest_s`.
+    The wait is one second after the first failure and doubles up to `longest_s`.
     """
     # The capped exponent keeps the power small after any number of failures.
     return min(longest_s, FIRST_S * 2.0 ** min(attempt, 16))
@@ -26,9 +26,9 @@ def jittered_backoff(
     *,
     uniform: Callable[[], float] = random.random,
 ) -> float:
-    """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
+    """Return a random number of seconds to wait after failure number `attempt`, counted from 0.
 
     Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
-    coordinator together do not reconnect together. `uniform` draws from [0, 1).
+    coordinator at the same time do not reconnect at the same time. `uniform` draws from [0, 1).
     """
     return uniform() * doubling_backoff(attempt, longest_s)

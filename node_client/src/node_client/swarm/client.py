@@ -63,7 +63,10 @@ def split_into_frames(items: Sequence[Item], *, max_items: int) -> Iterator[list
 
 
 class SwarmClient:
-    """The coordinator's API for nodes. Each call raises RefusedError and UnansweredError."""
+    """The coordinator's API for nodes.
+
+    Each request raises RefusedError when the coordinator refuses, UnansweredError without a reply.
+    """
 
     def __init__(self, connection: CoordinatorConnection) -> None:
         self._connection = connection
@@ -80,9 +83,10 @@ class SwarmClient:
     async def publish_rollouts(
         self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
     ) -> int:
-        """Share rollouts and return how many the pool accepted, repeated ones included.
+        """Share rollouts and return how many the pool accepted, with those that it had already.
 
-        `informative` has the ids of those that are; it is sent if the coordinator knows the field.
+        `informative` has the ids of rollouts to declare as informative, possibly others too. It is
+        sent if the coordinator supports declarations. Log-probs are too, if it supports them.
         """
         if not self._connection.supports_logprobs:
             rollouts = [without_logprobs(rollout) for rollout in rollouts]
@@ -100,9 +104,10 @@ class SwarmClient:
     async def request_rollouts(
         self, count: int, *, prefer: Preference = "any", with_logprobs: bool = False
     ) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes.
+        """Return up to `count` rollouts of other nodes, at most MAX_REQUESTED.
 
-        If the coordinator supports it: drawn by `prefer`, and with log-probs.
+        They are drawn by the strategy `prefer` and come with log-probs, if the coordinator supports
+        this; otherwise with `any` and without log-probs.
         """
         message = RequestRollouts(
             id=new_id(),
@@ -113,7 +118,7 @@ class SwarmClient:
         return (await self._connection.request(message, RolloutsSampled)).rollouts
 
     async def request_round(self) -> RoundInfo | None:
-        """Return the current judge round."""
+        """Return the current judge round; None if there is none."""
         return (await self._connection.request(RequestRound(id=new_id()), RoundState)).round
 
     async def request_questions(self, number: int) -> QuestionsOffered:
@@ -128,9 +133,11 @@ class SwarmClient:
         *,
         on_receipt: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
-        """Submit answers, in as many frames as needed; the result has the status of each.
+        """Submit answers to round `number`, in as many messages as needed.
 
-        Signatures are sent if the coordinator knows them; `on_receipt` gets its signed receipts.
+        Return one AnswersReceived that lists all of them as accepted, duplicate or rejected.
+        `on_receipt` gets the coordinator's signed receipt for each message. The signatures of the
+        answers are left out if the coordinator does not support them.
         """
         if not self._connection.supports_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]

@@ -1,8 +1,9 @@
 """The socket to the coordinator: keeps it open, and sends requests over it.
 
-Only this module and `swarm.handshake` import websockets. A coordinator that cannot be reached is
-tried again without end, after the wait that it asked for, or after random pauses that grow; during
-a round they stay at a few seconds. A permanent refusal ends `run`.
+Only this module and `swarm.handshake` import websockets. After a lost connection it tries again
+without end: after the wait that the coordinator asked for, otherwise after random, growing pauses.
+While a round is open or near, pauses are a few seconds at most, for the first HURRY_S after the
+loss. A permanent refusal makes `run` raise.
 """
 
 import asyncio
@@ -44,9 +45,11 @@ Reply = TypeVar("Reply", bound=ServerMessage)
 
 @dataclass(frozen=True)
 class ConnectionState:
-    """The state of the connection. While waiting, `retry_at` is the monotonic time of the next try.
+    """The state of the connection.
 
-    `planned` means that the coordinator asked this node to wait.
+    In the phase `waiting`, `reason` says why there is no connection, and `retry_at` is the time of
+    the next try on the connection's clock, in seconds; 0 while the node pauses. `planned` means
+    that the coordinator asked this node to wait.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
@@ -59,24 +62,24 @@ class ConnectionListener(Protocol):
     """Receives events of the connection. Called on the event loop; must not block."""
 
     def on_connection_change(self, connection: ConnectionState) -> None:
-        """Handle a connection that was made, was lost, or will be tried again."""
+        """Handle a new state of the connection."""
 
     def on_welcome(self, welcome: Welcome) -> None:
-        """Handle the welcome, with season and round, of each connection.
+        """Handle the welcome, with season and round. Called at the start of each connection.
 
         May raise CoordinatorRefusedError when the node cannot take part.
         """
 
     def on_announcement(self, message: ServerMessage) -> None:
-        """Handle an announcement."""
+        """Handle a message that is not a reply to a request."""
 
 
 class ReconnectLimit:
-    """Limits the pause before a reconnection, by what the coordinator said last.
+    """Limits the pause before a reconnection, by the coordinator's latest message about the round.
 
-    A short limit applies unless the coordinator said that the next round opens later than SOON_S
-    from now: an open round stays open while the site is away, and a node without information may
-    miss one. Times are monotonic seconds.
+    For HURRY_S after the loss a short limit applies, unless the coordinator said that the next
+    round opens more than SOON_S from now: an open round stays open while the site is away, and a
+    node without information may miss one. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -84,7 +87,10 @@ class ReconnectLimit:
         self._urgent_from = -math.inf
 
     def update(self, message: ServerMessage, *, at: float) -> None:
-        """Update the limit by a message, received at `at`, about the current round."""
+        """Update the limits from a message received at `at`.
+
+        Only a Welcome or a RoundState has an effect.
+        """
         if isinstance(message, Welcome):
             self._within_s = min(max(message.return_within, _MIN_PAUSE_S), MAX_PAUSE_S)
         elif not isinstance(message, RoundState):
@@ -95,7 +101,10 @@ class ReconnectLimit:
             self._urgent_from = at + (opens - now).total_seconds() - SOON_S
 
     def max_pause(self, *, lost_at: float, now: float) -> float:
-        """Return the most seconds to wait at `now`, after a connection that ended at `lost_at`."""
+        """Return the longest wait before the next try, in seconds.
+
+        `now` is the present, and `lost_at` the time when the connection was lost.
+        """
         is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
         return self._within_s if is_urgent else MAX_PAUSE_S
 
@@ -137,7 +146,10 @@ class CoordinatorConnection:
         self.supports_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled. Raises CoordinatorRefusedError if refused permanently."""
+        """Stay connected until cancelled, reconnecting after each loss.
+
+        Raises CoordinatorRefusedError when the coordinator refuses the node permanently.
+        """
         attempt = 0
         planned = False
         lost_at = self._clock()
@@ -190,9 +202,10 @@ class CoordinatorConnection:
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
     ) -> Reply:
-        """Send a message and return the reply to it.
+        """Send a message and return the reply to it, which must be of type `reply`.
 
-        Raises RefusedError when the coordinator refuses, UnansweredError when it does not reply.
+        Raises RefusedError when the coordinator refuses or replies with another type,
+        UnansweredError when there is no connection or no reply within `timeout_s` seconds.
         """
         if self._socket is None:
             raise UnansweredError("not connected")
@@ -215,7 +228,7 @@ class CoordinatorConnection:
         return answer
 
     def _was_stable(self) -> bool:
-        """Whether the coordinator accepted the latest connection and it lasted."""
+        """Return whether the latest connection was welcomed and lasted at least STABLE_S."""
         welcomed = self._welcomed_at
         return welcomed is not None and self._clock() - welcomed >= STABLE_S
 
@@ -251,9 +264,10 @@ class CoordinatorConnection:
             self._forget_socket()
 
     async def _handshake(self, socket: ClientConnection) -> Welcome:
-        """Say hello and return the welcome.
+        """Send the hello, wait for the welcome and return it.
 
-        Raises CoordinatorRefusedError, RefusedError when it is refused for now, and TimeoutError.
+        Raises CoordinatorRefusedError for a permanent refusal, RefusedError for another one, and
+        TimeoutError after REPLY_TIMEOUT_S.
         """
         async with asyncio.timeout(REPLY_TIMEOUT_S):
             hello = self._hello
@@ -273,9 +287,9 @@ class CoordinatorConnection:
                     return message
 
     async def _listen(self, socket: ClientConnection) -> str:
-        """Receive frames until the connection ends and return why, or until cancelled.
+        """Receive frames until the connection ends, and return why it ended.
 
-        If this side ends it, it sends a close frame.
+        If this node ends it, also when cancelled, it sends a close frame.
         """
         try:
             async with asyncio.timeout(
@@ -313,7 +327,7 @@ class CoordinatorConnection:
             pending.set_result(message)
 
     def _handle_refusal(self, refused: Refused) -> None:
-        """Handle a refusal after which the coordinator disconnects, permanently or for a while."""
+        """Raise CoordinatorRefusedError for a permanent refusal; remember a requested wait."""
         if refused.fatal:
             raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
         if refused.reply_to is None:
@@ -322,7 +336,10 @@ class CoordinatorConnection:
             self._retry_after_s, self._closing_reason = refused.retry_after, refused.message
 
     def _decode(self, frame: str | bytes) -> ServerMessage | None:
-        """Return the message, or None for one that this client's version does not know."""
+        """Return the message in a frame, or None if this client cannot decode it.
+
+        If the frame is a reply, the request that waits for it fails.
+        """
         try:
             return decode_from_server(frame)
         except UndecodableError as problem:

@@ -1,4 +1,4 @@
-"""Getting a token: a code that a person approves on the site (RFC 8628).
+"""Gets a node's token with a code that a person approves on the site (RFC 8628).
 
 Nothing here prints: `commands.joining` shows the code.
 """
@@ -30,7 +30,7 @@ class _UnreachedError(Exception):
 
 
 class DeviceFlow:
-    """The requests of one client to one site. `sleep` and `clock` use seconds."""
+    """Requests a code from a site, then waits for the token. `sleep` and `clock` use seconds."""
 
     def __init__(
         self,
@@ -46,12 +46,11 @@ class DeviceFlow:
     def request_code(
         self, *, model: str = "", anonymous: bool = False, token: str = ""
     ) -> DeviceCode:
-        """Request a code; with the `token` of a node, a code that claims the node for an owner.
+        """Request a code for a new node that trains `model`.
 
-        An `anonymous` code needs no approval: `wait` returns at once.
-
-        Raises CoordinatorRefusedError when the site gives no code, NodeError when there is no
-        reply.
+        With `token`, the token of an anonymous node, the account that approves the code becomes
+        the owner of that node. An `anonymous` code needs no approval: `await_token` returns at
+        once. Raises CoordinatorRefusedError when the site refuses, NodeError without a valid reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:
@@ -70,9 +69,10 @@ class DeviceFlow:
         return reply
 
     def await_token(self, code: DeviceCode) -> DeviceToken:
-        """Return the token as soon as a person has approved the code.
+        """Wait until a person has approved the code, and return the token.
 
-        Raises CoordinatorRefusedError when it was declined, NodeError when it has expired.
+        While the site cannot be reached it goes on trying. Raises NodeError when the code has
+        expired, CoordinatorRefusedError for any other refusal, such as a declined code.
         """
         form = {
             "client_id": "swarm-node",
@@ -124,7 +124,7 @@ class DeviceFlow:
 
 
 def _read(response: httpx.Response) -> bytes:
-    """Return the beginning of a body; every reply of a coordinator is shorter."""
+    """Return a response body; of a longer one than MAX_REPLY_BYTES only the beginning."""
     content = b""
     for chunk in response.iter_bytes(MAX_REPLY_BYTES):
         content += chunk

@@ -1,7 +1,7 @@
-"""Exchange of rollouts between the training thread and the swarm.
+"""Exchanges rollouts between the training thread and the coordinator.
 
-The trainer calls from its own thread and never waits long: publishing only adds to a queue, and
-external rollouts are requested before the step that needs them.
+The trainer calls from its own thread and waits at most FETCH_TIMEOUT_S: publishing only adds to a
+queue, and external rollouts are requested before the step that needs them.
 """
 
 import asyncio
@@ -44,10 +44,12 @@ _ALWAYS_ALLOWED: Sequence[str] = ("any", "informative")
 
 
 class SwarmExchange:
-    """Shares rollouts through a coordinator. `published` counts those that the pool accepted.
+    """Publishes own rollouts and fetches external ones through a coordinator.
 
-    Without a season nothing is exchanged. `prefer` sets how external rollouts are drawn, if the
-    season allows it; `with_logprobs` requests the senders' log-probs too.
+    Nothing is exchanged before `set_season` gave a season. `prefer` is the sampling strategy for
+    external rollouts; it is used if the season allows it. `with_logprobs` requests the senders'
+    log-probs too. `on_refused` gets each refusal of published rollouts. `published` counts the
+    rollouts that the pool accepted.
     """
 
     def __init__(
@@ -83,9 +85,10 @@ class SwarmExchange:
         )
 
     def set_season(self, season: SeasonInfo | None, *, arm: Arm) -> None:
-        """Share in this season, if it allows that for the arm. Must be called on the event loop.
+        """Set the season, or None, in which rollouts are exchanged. Call it on the event loop.
 
-        Queued rollouts of another season are dropped, because the pool would refuse them.
+        A node of an arm that may not publish in this season only fetches. If the season or the
+        right to publish changes, queued rollouts are dropped, because the pool would refuse them.
         """
         publishes = season is not None and may_publish(arm, season)
         if (season, publishes) != (self._season, self._publishes):
@@ -93,18 +96,29 @@ class SwarmExchange:
             self.outbox.clear()
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Queue rollouts for sharing. Without a coordinator the oldest are dropped."""
+        """Queue rollouts to be published, and return at once. May be called from any thread.
+
+        `informative` has the ids of rollouts to declare as informative. The queue holds
+        MAX_QUEUED_ROLLOUTS; the oldest are dropped first.
+        """
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Request the rollouts that the next step will sample; with 0, cancel the request."""
+        """Start to request `count` external rollouts for the next `fetch`; with 0, cancel that.
+
+        Does nothing while a request is under way, without a connection, and while isolated.
+        """
         if count == 0 or self._season is None:
             self._cancel_fetch()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
             self._fetching = self._start_fetch(count)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
-        """Return up to `count` external rollouts; none if they do not arrive in time."""
+        """Return up to `count` external rollouts, those of `prefetch` if it was called.
+
+        Blocks for at most `fetch_timeout_s` seconds. Returns none if they do not arrive by then or
+        are refused, without a season, and for a minute after the relay isolated this node.
+        """
         if self._season is None:
             self._cancel_fetch()
             return []
@@ -121,7 +135,7 @@ class SwarmExchange:
             return []
 
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Queue rollouts of the season only: the step may have started before it."""
+        """Queue those rollouts that are of the current season: a step may begin in another one."""
         season = self._season
         if season is None or not self._publishes:
             return
@@ -149,7 +163,10 @@ class SwarmExchange:
         return asyncio.run_coroutine_threadsafe(self._request(count), self._loop)
 
     async def _request(self, count: int) -> list[ExternalRollout]:
-        """Request rollouts at the allowed rate, and again when the coordinator was busy."""
+        """Request rollouts, at most one request every FETCH_INTERVAL_S.
+
+        After a temporary refusal it waits and requests again. Raises RefusedError for any other.
+        """
         while True:
             now = self._loop.time()
             start = max(now, self._next_request_at)
@@ -176,18 +193,18 @@ class SwarmExchange:
 
 
 def may_publish(arm: Arm, season: SeasonInfo) -> bool:
-    """Return whether a node of this arm shares its rollouts in this season."""
+    """Return whether a node of this arm publishes its rollouts in this season."""
     return arm != "isolated" or season.isolated_publish
 
 
 def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Preference:
-    """Return the preference if the season allows it, otherwise `any`, which is always allowed."""
+    """Return the sampling strategy `preferred` if the season allows it, otherwise `any`."""
     allowed = _ALWAYS_ALLOWED if season is None else season.sampling or _ALWAYS_ALLOWED
     return preferred if preferred in allowed else "any"
 
 
 def explain_sampling(pool: ExternalPool, season: SeasonInfo) -> Iterator[str]:
-    """Yield a warning if the season does not allow the owner's preference."""
+    """Yield a warning if the season does not allow the owner's `external_pool`."""
     preferred = PREFERENCES[pool]
     if allowed_preference(preferred, season) != preferred:
         yield (

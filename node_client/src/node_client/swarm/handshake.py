@@ -1,7 +1,7 @@
-"""The handshake with a coordinator, and the meaning of its failures.
+"""Opens a coordinator's socket, and turns failures into errors for the user.
 
-An address where something else answers is distinguished from a coordinator that is away: only the
-second may succeed later.
+Another server at the address (NoCoordinatorError) is distinguished from a coordinator that does not
+answer (UnansweredError): trying again later may help only for the second.
 """
 
 import logging
@@ -21,7 +21,7 @@ MAX_SERVER_FRAME_BYTES = 4 << 20
 FATAL_STATUS = frozenset({401, 403})
 # Statuses besides 5xx of servers and proxies that restart or are overloaded.
 _BUSY_STATUS = frozenset({408, 425, 429})
-# Coordinators before 0.2 give no explanation of such a status.
+# Codes whose message explains such a status. Coordinators before 0.2 send none.
 _EXPLAINED = frozenset(
     {
         ErrorCode.RATE_LIMITED,
@@ -36,7 +36,7 @@ _EXPLAINED = frozenset(
 class UnansweredError(Exception):
     """There was no reply: not connected, a lost connection, or a timeout.
 
-    `retry_after` is the wait in seconds that a coordinator asked for, if one did.
+    `retry_after` is the wait in seconds that the coordinator asked for, None if it did not.
     """
 
     def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
@@ -49,7 +49,7 @@ class NoCoordinatorError(UnansweredError):
 
 
 def open_socket(url: str, token: str) -> connect:
-    """Return the handshake with a coordinator's node socket, for use with `async with`."""
+    """Return an `async with` context that opens the node socket at `url` and closes it."""
     # websockets logs headers, and with them the token, at DEBUG: its logger stays above that.
     frames = logging.getLogger(f"{__name__}.frames")
     frames.setLevel(logging.INFO)
@@ -64,10 +64,10 @@ def open_socket(url: str, token: str) -> connect:
 
 
 async def check_admission(url: str, token: str) -> None:
-    """Open the socket and close it again.
+    """Check that the coordinator accepts the token, by opening its socket and closing it again.
 
-    Raises CoordinatorRefusedError when the token is refused, NoCoordinatorError when something else
-    answers, and UnansweredError without an answer.
+    Raises CoordinatorRefusedError when it refuses the token, NoCoordinatorError when another server
+    answers, and UnansweredError when there is no answer or the coordinator is busy.
     """
     try:
         async with open_socket(url, token):
@@ -77,7 +77,7 @@ async def check_admission(url: str, token: str) -> None:
 
 
 def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
-    """Return the error for a node that cannot join a coordinator for the first time."""
+    """Return the error to show when a node's first attempt to join failed with `problem`."""
     if isinstance(problem, NoCoordinatorError):
         return NotACoordinatorError(
             f"{site.base} is not a coordinator: {problem}.",
@@ -92,7 +92,10 @@ def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
 
 
 def explain_failure(problem: Exception) -> UnansweredError:
-    """Return why there is no connection. Raises CoordinatorRefusedError if that is permanent."""
+    """Return the reason for a failed connection as an UnansweredError.
+
+    Raises CoordinatorRefusedError if the coordinator refused the token.
+    """
     if isinstance(problem, InvalidStatus):
         return _explain_denial(problem)
     if isinstance(problem, socket.gaierror):
@@ -103,13 +106,13 @@ def explain_failure(problem: Exception) -> UnansweredError:
         return NoCoordinatorError("it does not speak TLS; its address may begin with http://")
     if isinstance(problem, WebSocketException):
         return NoCoordinatorError(f"it does not speak WebSocket ({problem})")
-    # Without the error number.
+    # The text of an OSError without its number.
     reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return UnansweredError(f"the coordinator cannot be reached: {reason}")
 
 
 class _Denial(msgspec.Struct):
-    """The JSON body of a refused handshake."""
+    """The JSON body of a refused handshake; `retry_after` is in seconds."""
 
     code: str = ErrorCode.AUTH_INVALID.value
     message: str = "The coordinator refused this node's token."
@@ -118,7 +121,7 @@ class _Denial(msgspec.Struct):
 
 
 def _explain_denial(refused: InvalidStatus) -> UnansweredError:
-    """Return the meaning of an HTTP status. Raises CoordinatorRefusedError if it is permanent."""
+    """Return the error for an HTTP status. Raises CoordinatorRefusedError for 401 and 403."""
     status = refused.response.status_code
     denial = _read_denial(refused.response)
     if status >= 500 or status in _BUSY_STATUS:
@@ -139,7 +142,10 @@ def _read_denial(response: Response) -> _Denial:
 
 
 def _read_wait(response: Response, denial: _Denial) -> float | None:
-    """Return the wait that was asked for: exact in the body, in whole seconds in the header."""
+    """Return the wait in seconds that the coordinator asked for; None if it did not.
+
+    The body's value comes first: the header `Retry-After` has whole seconds only.
+    """
     if denial.retry_after is not None:
         return denial.retry_after
     header = response.headers.get("Retry-After", "")

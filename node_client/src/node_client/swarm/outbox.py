@@ -1,4 +1,4 @@
-"""Queues of messages to the coordinator, kept until they were acknowledged."""
+"""A queue of items for the coordinator, each kept until the coordinator has acknowledged it."""
 
 import asyncio
 import logging
@@ -23,12 +23,13 @@ Item = TypeVar("Item")
 
 
 class Outbox(Generic[Item]):
-    """A bounded queue that is sent whenever there is a connection, oldest first.
+    """A bounded queue whose items are sent in batches, oldest first, while there is a connection.
 
-    An item is removed after `send` returned, so it is repeated after a lost connection: sending it
-    twice must be harmless. Over `capacity` items, the oldest are dropped and counted. A batch
-    has only items with the same `batch_key`. `min_interval_s` is the minimum time between batches.
-    `on_removed` gets the items that were sent, permanently refused, or dropped.
+    An item is removed only after `send` returned, so after a lost connection it is sent again:
+    sending an item twice must be harmless. If there are more than `capacity` items, the oldest are
+    dropped, and `dropped` counts them. A batch has at most `batch` items, all with the same
+    `batch_key`. `min_interval_s` is the minimum time between batches. `on_refused` gets each
+    refusal. `on_removed` gets the items that were sent, permanently refused, or dropped.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Outbox(Generic[Item]):
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Add items. Must be called on the event loop."""
+        """Add items, and drop the oldest over the capacity. Must be called on the event loop."""
         self._items.extend(items)
         dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._capacity)]
         if dropped_items:
@@ -77,7 +78,7 @@ class Outbox(Generic[Item]):
         self._update_events()
 
     async def run(self) -> None:
-        """Send items until cancelled."""
+        """Send items until cancelled; after a lost reply or a temporary refusal send them again."""
         while True:
             await self._filled.wait()
             await self._client.wait_until_connected()
@@ -88,7 +89,7 @@ class Outbox(Generic[Item]):
                 await self._send(batch)
             except UnansweredError as problem:
                 log.debug("sending again later: %s", problem)
-                # The connection may be lost and not know it yet: give it time.
+                # The loss of the connection may not be noticed yet: give it time.
                 await asyncio.sleep(RETRY_S)
                 continue
             except RefusedError as refusal:
@@ -106,7 +107,7 @@ class Outbox(Generic[Item]):
         return list(islice(same, self._batch))
 
     def _remove(self, batch: list[Item]) -> None:
-        """Remove a sent batch; some of it may have been dropped since."""
+        """Remove a sent batch from the queue; some of its items may have been dropped already."""
         for item in batch:
             if self._items and self._items[0] is item:
                 self._items.popleft()

@@ -1,11 +1,11 @@
 """Every message of the node socket, as msgspec structs.
 
-A message is one JSON object whose `type` names its struct. What a node sends carries an `id` that
-the node chose; the reply repeats it as `reply_to`. A server message without `reply_to` is a
-doorbell: it announces something that can also be asked for, because pushes may be lost.
+A message is one JSON object whose `type` names its struct. A node's message has an `id` that the
+node chose; the reply repeats it as `reply_to`. A server message whose `reply_to` is null is a
+doorbell: it announces a change that can also be requested, because doorbells may be lost.
 
-The server refuses unknown fields, so a typing mistake is seen at once; a client ignores them, so
-that a server may say more than an older client knows.
+The server refuses messages with unknown fields, so that mistakes are noticed; a client ignores
+such fields, so that a newer server can send more than it knows.
 """
 
 from swarm_protocol.messages.fields import (

@@ -1,4 +1,4 @@
-"""What a node says."""
+"""The messages from a node to the server."""
 
 from typing import Annotated
 
@@ -26,26 +26,28 @@ from swarm_protocol.messages.rollouts import Rollout, RolloutName
 
 
 class NodeMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """What a node says; `id` names the request."""
+    """Base of all messages from a node. The node chooses `id`; the reply repeats it."""
 
     id: Id
 
 
 class Hardware(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a node trains on: the device's name, and the bytes of memory that it has."""
+    """What a node trains on: the name of the device, and its memory in bytes."""
 
     device: Name
     memory: Count
 
 
-# What came later is left out where there is none, here and below: older servers refuse it.
+# With `omit_defaults`, here and below, newer fields are sent only if set: an older server would
+# refuse them.
 class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
-    """The first message of a connection: who speaks, and in which version.
+    """The first message of a connection: protocol and client version, and the node's model.
 
-    `arm` is the owner's wish; in a season that assigns arms by coin the welcome says which arm it
-    became. A `base` node answers the judge with an untrained model and never trains. `hardware` is
-    shown on the node's page; it is told only by owners who chose to. `key` is the public key with
-    which the node signs its answers.
+    `parameters` is the number of the model's parameters, and `tokenizer` a fingerprint. `arm` is
+    the owner's wish; in a season that assigns arms by coin, the welcome has the assigned arm. A
+    `base` node answers the judge with an untrained model and never trains. `hardware` is shown on
+    the node's page; it is sent only if the owner chose to. `key` is the public key with which the
+    node's signatures of answers are checked.
     """
 
     protocol: int
@@ -59,11 +61,11 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
 
 
 class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_defaults=True):
-    """Share rollouts of the latest step.
+    """Publish rollouts of the latest step.
 
-    `informative` has the ids of those of them with right and wrong completions, which teach
-    something whatever reward their receiver trains with. An id that names none of them is ignored.
-    It is for servers whose welcome says `declarations`.
+    `informative` declares, by id, which of them have both right and wrong completions: those are
+    informative whatever reward their receiver trains with. Other ids are ignored. Only servers
+    whose welcome has `declarations` know the field.
     """
 
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
@@ -71,16 +73,16 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 
 
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
-    """Ask for `count` rollouts of other nodes, drawn from the pool as `prefer` says.
+    """Request `count` rollouts of other nodes, drawn from the pool by the strategy `prefer`.
 
-    `any` draws uniformly. With `informative`, those that their senders declared so come first,
-    drawn uniformly among themselves; the others fill up what is left of `count`. `by_node` draws
-    an owner first, all alike, and then one of the rollouts of the owner's nodes; `by_task` does so
-    with datasets; with `fresh` the younger are likelier. A season names in `sampling` those that it
-    allows. A server whose season has no such field knows `any`, and `informative` if its welcome
-    says `declarations`.
+    `any` draws uniformly. `informative` draws first from the rollouts that their senders declared
+    informative, uniformly, and then from the others until there are `count`. `by_node` draws an
+    owner first, each with the same probability, and then one of the rollouts of the owner's nodes;
+    `by_task` does so with datasets. `fresh` draws recent rollouts with a higher probability. The
+    season's `sampling` lists the allowed strategies. A server whose season has no such field allows
+    `any`, and `informative` if its welcome has `declarations`.
 
-    They come with their senders' log-probs, as far as there are any, if `logprobs` asks for them.
+    With `logprobs` the rollouts have their senders' log-probs, if these sent any.
     """
 
     count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
@@ -89,18 +91,17 @@ class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_def
 
 
 class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defaults=True):
-    """Tell how training goes, after each step.
+    """Report the progress of training, after each step.
 
     The counters are totals since the node joined this season, so a report that is sent twice
-    counts once. `training_reward` is the mean over the node's *own* rollouts of the step.
+    counts once. `training_reward` and `informative_share` are over the node's own rollouts of the
+    step. `external_dropped` counts the external rollouts that were not trained on, by the reason, a
+    code of the node's own.
 
-    `external_dropped` maps the reason, a code of the node's own, to how many external rollouts
-    were not trained on.
-
-    `used` names the external rollouts that the node trained on and has not told yet: those that
-    were delivered to it are credited to who made them, each once. `reflection` is the share of the
-    step's own completions that show a pattern: recheck, hesitation, exploration. Both are for
-    servers whose welcome says `provenance`.
+    `used` names the external rollouts that the node trained on and has not reported yet. Each that
+    was delivered to this node is credited to the node that made it, once. `reflection` is, for each
+    pattern (recheck, hesitation, exploration), the share of the step's own completions that show
+    it. Only servers whose welcome has `provenance` know these two fields.
     """
 
     step: Count
@@ -116,20 +117,24 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
 
 
 class RequestRound(NodeMessage, frozen=True, tag="round.request"):
-    """Ask which judge round is current."""
+    """Request the current judge round."""
 
 
 class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
-    """Take a seat in a round: from now on an unanswered question counts as wrong."""
+    """Request the questions of a round and take a seat in it.
+
+    From then on an unanswered question counts as wrong.
+    """
 
     round: Count
 
 
 class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The answer to one judge question.
+    """The answer to one judge question; `question` is its id.
 
-    `signature` is made with the key of the node's hello, over the bytes that
-    `swarm_record.answers.encode_signed_answer` returns. For servers whose welcome has a `chain`.
+    `signature` is valid under the `key` of the node's hello, over the bytes that
+    `swarm_record.answers.encode_signed_answer` returns. Only servers whose welcome has a `chain`
+    know it.
     """
 
     question: Id
@@ -139,11 +144,11 @@ class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class SubmitAnswers(NodeMessage, frozen=True, tag="answers.submit"):
-    """Hand in answers. The first answer to a question counts; repeating it changes nothing."""
+    """Submit answers. The first answer to a question counts; later ones change nothing."""
 
     round: Count
     answers: Annotated[list[AnswerText], Meta(min_length=1, max_length=MAX_ANSWERS)]
 
 
 class RequestStanding(NodeMessage, frozen=True, tag="standing.request"):
-    """Ask for this node's own row of the leaderboard."""
+    """Request this node's own row of the leaderboard."""

@@ -1,4 +1,4 @@
-"""What the server says."""
+"""The messages from the server to a node."""
 
 from msgspec import Struct
 
@@ -17,7 +17,10 @@ from swarm_protocol.returning import RETURN_WITHIN_S
 
 
 class ServerMessage(Struct, frozen=True, tag_field="type"):
-    """What the server says; `reply_to` is the request's id, or null for a doorbell."""
+    """Base of all messages from the server.
+
+    `reply_to` is the id of the request that it answers, null for a doorbell.
+    """
 
     reply_to: str | None
 
@@ -34,14 +37,13 @@ class SeasonInfo(Struct, frozen=True):
     """The rules of a season.
 
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
-    `max_new_tokens` and `temperature` are the judge's generation limits (0 means greedy).
-    `assignment` says who decides on a node's arm: its owner, or a coin that the judge flips.
+    `max_new_tokens` and `temperature` are for generating the judge's answers (0 means greedy).
+    `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`).
     `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
-    `isolated_publish` says whether isolated nodes share rollouts, though they take none.
-    `system_prompt` is what models are told beside every question, in training and by the judge.
+    `isolated_publish` says whether isolated nodes publish rollouts, though they receive none.
+    `system_prompt` is given to models with every question, in training and by the judge.
     `answers` names the rules by which answers are read (`swarm_tasks.answers`).
-    `sampling` names the preferences with which rollouts may be requested; older servers leave it
-    out.
+    `sampling` has the allowed strategies of RequestRollouts; it is empty from older servers.
     """
 
     name: str
@@ -58,15 +60,16 @@ class SeasonInfo(Struct, frozen=True):
     isolated_publish: bool = False
     batch: int | None = None
     answers: str = "answers-1"
-    # Words, so that a client can read those of a newer server.
+    # Plain texts, so that a client can decode strategies that only a newer server knows.
     sampling: list[str] = []
 
 
 class RoundInfo(Struct, frozen=True):
-    """A judge round as a node may see it. Times are ISO 8601 in UTC.
+    """A judge round, without anything that is sealed. Times are ISO 8601 in UTC.
 
-    `commitment` is a hash of what decides its questions (`swarm_tasks.quiz`): keep it, and after
-    the round has closed anybody can check that the questions were fixed beforehand.
+    `questions` is their number. `commitment` is the hash of the secret and the rules that determine
+    the questions (`swarm_tasks.quiz`). A node that records it can check, after the round has
+    closed, that the questions were not replaced.
     """
 
     number: int
@@ -78,17 +81,21 @@ class RoundInfo(Struct, frozen=True):
 
 
 class Restored(Struct, frozen=True):
-    """The operator restored a backup, whose last round was `round`; link `sequence` says so."""
+    """The operator restored a backup whose last round was `round`.
+
+    `sequence` is the number of the chain's link that records this.
+    """
 
     sequence: int
     round: int
 
 
 class ChainHead(Struct, frozen=True):
-    """The newest link of the site's chain (`swarm_record.chain`): its place and its hash.
+    """The newest link of the site's chain (`swarm_record.chain`): its number and its hash.
 
-    `key` is the site's public key, and `signature` its signature of the two. `restored` is the last
-    time that the chain was cut short: rounds after it are numbered anew.
+    `signature` is the site's, over both, and `key` its public key. `restored` is the latest
+    restored backup, null without one: rounds after that backup were undone, and their numbers are
+    used again.
     """
 
     sequence: int
@@ -99,15 +106,18 @@ class ChainHead(Struct, frozen=True):
 
 
 class Welcome(ServerMessage, frozen=True, tag="welcome"):
-    """The hello was accepted. `season` is null while none is running.
+    """The hello was accepted. `season` is null while none is running, `round` without a round.
 
-    `arm` is the node's arm in the season, whoever decided it. `upgrade` names the client version
-    below which nodes will be refused soon, when this client is older; else null. `logprobs` says
-    that the server knows the fields of that name, `provenance` that it knows `used` and
-    `reflection` of a report, `declarations` that it knows `informative` of a publication and
-    `prefer` of a request; an older one would refuse them. `return_within` is the longest pause,
-    in seconds, between two attempts of a node to come back in a round (`swarm_protocol.returning`).
-    With a `chain` the server knows `key` of the hello and `signature` of an answer.
+    `server` is the site's name, `node` the node's name, and `now` the server's time. `arm` is the
+    node's arm in the season, as its owner chose it or the coin assigned it. If this client will be
+    refused soon, `upgrade` is the oldest client version that will not; otherwise it is null.
+
+    The other fields tell what the server supports, because an older one refuses unknown fields:
+    `logprobs` the fields of that name, `provenance` the fields `used` and `reflection` of
+    ReportTraining, `declarations` the field `informative` of PublishRollouts and `prefer` of
+    RequestRollouts, and a `chain` the `key` of Hello and the `signature` of AnswerText.
+    `return_within` is the longest wait, in seconds, between two attempts of a node to reconnect
+    during a round (`swarm_protocol.returning`).
     """
 
     protocol: int
@@ -126,9 +136,10 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
 
 
 class Rejected(Struct, frozen=True):
-    """One item of a batch that was not taken, with the reason; `item` is its id.
+    """One rollout or answer that was not accepted, with the reason.
 
-    `code` is an ErrorCode of the server's version: a client may meet one that it does not know.
+    `item` is the rollout's id, or that of the question. `code` is an ErrorCode of the server's
+    version: a client may receive one that it does not know.
     """
 
     item: str
@@ -138,14 +149,14 @@ class Rejected(Struct, frozen=True):
 
 
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
-    """How many rollouts the pool took; a repeated one counts as accepted."""
+    """How many rollouts the pool accepted; one that it had already counts too."""
 
     accepted: int
     rejected: list[Rejected]
 
 
 class RolloutsSampled(ServerMessage, frozen=True, tag="rollouts.sampled"):
-    """Rollouts of others: fewer than asked for when the pool holds fewer."""
+    """Rollouts of other nodes: fewer than requested if the pool has fewer."""
 
     rollouts: list[ExternalRollout]
 
@@ -155,15 +166,18 @@ class TrainingReported(ServerMessage, frozen=True, tag="training.reported"):
 
 
 class SeasonState(ServerMessage, frozen=True, tag="season.state"):
-    """Doorbell: the season's rules changed, or a season began or ended."""
+    """Doorbell: the season's rules changed, or a season began or ended.
+
+    `season` is null if none is running now.
+    """
 
     season: SeasonInfo | None
 
 
 class RoundState(ServerMessage, frozen=True, tag="round.state"):
-    """The current round, as a reply or as a doorbell when its phase changed.
+    """The current round, null without one: a reply, or a doorbell after its phase has changed.
 
-    A doorbell has the newest link of the chain too.
+    `now` is the server's time. A doorbell also has the newest link of the chain.
     """
 
     round: RoundInfo | None
@@ -172,7 +186,7 @@ class RoundState(ServerMessage, frozen=True, tag="round.state"):
 
 
 class OfferedQuestion(Struct, frozen=True):
-    """A judge question: the prompt and nothing that would give its answer away."""
+    """A judge question: its id, dataset and prompt, without the task spec that gives the answer."""
 
     id: str
     dataset: str
@@ -180,9 +194,11 @@ class OfferedQuestion(Struct, frozen=True):
 
 
 class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
-    """The round's questions, the same for every node.
+    """The round's questions, the same for every node, and how to generate the answers.
 
-    `system_prompt` is that of the round's season, which may have ended since the round opened.
+    An answer has at most `max_new_tokens` tokens and is sampled at `temperature` (0 means greedy).
+    `now` is the server's time. `system_prompt` is that of the round's season, which may have ended
+    since the round opened.
     """
 
     round: RoundInfo
@@ -194,16 +210,17 @@ class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
 
 
 class ReceivedAnswer(Struct, frozen=True):
-    """An answer that a receipt is for, and its question's place in the round, from 1."""
+    """An answer in a receipt: the id of its question, and that question's position, from 1."""
 
     question: str
     position: int
 
 
 class SignedReceipt(Struct, frozen=True):
-    """The site's signature, by `key`, that it has stored these signed answers, in this order.
+    """The site's confirmation that it stored these answers with their signatures.
 
-    `swarm_record.answers.encode_signed_receipt` says what is signed.
+    `signature` is made with `key` over the answers in this order, the round's `commitment` and the
+    time `received_at`, as `swarm_record.answers.encode_signed_receipt` encodes them.
     """
 
     commitment: str
@@ -214,10 +231,11 @@ class SignedReceipt(Struct, frozen=True):
 
 
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
-    """Which answers are stored durably; `duplicate` ones were stored before.
+    """The reply to submitted answers, which are listed by their questions' ids.
 
-    The receipt is for those of them that are stored with the signature that they came with; null
-    without any.
+    `accepted` ones are stored durably; for `duplicate` ones an answer was stored before. The
+    receipt is for those whose stored answer has the signature of the submitted one; null without
+    any.
     """
 
     round: int
@@ -228,16 +246,16 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
 
 
 class NodeStanding(ServerMessage, frozen=True, tag="standing"):
-    """This node's row of the season's leaderboard; null figures until a round was scored.
+    """This node's row of the season's leaderboard.
 
-    `rank` is a range: nodes that cannot be told apart share it; null while `remark` says why the
-    node is not ranked. `score` and `interval` are fractions in [0, 1], over `n` questions.
+    `rank` is the best and the worst rank: nodes that cannot be distinguished share ranks. It is
+    null for a node without one; `remark` then says why. `score` and its 95 % `interval` are
+    fractions, over `n` questions in `rounds` rounds; null before the first scored round.
 
     `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
-    took in the season, `delivered_to_others` how many times one was given to another node, and
-    `used_by_others` how many times another node trained on one. `hand_out` is "lowered" while
-    others are given its rollouts less than those of others, "withheld" while not at all, else
-    "full". Null where the coordinator does not tell.
+    accepted in the season, `delivered_to_others` how often one was delivered to another node, and
+    `used_by_others` how often another node trained on one. `hand_out` is the hand-out weight of its
+    rollouts: `full`, `lowered` or `withheld`. A figure that the server does not give is null.
     """
 
     node: str
@@ -256,9 +274,10 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):
-    """A request was refused; the connection closes only if `fatal`, or by `errors.RETURN_CODES`.
+    """A request was refused, or (if `reply_to` is null) the connection.
 
-    One that replies to nothing (`reply_to` is null) is about the connection.
+    The server closes the connection if it is `fatal`, permanently, or if `code` is one of
+    `errors.RETURN_CODES`. `retry_after` is the wait in seconds that it asks for.
     """
 
     code: str

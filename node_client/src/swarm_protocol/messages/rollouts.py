@@ -1,4 +1,4 @@
-"""Tasks, completions and rollouts, as both directions name them."""
+"""Tasks, completions and rollouts, for messages in both directions."""
 
 from typing import Annotated
 
@@ -19,10 +19,10 @@ from swarm_protocol.messages.fields import (
 
 
 class TaskSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of one verifiable question: whoever has it can make question and answer again.
+    """The name of one verifiable question, from which question and answer can be generated again.
 
-    `index` is drawn by a keyed hash (`swarm_tasks.keyspace`); `generator` is the library and
-    version that the spec is valid for, such as `reasoning-gym 0.1.25`.
+    `index` is drawn by a keyed hash (`swarm_tasks.keyspace`). `generator` is the library and
+    version for which the spec is valid, such as `reasoning-gym 0.1.25`.
     """
 
     dataset: Name
@@ -32,13 +32,14 @@ class TaskSpec(Struct, frozen=True, forbid_unknown_fields=True):
     generator: Name
 
 
-# Left out where there are none, because an older peer refuses the fields.
+# With `omit_defaults` log-probs are sent only if there are any: older peers refuse these fields.
 class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One decoded answer. After `stop` the receiver appends its own end-of-sequence token.
+    """One text that a model generated. After `stop` the receiver appends its end-of-sequence token.
 
-    `logprobs` says how likely each of its tokens was, the end-of-sequence token included, in the
-    distribution that it was drawn from (at the sender's temperature and top_p), packed as
-    `swarm_protocol.logprobs` does. Where that is too much, `logprob` is their sum.
+    `logprobs` has the log-prob of each token, the end-of-sequence token included, in the
+    distribution that it was sampled from (with the sender's temperature and top_p), as
+    `swarm_protocol.logprobs` encodes them. If they take too much space, `logprob` is their sum
+    instead.
     """
 
     text: CompletionText
@@ -50,8 +51,8 @@ class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True):
     """One question's spec and all completions that a node generated for it (a group).
 
-    It carries no question, no answer and no reward: the receiver makes and computes its own.
-    `model`, `step` and `tokenizer` say which policy version spoke.
+    It has no question, no right answer and no reward: the receiver generates or computes them.
+    `model`, `step` and `tokenizer` identify the policy that generated it.
     """
 
     id: Id
@@ -63,14 +64,14 @@ class Rollout(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RolloutName(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which rollout: the node that made it, and the id that this node gave it."""
+    """The name of a rollout: the node that generated it, and the id that this node gave it."""
 
     node: Name
     id: Id
 
 
 class ExternalRollout(Struct, frozen=True):
-    """A rollout from the pool, with the name of the node that made it and its age."""
+    """A rollout from the pool, with the name of the node that made it and its age in seconds."""
 
     node: str
     age_s: float

@@ -1,4 +1,4 @@
-"""The questions of the first-run dialogue, and the file with the answers."""
+"""The dialogue of `swarm-node init`: asks the questions, and writes the text of the file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,14 +16,17 @@ from node_client.settings.hours import parse_hours
 from node_client.settings.sources import convert_text
 
 Answers = dict[str, Any]
-# Returns the answer to a question with a proposal; with --yes the proposal.
+# Called with a question and a proposal; returns the answer.
 Ask = Callable[[str, str], str]
 
 ANY_TIME = "any time"
 
 
 def prompt(question: str, proposal: str) -> str:
-    """Ask at the terminal. Raises SettingsError without an answer."""
+    """Ask at the terminal and return the answer, the proposal if it is empty.
+
+    Raises SettingsError when the input ends or is interrupted.
+    """
     try:
         answer: str = typer.prompt(question, default=proposal)
     except typer.Abort as problem:
@@ -35,12 +38,15 @@ def prompt(question: str, proposal: str) -> str:
 
 
 def accept_default(question: str, proposal: str) -> str:
-    """Accept the proposal."""
+    """Return the proposal without asking, for --yes."""
     return proposal
 
 
 def ask_questions(machine: Machine, *, ask: Ask, console: Console) -> Answers:
-    """Ask for all settings that depend on machine and owner; return those that are not defaults."""
+    """Ask for the settings that depend on the machine and its owner, and return them by name.
+
+    `model` is always included, the others only if they differ from the default.
+    """
     answers: Answers = {}
     if machine.device == "cuda":
         share = _ask_for("gpu_fraction", "Part of the GPU's memory, up to 1", "1", ask=ask)
@@ -71,7 +77,10 @@ def render_machine(machine: Machine) -> str:
 
 
 def render_fits(fits: list[Fit]) -> Table:
-    """Return a table of models with the memory that they need, and what is missing."""
+    """Return a numbered table of models: the memory that each needs, and what this machine lacks.
+
+    Models that do not fit are dimmed.
+    """
     table = Table("", "model", "params", "memory", "", box=SIMPLE_HEAD, pad_edge=False)
     for number, fit in enumerate(fits, start=1):
         remark = fit.lacking or ("asks for consent" if fit.model.gated else "")
@@ -84,7 +93,7 @@ def render_fits(fits: list[Fit]) -> Table:
 
 
 def write_settings(answers: Mapping[str, Any]) -> str:
-    """Return the answers as a swarm-node.toml, each with the setting's help."""
+    """Return the text of a swarm-node.toml with the answers, each below the setting's help."""
     parts = ["# Written by `swarm-node init`. Command line and environment have priority.\n"]
     for name, value in answers.items():
         parts.append(f"\n# {all_settings()[name].help}\n{name} = {json.dumps(value)}\n")
@@ -115,7 +124,7 @@ def _ask_for_hours(ask: Ask) -> str | None:
 
 
 def _ask_for(name: str, question: str, proposal: str, *, ask: Ask) -> Any:
-    """Ask until the answer is valid for the setting."""
+    """Ask until the answer is valid for the setting called `name`, and return its value."""
     while True:
         try:
             return convert_text(all_settings()[name], ask(question, proposal), place="This")

@@ -1,4 +1,4 @@
-"""The resources of a machine, and the models that can be trained on it."""
+"""Finds the resources of this machine, and the models that can be trained on it."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from node_client.commands.init.table import KNOWN_MODELS, KnownModel
 from node_client.model.devices import choose_autocast
 from node_client.model.memory.estimates import Shape, free_bytes, needed_bytes
 
-# A prompt and a long answer: the minimum number of tokens in one forward pass.
+# Tokens of a prompt and a long answer: a model fits if one forward pass of so many does.
 TOKENS_AT_ONCE = 1024
 # AdamW keeps two 4-byte numbers per parameter.
 STATE_BYTES = 8
@@ -25,7 +25,12 @@ DOWNLOAD_BYTES = 2
 
 @dataclass(frozen=True)
 class Machine:
-    """Sizes in bytes. `device` is a device of torch; `free` is its memory, or the machine's."""
+    """The resources of a machine, with sizes in bytes.
+
+    `device` is the type of torch's device, and `free` its free memory (for `cpu` the machine's).
+    `memory` is the whole RAM, `disk` the free space for checkpoints, and `battery` whether the
+    machine has one.
+    """
 
     device: str
     title: str
@@ -38,7 +43,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a model can be trained here; `lacking` is what is missing, empty if it fits."""
+    """Whether a model can be trained here.
+
+    `needed` and `disk` are the bytes of memory and disk that it needs. `lacking` says in words what
+    this machine lacks, and is empty if the model fits.
+    """
 
     model: KnownModel
     needed: int
@@ -47,7 +56,7 @@ class Fit:
 
 
 def inspect_machine(folder: Path) -> Machine:
-    """Return the machine's resources; `folder` for checkpoints need not exist."""
+    """Return the machine's resources. `folder` is for checkpoints and need not exist yet."""
     if torch.cuda.is_available():
         device, title = "cuda", torch.cuda.get_device_name()
     elif torch.backends.mps.is_available():
@@ -68,14 +77,14 @@ def inspect_machine(folder: Path) -> Machine:
 
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
-    """Return whether each model can be trained with a fraction of the memory."""
+    """Return for each known model whether it can be trained in this fraction of `machine.free`."""
     return [_fit(model, machine, free=int(fraction * machine.free)) for model in KNOWN_MODELS]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
-    """Return the model to propose: the largest that fits a GPU, the smallest on a processor.
+    """Return the name of the model to propose, among those that fit and need no consent.
 
-    Without one it is the demo model, which fits on any machine.
+    It is the largest for a GPU, the smallest for a CPU, and the demo model `tiny` if none fits.
     """
     fitting = [fit.model for fit in fits if not fit.lacking and not fit.model.gated]
     if not fitting:

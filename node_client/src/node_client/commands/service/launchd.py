@@ -10,10 +10,10 @@ LOG = "service.log"
 
 
 def describe(plan: ServiceUnit) -> str:
-    """Return the property list of a service.
+    """Return the property list of a service, as XML.
 
-    launchd restarts after every exit but 0, without exceptions, so a refused node waits instead of
-    exiting.
+    launchd restarts a program after every exit status but 0. A refused node must not be restarted,
+    so the command has `--wait-when-refused`: it waits instead of exiting.
     """
     log = str(plan.state / LOG)
     agent = {
@@ -34,12 +34,15 @@ def describe(plan: ServiceUnit) -> str:
 
 
 def agent_file(plan: ServiceUnit) -> Path:
-    """Return the file of a service among the user's agents."""
+    """Return the path of a service's property list."""
     return Path.home() / "Library" / "LaunchAgents" / f"{plan.name}.plist"
 
 
 def install(plan: ServiceUnit) -> None:
-    """Write, load and start the agent; a running one is restarted. Raises NodeError."""
+    """Write, load and start the agent; a running one is restarted.
+
+    Raises NodeError when launchctl fails, OSError when the file cannot be written.
+    """
     file = agent_file(plan)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(describe(plan), encoding="utf-8")
@@ -48,7 +51,7 @@ def install(plan: ServiceUnit) -> None:
 
 
 def uninstall(plan: ServiceUnit) -> bool:
-    """Stop and remove the agent; return whether there was one. Raises NodeError."""
+    """Stop and remove the agent; return whether there was one. Raises OSError."""
     file = agent_file(plan)
     if not file.exists():
         return False
@@ -63,12 +66,12 @@ def show_status(plan: ServiceUnit) -> None:
 
 
 def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
-    """Show the output of the service."""
+    """Show the last 200 lines of the service's output; with `follow` also new ones."""
     run_attached(["tail", "-n", "200", *(["-f"] if follow else []), str(plan.state / LOG)])
 
 
 def describe_lingering() -> str:
-    """Return when an agent runs: it cannot run after logout."""
+    """Return a sentence that says when the service runs: launchd ends agents at logout."""
     return "It runs while you are logged in."
 
 

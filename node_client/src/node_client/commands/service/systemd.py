@@ -49,7 +49,10 @@ WantedBy=default.target
 
 
 def describe(plan: ServiceUnit) -> str:
-    """Return the unit of a service. Raises SettingsError for a path with invalid characters."""
+    """Return the text of a service's unit file.
+
+    Raises SettingsError for a path with characters that a unit cannot contain.
+    """
     if any(not word.isprintable() for word in (*plan.command, str(plan.state))):
         raise SettingsError(
             "A path of this node contains a character that is not allowed in a systemd unit.",
@@ -66,13 +69,16 @@ def describe(plan: ServiceUnit) -> str:
 
 
 def unit_file(plan: ServiceUnit) -> Path:
-    """Return the file of a service among the user's units."""
+    """Return the path of a service's unit file."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "systemd" / "user" / f"{plan.name}.service"
 
 
 def install(plan: ServiceUnit) -> None:
-    """Write, enable and start the unit; a running one is restarted. Raises NodeError."""
+    """Write, enable and start the unit; a running one is restarted.
+
+    Raises NodeError when systemctl fails, OSError when the file cannot be written.
+    """
     text, file = describe(plan), unit_file(plan)
     _systemctl("show-environment")  # Fails without a session, before anything is written.
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -99,13 +105,16 @@ def show_status(plan: ServiceUnit) -> None:
 
 
 def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
-    """Show the output of the service from the journal."""
+    """Show the output of the service from the journal; with `follow` also new lines."""
     arguments = ["journalctl", "--user", "--unit", unit_file(plan).name, "--pager-end"]
     run_attached([*arguments, "--follow"] if follow else arguments)
 
 
 def describe_lingering() -> str:
-    """Return how to keep the service running after logout; an empty text if it does."""
+    """Return a sentence that says how to keep the service running after logout.
+
+    It is empty if the service does so already, or if the system has no loginctl.
+    """
     if shutil.which("loginctl") is None:
         return ""
     user = getpass.getuser()
@@ -123,11 +132,11 @@ def _systemctl(*arguments: str) -> None:
 
 
 def _escape_specifiers(text: str) -> str:
-    """Escape specifiers of systemd in a text."""
+    """Escape `%`, which begins a specifier in a unit."""
     return text.replace("%", "%%")
 
 
 def _quote(word: str) -> str:
-    """Quote one word of a command line for systemd: no variables, no specifiers."""
+    """Quote one word of a unit's command line, so that systemd replaces nothing in it."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{_escape_specifiers(escaped)}"'

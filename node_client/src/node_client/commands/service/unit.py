@@ -1,4 +1,4 @@
-"""A node as a service: its command and name, and calls of the service manager."""
+"""The description of a node's service, and calls of the system's service manager."""
 
 import subprocess
 from collections.abc import Sequence
@@ -13,7 +13,10 @@ from node_client.site import Site
 
 @dataclass(frozen=True)
 class ServiceUnit:
-    """One node as a service of its user. Paths are absolute; the token is not included."""
+    """The service of one node, for a unit that anybody may read: it does not include the token.
+
+    Paths are absolute: the interpreter `python`, the `state` folder and the settings file `config`.
+    """
 
     site: Site
     python: Path
@@ -28,7 +31,7 @@ class ServiceUnit:
 
     @property
     def command(self) -> list[str]:
-        """The command of the service."""
+        """The command that the service runs, as a list of words."""
         arguments = [str(self.python), "-m", "node_client", "service", "run", self.site.base]
         arguments += ["--state-dir", str(self.state)]
         if self.config is not None:
@@ -37,7 +40,10 @@ class ServiceUnit:
 
 
 def call(arguments: Sequence[str], *, check: bool = True) -> str:
-    """Run a program and return its output. With `check`, raises NodeError when it fails."""
+    """Run a program and return its standard output.
+
+    With `check`, raises NodeError when it fails; without, a missing program gives an empty text.
+    """
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     except OSError as problem:
@@ -50,9 +56,9 @@ def call(arguments: Sequence[str], *, check: bool = True) -> str:
 
 
 def run_attached(arguments: Sequence[str]) -> None:
-    """Run a program with its output on the terminal, and exit with its status.
+    """Run a program with its output on the terminal; Ctrl-C ends it.
 
-    Raises NodeError and typer.Exit.
+    Raises typer.Exit with its status if that is not 0, NodeError when it cannot be started.
     """
     try:
         code = subprocess.run(arguments, check=False).returncode

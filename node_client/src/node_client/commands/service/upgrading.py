@@ -1,4 +1,4 @@
-"""Installs the client that a coordinator offers into the environment of this one."""
+"""Installs the client that a coordinator offers into the environment of the running client."""
 
 import subprocess
 import sys
@@ -19,11 +19,17 @@ RunPython = Callable[[Sequence[str]], str]
 
 
 class UpgradeFailedError(Exception):
-    """The upgrade failed and changed nothing; the message is the reason."""
+    """The upgrade failed; the message is the reason.
+
+    If the site's version is older than the required one, it is installed nevertheless.
+    """
 
 
 def run_python(arguments: Sequence[str]) -> str:
-    """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
+    """Run this environment's Python with arguments and return its standard output.
+
+    Raises UpgradeFailedError when it fails or takes longer than TIMEOUT_S.
+    """
     arguments = [sys.executable, *arguments]
     try:
         done = subprocess.run(
@@ -46,9 +52,11 @@ def run_python(arguments: Sequence[str]) -> str:
 def upgrade_if_requested(
     site: Site, state: StateDir, *, now: datetime, run: RunPython = run_python
 ) -> str | None:
-    """Install a newer client if the node has requested one, and return the result as text.
+    """Install a newer client if the node has requested one, and return the result as a text.
 
-    Raises SettingsError and OSError when the request cannot be read or written.
+    Return None without a request, or if the request was tried already. The result is also saved
+    with the request. Raises SettingsError when the request cannot be read, OSError when it cannot
+    be written.
     """
     request = read_upgrade(state)
     if request is None or request.tried_at is not None:
@@ -64,10 +72,11 @@ def upgrade_if_requested(
 
 
 def install(site: Site, *, oldest: str, run: RunPython) -> str:
-    """Install a site's client if it is newer than this one, and return its version.
+    """Install the client of a site and return its version.
 
     Only the client itself is downloaded from the site, which serves it with its hash; dependencies
-    come from pip's usual index. Raises UpgradeFailedError.
+    come from pip's usual index. Raises UpgradeFailedError when the site has no newer client than
+    this one, when its client is older than version `oldest` (if not empty), or when pip fails.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:

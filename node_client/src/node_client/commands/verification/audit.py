@@ -1,4 +1,4 @@
-"""All checks of a round, in order; their inputs are arguments."""
+"""The checks of a round's commitment, questions, verdicts and scores, in order; no I/O."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -47,10 +47,11 @@ def audit_round(
     verifier: AnyVerifier,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[RoundCheck]:
-    """Yield every check's result as soon as it is known.
+    """Draw and score round `number` again, and yield each check's result as soon as it is known.
 
-    `asked` are the earlier rounds of the season, in order. `progress` receives the number of
-    processed answers. Raises UncheckableError when `asked` or `answers` does.
+    `recorded` is the commitment that this machine recorded, if any, and `asked` the earlier rounds
+    of the season, in order. After each batch of answers, `progress` receives the number of answers
+    in it. Raises UncheckableError when `asked` or `answers` does.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)
@@ -91,7 +92,10 @@ def _score_again(
     verifier: AnyVerifier,
     progress: Callable[[int], None],
 ) -> Iterator[RoundCheck]:
-    """Score all answers again. If that fails, the nodes' scores are still recomputed."""
+    """Score all answers again and recompute the nodes' scores from the published verdicts.
+
+    The scores are recomputed even if the verifier fails.
+    """
     failure = ""
     for batch in _batches(answers):
         graded = [(answer, question) for answer in batch if (question := recount.add(answer))]
@@ -108,7 +112,7 @@ def _score_again(
 def _compare_verdicts(
     recount: Recount, graded: Iterable[Graded], *, rules: AnswerRules, verifier: AnyVerifier
 ) -> None:
-    """Score answers question by question. Raises RefusedError."""
+    """Score answers, grouped by question, and record differences. Raises RefusedError."""
     piles: dict[str, list[Graded]] = defaultdict(list)
     for answer, question in graded:
         piles[question.id].append((answer, question))

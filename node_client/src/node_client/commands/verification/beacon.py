@@ -1,4 +1,4 @@
-"""The public beacon of a round, compared with its servers and with the time of the commitment."""
+"""Checks a round's public beacon against the beacon's servers and the time of the commitment."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -12,15 +12,15 @@ from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 _NAME = "beacon"
-# Recorded times are truncated to seconds.
+# Recorded times are truncated to seconds: the real one may be this much later.
 _RECORDED_TO = timedelta(seconds=1)
-# Tolerance for the clocks of a site's workers.
+# Tolerance for differences between the clocks of a site's workers.
 _LAG = timedelta(seconds=15)
 HTTP_TIMEOUT_S = 10.0
 
 
 def named_beacon(published: PublishedRound) -> Beacon | None:
-    """Return the beacon in a round's rules, if there is one."""
+    """Return the beacon that a round's rules name; None if they name none."""
     named = published.rules.beacon
     return named if isinstance(named, Beacon) else None
 
@@ -33,11 +33,11 @@ def check_beacon(
     before: Iterable[RecordLink],
     recorded: RecordedCommitment | None,
 ) -> RoundCheck:
-    """Check that a round uses the beacon's value, and was bound to it before it was known.
+    """Check that a round uses the beacon's value, and was committed before that value was known.
 
     `fetched` is the value from a server of the beacon, None if none answered; `scheduled` the link
     of the chain with the commitment, `before` the links before it, and `recorded` the commitment
-    that this machine recorded.
+    that this machine recorded. The check is skipped if the rules name no beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:
@@ -84,9 +84,10 @@ def _compare_times(
     before: Iterable[RecordLink],
     differences: Differences,
 ) -> list[str]:
-    """Compare the times of commitment and value; return doubts.
+    """Compare the time of the commitment with that of the beacon's value; return doubts in words.
 
-    A backdated link, made when the value was known already, follows later ones.
+    A site could backdate a link that it made when the value was known already. Links with later
+    times would then stand before it, so such an order is a doubt.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:
@@ -123,7 +124,7 @@ def _read_time(text: str) -> datetime | None:
 
 
 def fetch_value(beacon: Beacon, *, urls: Sequence[str]) -> BeaconValue | None:
-    """Return the value of the first server that answers with one; None if none does."""
+    """Ask the servers in order, and return the first valid value; None if no server gives one."""
     for url in urls:
         try:
             return read_value(_fetch(f"{url.rstrip('/')}/{beacon.path}"), beacon=beacon)

@@ -1,4 +1,4 @@
-"""A site's chain, and its records of one round; pure."""
+"""Checks a site's chain, and a published round against its records in the chain; no I/O."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,35 +19,46 @@ from swarm_record.keys import is_signed
 
 @dataclass(frozen=True)
 class Chain:
-    """The valid links from the first one on, and the error that ends them, if any."""
+    """The valid links of a site's chain, from the first one on.
+
+    `broken` is the error at the first invalid link, empty if all are valid.
+    """
 
     links: Sequence[HashedLink]
     broken: str = ""
 
     @property
     def covered_from(self) -> int:
-        """The first round that the chain covers."""
+        """The number of the first round that the chain covers; 1 for an empty chain."""
         return self.links[0].link.round + 1 if self.links else 1
 
     @property
     def scheduled_from(self) -> int:
-        """The first round scheduled in the chain, which may have started during an open round."""
+        """The number of the first round whose scheduling is in the chain; 0 if there is none.
+
+        Rounds before it may be covered too: a chain may begin when a round is already open.
+        """
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
 
     def before(self, link: RecordLink) -> Iterator[RecordLink]:
-        """Yield the links before this one."""
+        """Yield the links that precede `link` in the chain."""
         return (each.link for each in islice(self.links, link.sequence - 1))
 
     @property
     def keys(self) -> set[str]:
-        """The site's signing keys."""
+        """All public keys with which the site has signed."""
         return {each.link.key for each in self.links if each.link.kind in ("began", "key")}
 
 
 @dataclass
 class RoundHistory:
-    """The chain's records of a round, without those that a restored backup undid."""
+    """The chain's records of a round, without those that a restored backup undid.
+
+    `results` is the newest root over the round's results. `withdrawn` counts withdrawals, `undone`
+    restored backups that are older than the round. `unsealed` has the times at which the operator
+    read its sealed questions, and `twice` the kinds of links that were recorded more than once.
+    """
 
     scheduled: RecordLink | None = None
     answered: RecordLink | None = None
@@ -61,11 +72,11 @@ class RoundHistory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the round may be missing: withdrawn, or undone by a restored backup."""
+        """Whether the site need not list the round: it was withdrawn, or a backup undid it."""
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
     def add(self, link: RecordLink) -> None:
-        """Add a link about the round."""
+        """Record a link of the chain that is about this round."""
         match link.kind:
             case "scheduled" | "answered" | "closed":
                 if getattr(self, link.kind) is not None:
@@ -83,7 +94,7 @@ class RoundHistory:
 
 
 def read_chain(lines: Iterable[bytes]) -> Chain:
-    """Return the chain in the lines, up to the first error."""
+    """Return the chain in these lines, one JSON link each, up to the first invalid one."""
     links: list[HashedLink] = []
     try:
         links.extend(follow_chain(lines))
@@ -93,7 +104,7 @@ def read_chain(lines: Iterable[bytes]) -> Chain:
 
 
 def read_histories(chain: Chain) -> dict[int, RoundHistory]:
-    """Return the chain's records of its rounds, by number."""
+    """Return the chain's records of each round, by the round's number."""
     histories: dict[int, RoundHistory] = {}
     for linked in chain.links:
         link = linked.link
@@ -106,7 +117,10 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
 
 
 def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundCheck:
-    """Check that the chain is valid, and still has the heads that this machine recorded."""
+    """Check that the chain is valid, and still has the heads that this machine recorded.
+
+    `chain` is None if the site publishes none. Heads that a restored backup undid are doubts.
+    """
     if chain is None or not (chain.links or recorded):
         return _without_chain(recorded)
     differences, lost = Differences(), 0
@@ -143,7 +157,7 @@ def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
 
 
 def _was_undone(chain: Chain, head: RecordedHead) -> bool:
-    """Return whether a backup was restored that is older than this link."""
+    """Return whether a backup was restored at this head's place in the chain or before it."""
     return any(
         linked.link.kind == "restored" and linked.link.sequence <= head.sequence
         for linked in chain.links
@@ -151,7 +165,7 @@ def _was_undone(chain: Chain, head: RecordedHead) -> bool:
 
 
 def _check_keys(chain: Chain, differences: Differences) -> None:
-    """Check that each new key of the site is signed with the previous one."""
+    """Add a difference for each new key of the site that is not signed with the previous one."""
     key = ""
     for linked in chain.links:
         link = linked.link
@@ -167,7 +181,10 @@ def _check_keys(chain: Chain, differences: Differences) -> None:
 def check_fixed(
     published: PublishedRound, chain: Chain, history: RoundHistory | None
 ) -> RoundCheck:
-    """Compare a published round with its records in the chain."""
+    """Compare a published round's commitment, roots and secret with its records in the chain.
+
+    `history` is None if the chain has no link about the round.
+    """
     number = published.rules.round
     if history is None and number < chain.covered_from:
         return RoundCheck("fixed", CheckOutcome.SKIPPED, "the round is older than the chain")

@@ -1,4 +1,4 @@
-"""Checks of a round: published values against recomputed ones; pure."""
+"""The result of a check, and the checks of a round's commitment and questions; no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,11 @@ NAMED = 10
 
 
 class CheckOutcome(StrEnum):
-    """The outcome of a check."""
+    """The outcome of a check.
+
+    DOUBTFUL: nothing differs, but not all of it could be confirmed. SKIPPED: the check does not
+    apply to this round. UNKNOWN: it could not be made.
+    """
 
     HOLDS = "holds"
     DOUBTFUL = "doubtful"
@@ -28,7 +32,7 @@ class CheckOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference: where, the published value, and ours."""
+    """One difference: where it is, the published value, and the value that we computed."""
 
     where: str
     published: str
@@ -37,13 +41,13 @@ class Difference:
 
 @dataclass
 class Differences:
-    """The first NAMED differences, and the number of all."""
+    """The first NAMED differences (`first`), and how many there are in all (`count`)."""
 
     first: list[Difference] = field(default_factory=list)
     count: int = 0
 
     def add(self, where: str, *, published: str, ours: str) -> None:
-        """Count a difference, and keep it if it is one of the first."""
+        """Count a difference, and keep it if it is among the first NAMED."""
         self.count += 1
         if len(self.first) < NAMED:
             self.first.append(Difference(where, published, ours))
@@ -51,7 +55,7 @@ class Differences:
 
 @dataclass(frozen=True)
 class RoundCheck:
-    """The result of one check; `compared` describes what was compared."""
+    """The result of one check; `compared` describes what was compared, and any doubts."""
 
     name: str
     outcome: CheckOutcome
@@ -62,14 +66,20 @@ class RoundCheck:
 def conclude(
     name: str, *, compared: str, differences: Differences, doubts: Sequence[str] = ()
 ) -> RoundCheck:
-    """Return a check that holds without differences and doubts."""
+    """Return the result of a check: it differs, is doubtful, or holds.
+
+    With any difference it differs; otherwise it is doubtful with a doubt and holds without one.
+    """
     otherwise = CheckOutcome.DOUBTFUL if doubts else CheckOutcome.HOLDS
     outcome = CheckOutcome.DIFFERS if differences.count else otherwise
     return RoundCheck(name, outcome, " · ".join([compared, *doubts]), differences)
 
 
 def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
-    """Check the commitment against secret and rules, and the rules against the round."""
+    """Compare the commitment with the hash of secret and rules.
+
+    The rules must also be those of round `number`.
+    """
     differences = Differences()
     ours = commit_quiz(published.rules, secret=bytes.fromhex(published.secret))
     if ours != published.commitment:
@@ -84,7 +94,10 @@ def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
 
 
 def check_recorded(published: PublishedRound, recorded: RecordedCommitment | None) -> RoundCheck:
-    """Compare the published commitment with the one that this machine's node recorded."""
+    """Compare the published commitment with the one that this machine's node recorded.
+
+    The check is skipped if the node recorded none.
+    """
     name = "noted before"
     if recorded is None:
         return RoundCheck(
@@ -101,7 +114,7 @@ def check_recorded(published: PublishedRound, recorded: RecordedCommitment | Non
 
 
 def check_questions(published: PublishedRound, drawn: Sequence[DrawnTask]) -> RoundCheck:
-    """Compare the published questions, in order, with those drawn with the secret."""
+    """Compare the published questions, in order, with those that this machine has drawn again."""
     differences = Differences()
     questions = published.questions
     if len({question.id for question in questions}) != len(questions):

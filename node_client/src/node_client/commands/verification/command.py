@@ -54,10 +54,11 @@ def verify_round(
     verifier: AnyVerifier,
     beacon_urls: Sequence[str] = BEACON_URLS,
 ) -> CheckOutcome:
-    """Check a round, show each result as soon as it is known, and return the outcome.
+    """Check round `number`, show each result as soon as it is known, and return the outcome.
 
     `state` is the folder of this machine's node, with its records; `beacon_urls` are servers of
-    the public beacon. Raises NodeError when the round cannot be checked.
+    the public beacon. Raises NodeError when the round cannot be read or checked, unless a
+    difference was found before.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
@@ -148,6 +149,9 @@ def _run_checks(
 
 
 def fetch_read_chain(site: Site) -> Chain | None:
-    """Return a site's chain, or None if it publishes none. Raises UncheckableError."""
+    """Download a site's chain and return it, or None if the site publishes none.
+
+    Raises UncheckableError when it cannot be downloaded.
+    """
     lines = fetch_chain(site)
     return None if lines is None else read_chain(lines)

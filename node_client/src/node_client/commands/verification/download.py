@@ -1,4 +1,7 @@
-"""Downloads of a round's public records, all with size limits."""
+"""Downloads of a site's public records, all with size limits.
+
+All functions raise UncheckableError when a record is missing, too large or cannot be downloaded.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -22,7 +25,7 @@ MAX_ANSWERS_BYTES = 4 << 30
 MAX_CHAIN_BYTES = 1 << 30
 # A year of rounds of 256 questions, one every five minutes, takes less.
 MAX_ASKED_BYTES = 1 << 29
-# Each character of an answer may be two escapes of six bytes.
+# In JSON each character of an answer may be two escapes of six bytes.
 MAX_LINE_BYTES = 1 << 18
 
 
@@ -31,7 +34,7 @@ class MissingError(UncheckableError):
 
 
 def fetch_round(site: Site, number: int) -> bytes:
-    """Download a round's record. Raises UncheckableError."""
+    """Return a round's record, as JSON. Raises UncheckableError."""
     address = site.round_record(number)
     return b"".join(_stream(address, max_bytes=MAX_RECORD_BYTES))
 
@@ -43,9 +46,9 @@ def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
 
 
 def fetch_asked(site: Site, number: int, *, into: IO[bytes]) -> int:
-    """Write the earlier questions of a round to a file; return the number of lines.
+    """Write what the season asked before a round to a file, and return the number of lines.
 
-    Raises UncheckableError.
+    Each line is an earlier round. Raises UncheckableError.
     """
     address = site.round_asked(number)
     return _save(_stream(address, max_bytes=MAX_ASKED_BYTES), into)
@@ -67,17 +70,23 @@ def fetch_results(site: Site, number: int) -> list[bytes]:
 
 
 def fetch_json(address: str) -> bytes:
-    """Return a page of the site's API. Raises UncheckableError."""
+    """Return the JSON at an address of the site's API. Raises UncheckableError."""
     return b"".join(_stream(address, max_bytes=MAX_RECORD_BYTES))
 
 
 def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
-    """Yield the answers of a file from its current position. Raises UncheckableError."""
+    """Yield the answers in a file of `fetch_answers`, from the current position on.
+
+    Raises UncheckableError for a line that is too long or unreadable.
+    """
     return map(read_answer, _read_lines(file))
 
 
 def read_earlier(file: IO[bytes]) -> Iterator[PublishedAsked]:
-    """Yield the earlier rounds of a file from its current position. Raises UncheckableError."""
+    """Yield the earlier rounds in a file of `fetch_asked`, from the current position on.
+
+    Raises UncheckableError for a line that is too long or unreadable.
+    """
     return map(read_asked, _read_lines(file))
 
 
@@ -111,7 +120,10 @@ def _write(chunk: bytes, into: IO[bytes]) -> None:
 
 
 def _stream(address: str, *, max_bytes: int) -> Iterator[bytes]:
-    """Yield a response body in chunks, up to `max_bytes` bytes. Raises UncheckableError."""
+    """Yield a response body in chunks.
+
+    Raises UncheckableError (MissingError for HTTP status 404), also above `max_bytes` bytes.
+    """
     size = 0
     try:
         with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:

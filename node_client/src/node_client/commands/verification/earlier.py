@@ -1,4 +1,8 @@
-"""A season's earlier questions, compared with the chain in a round's rules; pure."""
+"""Checks which questions a season had asked before a round; no I/O.
+
+The published digests of all earlier questions are hashed into a chain (`swarm_tasks.asked`), which
+must be the one in the round's rules.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +16,12 @@ _NAME = "asked before"
 
 @dataclass(frozen=True)
 class EarlierRounds:
-    """The earlier rounds of a season: digests of questions, their chain, and sealed rounds."""
+    """What a season asked before a round.
+
+    `rounds` is the number of earlier rounds, `digests` those of their public questions, and `chain`
+    the hash over all their entries, in hex. `sealed` has the numbers of the rounds whose questions
+    are not public yet.
+    """
 
     rounds: int
     digests: frozenset[int]
@@ -20,12 +29,15 @@ class EarlierRounds:
     sealed: Sequence[int]
 
     def seen(self, digests: Sequence[int]) -> list[int]:
-        """Return the digests of questions that were asked before, as far as that is public."""
+        """Return those of `digests` that are among the public earlier questions."""
         return [digest for digest in digests if digest in self.digests]
 
 
 def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
-    """Read the earlier rounds once; memory grows with their questions."""
+    """Read the earlier rounds, in order and once, and hash them into a chain.
+
+    For a sealed round the entry that the site published is used. Memory grows with the questions.
+    """
     chain, rounds = NOTHING_ASKED, 0
     digests: set[int] = set()
     sealed: list[int] = []
@@ -43,7 +55,10 @@ def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
 
 
 def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundCheck:
-    """Compare the published earlier questions with the chain that the round was bound to."""
+    """Compare the chain over the published earlier questions with the one in the round's rules.
+
+    The check is skipped if the rules allow repeated questions.
+    """
     rules = published.rules
     if rules.may_repeat:
         return RoundCheck(
@@ -61,7 +76,10 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return the check of the questions; unknown if sealed rounds may explain a difference."""
+    """Return the check of the questions, as unknown if a sealed round may explain a difference.
+
+    The site passed over questions of that round, and this machine could not.
+    """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check
     rounds = ", ".join(map(str, earlier.sealed[:3]))

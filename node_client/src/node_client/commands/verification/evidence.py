@@ -1,4 +1,7 @@
-"""Signatures of nodes and site over a round's answers, compared with the published ones; pure."""
+"""Checks the nodes' signatures, the Merkle root and the site's receipts of a round's answers.
+
+No I/O: the answers and receipts are arguments.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,11 +12,15 @@ from swarm_record.answers import AnswerEntry, encode_entry, encode_signed_answer
 from swarm_record.keys import is_signed
 from swarm_record.merkle import hash_leaf, join_leaves
 
+# A node's name, and the position of a question.
 Place = tuple[str, int]
 
 
 class Evidence:
-    """Collects every published answer of a round once, without its text."""
+    """Collects the hashes of a round's published answers, then checks them.
+
+    Iterate over `collecting` to its end before any of the checks.
+    """
 
     def __init__(self, published: PublishedRound) -> None:
         self._published = published
@@ -24,7 +31,7 @@ class Evidence:
         self._signed = self._unsigned = 0
 
     def collecting(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
-        """Yield answers, and collect them."""
+        """Yield the same answers, and collect the hash and signature of each."""
         for answer in answers:
             self._collect(answer)
             yield answer
@@ -55,7 +62,7 @@ class Evidence:
         return hash_leaf(encode_entry(entry, number=self._number, commitment=self._commitment))
 
     def check_signatures(self) -> RoundCheck:
-        """Check every signature of a node."""
+        """Check that each signed answer has a valid signature; skipped if no answer is signed."""
         if not self._signed:
             return RoundCheck(
                 "signatures", CheckOutcome.SKIPPED, f"{self._unsigned:,} answers, none signed"
@@ -67,7 +74,10 @@ class Evidence:
         )
 
     def check_root(self) -> RoundCheck:
-        """Check that these are all the answers of the root recorded at the end of answering."""
+        """Compare the Merkle root over the collected answers with the published one.
+
+        The site fixed that root at the end of answering, so no answer can be added or left out.
+        """
         if not self._published.answers_root:
             return RoundCheck(
                 "all answers", CheckOutcome.SKIPPED, "the round is older than the chain"
@@ -86,7 +96,10 @@ class Evidence:
         )
 
     def check_receipts(self, receipts: Sequence[StoredReceipt], site_keys: set[str]) -> RoundCheck:
-        """Check that the answers in the site's receipts for this machine's node are published."""
+        """Check that the answers in the site's receipts for this machine's node are published.
+
+        A receipt must be signed with one of `site_keys`; if that set is empty, with any key.
+        """
         if not receipts:
             return RoundCheck(
                 "receipts", CheckOutcome.SKIPPED, "this machine's node has none of the round"

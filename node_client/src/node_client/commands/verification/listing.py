@@ -1,4 +1,4 @@
-"""The site's lists of seasons, rounds and leaderboard lines, page by page."""
+"""Downloads the site's lists of seasons, rounds and leaderboard lines, page by page."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -38,7 +38,11 @@ class ListedRound(Struct, frozen=True):
 
 
 class BoardRow(Struct, frozen=True):
-    """A line of the season's leaderboard."""
+    """A line of the season's leaderboard.
+
+    `rank` is the best and the worst rank, None without one; `remark` says why there is none.
+    `interval` is that of `score`, over `n` questions in `rounds` rounds.
+    """
 
     node: str
     model: str
@@ -65,7 +69,7 @@ def list_seasons(site: Site) -> list[ListedSeason]:
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
-    """Return all rounds. Raises UncheckableError."""
+    """Return all rounds that the site lists. Raises UncheckableError."""
     return [
         item
         for page in _iterate_pages(site, "rounds?limit=500", ListedRound)
@@ -74,7 +78,10 @@ def list_rounds(site: Site) -> list[ListedRound]:
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
-    """Return the leaderboard's season and its lines. Raises UncheckableError."""
+    """Return the name of the leaderboard's season and its lines, those of base nodes last.
+
+    Raises UncheckableError.
+    """
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):
         for page in _iterate_pages(

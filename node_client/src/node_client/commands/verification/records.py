@@ -1,7 +1,7 @@
-"""The published records of a round, as strict and bounded structs; no I/O.
+"""Decodes the published records of a round into structs with size limits; no I/O.
 
-The site is being checked, so its data are not trusted: every size has a limit, and a violation is
-an UncheckableError.
+The site is being checked, so its data are not trusted: data that are too large or of another type
+raise UncheckableError.
 """
 
 import re
@@ -46,7 +46,11 @@ class PublishedQuestion(Struct, frozen=True):
 
 
 class PublishedScore(Struct, frozen=True):
-    """A node's result; `cells` maps each dataset to (correct, n)."""
+    """A node's result; `cells` maps each dataset to (correct, n).
+
+    `score` and its 95 % `interval` are fractions, None for an absent node. `reason` says why the
+    node is absent or its result lower than it might be, else it is empty.
+    """
 
     node: Name
     status: Literal["scored", "absent"]
@@ -61,7 +65,10 @@ class PublishedScore(Struct, frozen=True):
 
 
 class PublishedRound(Struct, frozen=True):
-    """The inputs of a closed round, except the answers."""
+    """The published record of a closed round, without its answers.
+
+    `answers_root` and `results_root` are Merkle roots, empty for rounds older than the chain.
+    """
 
     commitment: Hex
     secret: Hex
@@ -76,7 +83,8 @@ class PublishedRound(Struct, frozen=True):
 class PublishedAnswer(Struct, frozen=True):
     """A node's answer to the question with the id `question`.
 
-    `score`, `solved` and `verdict` are the judge's; without a score it was not graded in time.
+    `score`, `solved` and `verdict` are the judge's; they are None if it was not graded in time.
+    `signature` is the node's, made with `key`; both are empty for an unsigned answer.
     """
 
     node: Name
@@ -90,9 +98,11 @@ class PublishedAnswer(Struct, frozen=True):
 
 
 class PublishedAsked(Struct, frozen=True):
-    """An earlier round of the season; `questions` are its concatenated digests.
+    """An earlier round of the season.
 
-    While it is sealed, only its entry in the chain is published.
+    `questions` are the digests of its questions, in hex, one behind the other. `entry` is its hash
+    in the chain of asked questions (`swarm_tasks.asked`), made of these digests and `seal`. While
+    the round is sealed, only `entry` is published.
     """
 
     round: Annotated[int, Meta(ge=0)]
@@ -111,9 +121,10 @@ _asked_decoder = msgspec.json.Decoder(PublishedAsked)
 
 
 def read_round(raw: bytes) -> PublishedRound:
-    """Parse a closed round, with its questions in order.
+    """Parse the record of a closed round, and return it with its questions in order.
 
-    Raises UncheckableError for a round that is not closed, not readable or of another generator.
+    Raises UncheckableError for a round that is not closed or has no commitment, for an unreadable
+    record, and for rules that this client does not know or that no coordinator would use.
     """
     head = _decode(raw, _Phase)
     if head.phase == "void":
@@ -136,7 +147,7 @@ def read_round(raw: bytes) -> PublishedRound:
 
 
 def read_answer(line: bytes) -> PublishedAnswer:
-    """Return the answer of a line. Raises UncheckableError."""
+    """Parse a line of the published answers. Raises UncheckableError."""
     try:
         return _answer_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -144,7 +155,7 @@ def read_answer(line: bytes) -> PublishedAnswer:
 
 
 def read_asked(line: bytes) -> PublishedAsked:
-    """Return the earlier round of a line. Raises UncheckableError."""
+    """Parse a line of the published earlier rounds. Raises UncheckableError."""
     try:
         return _asked_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -166,7 +177,7 @@ def _unreadable(what: str, problem: Exception) -> UncheckableError:
 
 
 def _check_rules(rules: QuizRules) -> None:
-    """Check that this client can draw by these rules, and that their sizes are limited."""
+    """Raise UncheckableError unless this client can draw by these rules, within its limits."""
     if not rules.are_known:
         read = "" if rules.answers is UNSET else f", {rules.answers}"
         theirs = f"{rules.format}{read} with {rules.generator}"

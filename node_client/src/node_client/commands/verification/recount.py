@@ -1,6 +1,6 @@
-"""Verdicts and scores of a round, recomputed answer by answer.
+"""Compares a round's published verdicts and scores with recomputed ones, answer by answer.
 
-Pure: the caller provides the answers and their new verdicts.
+No I/O: the caller provides the answers and their new verdicts.
 """
 
 from collections import Counter
@@ -32,9 +32,11 @@ class _Result(IntEnum):
 
 
 class Recount:
-    """Processes every published answer of a round once, with a new verdict if it was graded.
+    """Compares the verdicts and scores of a round.
 
-    Memory grows with the published nodes and questions, not with the answers.
+    `add` takes each published answer once; if it returns a question, `compare` takes the answer
+    with its new verdict. Then `check_answers` (or `skip_answers`) and `check_scores` give the
+    results. Memory grows with the published nodes and questions, not with the answers' texts.
     """
 
     def __init__(self, published: PublishedRound) -> None:
@@ -52,7 +54,10 @@ class Recount:
         self._skipped: Counter[str] = Counter()
 
     def add(self, answer: PublishedAnswer) -> PublishedQuestion | None:
-        """Record an answer, and return its question if it must be scored again."""
+        """Record an answer. Return its question if it must be scored again, otherwise None.
+
+        An ungraded answer, or one to a question that is not in the round, is not scored again.
+        """
         question = self._questions.get(answer.question)
         if question is None:
             self._unexpected.add(
@@ -70,7 +75,10 @@ class Recount:
     def compare(
         self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
     ) -> None:
-        """Compare a published verdict with the new one."""
+        """Compare an answer's published verdict with the new one.
+
+        If either is a timeout, a difference is only a doubt.
+        """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)
         if published == (verdict.score, verdict.solved, verdict.reason):
@@ -85,7 +93,7 @@ class Recount:
         )
 
     def check_answers(self) -> RoundCheck:
-        """Check every published verdict."""
+        """Return the check of all published verdicts."""
         return conclude(
             "answers",
             compared=f"{self._scored:,} answers scored again against their verdicts",
@@ -94,12 +102,15 @@ class Recount:
         )
 
     def skip_answers(self, why: str) -> RoundCheck:
-        """Return an unknown outcome, unless a difference was found before."""
+        """Return the check of the verdicts when not all could be compared, for the reason `why`.
+
+        Its outcome is unknown, unless a difference was found before.
+        """
         outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
         return RoundCheck("answers", outcome, why, self._verdicts)
 
     def check_scores(self) -> RoundCheck:
-        """Check every published score against the node's answers."""
+        """Return the check of all published scores against the published verdicts."""
         differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
@@ -131,7 +142,7 @@ class Recount:
             results[position] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
-        """Skip an answer without a score; a score without a verdict is a difference."""
+        """Count an ungraded answer. A score without `solved`, or the reverse, is a difference."""
         if (answer.score is None) != (answer.solved is None):
             self._verdicts.add(
                 _describe_answer(answer, question),
@@ -142,7 +153,7 @@ class Recount:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
     def _find_ungraded(self) -> set[int]:
-        """Return the places of questions that do not count: an answer to them has no score."""
+        """Return the indices of questions that count for no node: an answer to them is ungraded."""
         return {
             position
             for results in self._results.values()
@@ -151,14 +162,17 @@ class Recount:
         }
 
     def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
-        """Yield each question's outcome for `swarm_tasks.cells`."""
+        """Yield for each question its dataset, and whether the node solved it.
+
+        The second is None if the question does not count.
+        """
         for position, question in enumerate(self._published.questions):
             solved = self._results[node][position] == _Result.SOLVED
             yield question.dataset, None if position in ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
-    """Return where a timeout may explain a difference, or an empty text."""
+    """Return where scoring timed out, in words; empty if it did not."""
     if verdict.reason == "timeout":
         return "here"
     if answer.verdict == "timeout" and answer.score == 0 and answer.solved is False:
@@ -169,9 +183,10 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 def _compare_score(
     score: PublishedScore, summary: ScoreSummary, *, answered: bool
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield differences from the node's answers: the field, the published value, ours.
+    """Yield the differences between a published score and `summary`, recomputed from the answers.
 
-    A node that was not offered the questions is absent, and its questions do not count.
+    Each is the field, the published value and ours. For an absent node without answers, no question
+    counts.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)

@@ -1,4 +1,4 @@
-"""Checks as text for a terminal, without control characters of the site. Pure."""
+"""Renders checks for a terminal, without control characters in the site's texts."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,10 @@ def render_check(check: RoundCheck) -> Text:
 
 
 def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[CheckOutcome, str]:
-    """Return the outcome of all checks together, and a sentence about it."""
+    """Return the outcome of all checks together, and a sentence about `subject`.
+
+    The first of DIFFERS, UNKNOWN and DOUBTFUL among the outcomes decides; without them it HOLDS.
+    """
     if CheckOutcome.DIFFERS in outcomes:
         return CheckOutcome.DIFFERS, f"{subject}: something is not as the site published it."
     if CheckOutcome.UNKNOWN in outcomes:

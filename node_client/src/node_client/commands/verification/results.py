@@ -1,4 +1,7 @@
-"""A round's results: lines recorded by the chain, against published and recomputed ones; pure."""
+"""Checks the lines of a round's results against the published scores; no I/O.
+
+The chain has the Merkle root over these lines.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ FieldDifference = tuple[str, object, object]
 
 @dataclass(frozen=True)
 class RoundResults:
-    """A round's results, and the Merkle root over their lines."""
+    """A round's results: the head line, a line for each node, and the root over all of them."""
 
     head: ResultsHead
     lines: list[ResultLine]
@@ -35,7 +38,7 @@ class RoundResults:
 
 
 def read_results(raw: Sequence[bytes]) -> RoundResults:
-    """Parse results from lines. Raises UncheckableError."""
+    """Parse results: a head line, then a line for each node. Raises UncheckableError."""
     try:
         head, lines = _read_head(raw[0] if raw else b""), [_read_line(line) for line in raw[1:]]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -47,7 +50,7 @@ def read_results(raw: Sequence[bytes]) -> RoundResults:
 
 
 def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
-    """Compare the published scores with the lines in the chain, and check their consistency."""
+    """Compare the published scores and root with the lines, and the lines with their own cells."""
     differences = Differences()
     if results.root != published.results_root:
         differences.add("root of the results", published=published.results_root, ours=results.root)
@@ -71,7 +74,7 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
 
 
 def without_results() -> RoundCheck:
-    """Return the check of a round that is older than the chain."""
+    """Return the skipped check of a round that is older than the chain and has no such lines."""
     return RoundCheck("results", CheckOutcome.SKIPPED, "the round is older than the chain")
 
 
@@ -83,9 +86,9 @@ def _compare(score: PublishedScore, line: ResultLine) -> Iterator[FieldDifferenc
 
 
 def find_mistakes(line: ResultLine) -> Iterator[FieldDifference]:
-    """Yield values that do not follow from a line's own cells.
+    """Yield the values of a line that contradict its cells: the field, the line's value, ours.
 
-    A scored node must not be recorded as absent, which would lower its attendance.
+    A scored node with a reason for absence is also one: it would lower the node's attendance.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"
@@ -101,7 +104,7 @@ def find_mistakes(line: ResultLine) -> Iterator[FieldDifference]:
 
 
 def is_close(one: float | None, other: float | None, tolerance: float) -> bool:
-    """Return whether two numbers are equal up to rounding; None equals only None."""
+    """Return whether two numbers differ by at most `tolerance`; None equals only None."""
     if one is None or other is None:
         return one is other
     return isclose(one, other, rel_tol=0, abs_tol=tolerance)

@@ -1,7 +1,8 @@
-"""A season recomputed from its rounds' results; pure.
+"""Checks a season's rounds and leaderboard against the chain and the rounds' results; no I/O.
 
-The same code computes the judge's leaderboard (`swarm_record.ledgers`,
-`swarm_record.board_rows`), so this checks that its only input was what the site published.
+The judge computes its leaderboard with the same code (`swarm_record.ledgers`,
+`swarm_record.board_rows`). So this does not test that code; it shows that the leaderboard follows
+from the published results alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,10 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round that closed: its entry in the site's list, and its results unless it is void."""
+    """A round with a closing time: its entry in the site's list, and its results.
+
+    `results` is None if the round is void.
+    """
 
     listed: ListedRound
     results: RoundResults | None
@@ -36,7 +40,10 @@ class PlayedRound:
 def check_rounds(
     listed: Sequence[ListedRound], chain: Chain, histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check that no round in the chain is missing, and that each one is listed as in the chain."""
+    """Check that the site lists each round of the chain, with the phase and commitment there.
+
+    Round numbers must have no gaps. `histories` are the chain's records by round number.
+    """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
     known = range(chain.covered_from, last + 1)
@@ -87,7 +94,10 @@ def _compare_round(shown: ListedRound, history: RoundHistory, differences: Diffe
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check each round's results against the chain, and that they are consistent."""
+    """Check the results of each round against their root in the chain, and for consistency.
+
+    `histories` are the chain's records by round number.
+    """
     differences, anchored, count = Differences(), 0, 0
     for each in played:
         if each.results is None:
@@ -116,7 +126,10 @@ def check_season_results(
 def _find_miscounts(
     line: ResultLine, datasets: Sequence[str]
 ) -> Iterable[tuple[str, object, object]]:
-    """Yield values that do not follow from a line's bits."""
+    """Yield the values of a line that contradict its bits: the field, the line's value, ours.
+
+    `datasets` are those of the round's questions, in order.
+    """
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
     summary = summarize_outcomes(zip(datasets, outcomes, strict=True))
@@ -145,9 +158,10 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 def compute_board(
     played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
 ) -> dict[str, StandingRow]:
-    """Return the leaderboard lines of a season by node, computed from its rounds.
+    """Return the leaderboard lines of a season by node name, computed from its rounds.
 
-    `questions` is the number in a round, and `minimum` the requirements for a rank.
+    `minimum` are the requirements for a rank. `questions` is the number of questions that a void
+    round is assumed to have. Nodes in `quarantined` get a line without a rank.
     """
     places = _place(played, questions=questions)
     counted = [
@@ -173,7 +187,10 @@ def compute_board(
 
 
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
-    """Return each round's start in the season's stream, by the order of closing."""
+    """Return each round's first column in the season's stream of questions, by round number.
+
+    Columns are allocated in the order of closing.
+    """
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
         size = len(each.results.head.datasets) if each.results else questions
@@ -206,7 +223,10 @@ def _add_round(
 
 
 def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> RoundCheck:
-    """Compare the published leaderboard of a season with the one computed from its rounds."""
+    """Compare the published leaderboard lines `shown` with `drawn`, computed from the rounds.
+
+    Quarantined nodes must not be listed.
+    """
     differences = Differences()
     expected = {name: line for name, line in drawn.items() if line.remark != "quarantined"}
     for name in sorted(expected.keys() - {row.node for row in shown}):
@@ -246,7 +266,7 @@ def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, objec
 
 
 def without_board(season: str) -> RoundCheck:
-    """Return the check of a season whose leaderboard is no longer shown."""
+    """Return the skipped check of a season whose leaderboard the site no longer shows."""
     return RoundCheck(
         "leaderboard", CheckOutcome.SKIPPED, f"the site shows another season than {season}"
     )

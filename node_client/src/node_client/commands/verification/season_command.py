@@ -1,4 +1,4 @@
-"""The command `swarm-node verify-season`: recomputes a season from what the site published."""
+"""The command `swarm-node verify-season`: fetches a season, checks it and shows the results."""
 
 from collections.abc import Iterator
 from time import sleep
@@ -45,9 +45,10 @@ PAUSE_S = 5.0
 def verify_season(
     site: Site, name: str | None, *, state: StateDir, console: Console
 ) -> CheckOutcome:
-    """Check a season, by default the newest, and return the outcome of all checks.
+    """Check the season `name`, or the newest one for None, and return the outcome of all checks.
 
-    Raises NodeError when it cannot be checked.
+    Each result is shown as soon as it is known. `state` is the folder of this machine's node, with
+    its records. Raises NodeError when the season cannot be read or changes meanwhile.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"
@@ -116,7 +117,10 @@ def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
 
 
 def _check_unchanged(site: Site, chain: Chain) -> None:
-    """Raise UncheckableError if the chain has grown, as the leaderboard may then be newer."""
+    """Raise UncheckableError if the site's chain has grown since `chain` was fetched.
+
+    What was fetched later, such as the leaderboard, may then include a newer round.
+    """
     again = fetch_read_chain(site)
     if again is not None and len(again.links) != len(chain.links):
         raise UncheckableError(
@@ -125,7 +129,7 @@ def _check_unchanged(site: Site, chain: Chain) -> None:
 
 
 def find_quarantined(chain: Chain) -> set[str]:
-    """Return the quarantined nodes."""
+    """Return the names of the nodes that are quarantined at the end of the chain."""
     names: set[str] = set()
     for linked in chain.links:
         link = linked.link
