@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from judge.models import Season
 from swarm_web.core.store import async_redis
@@ -197,7 +198,7 @@ async def test_pool_without_members_and_rollouts_is_dropped(
     async with running(hub):
         await hub.flush()
         hub.leave(pool, one)
-        now += 601
+        now += settings.RELAY_MAX_AGE_S + 1
         await until(lambda: season.pk not in hub._pools)
         assert await hub.open(season.pk) is not pool
 
@@ -207,6 +208,6 @@ async def test_pool_that_was_just_opened_is_not_dropped(season: Season, amber: N
     hub = make_hub(clock=lambda: now)
     async with running(hub):
         await hub.open(season.pk)
-        now += 601
+        now += settings.RELAY_MAX_AGE_S + 1
         pool = await hub.open(season.pk)
         assert not hub._is_idle(pool)
