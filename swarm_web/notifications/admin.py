@@ -11,7 +11,7 @@ from swarm_web.notifications.services.channels import switch_off
 
 @admin.register(Channel)
 class ChannelAdmin(admin.ModelAdmin[Channel]):
-    """Lists channels with their failures; secrets are not shown."""
+    """Lists channels with their latest failure; secrets are not shown."""
 
     list_display = [
         *("owner", "kind", "target", "enabled", "off_because"),

@@ -93,9 +93,9 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message, with a single attempt.
+    """Queue a test message, which gets a single attempt; a failing channel's pause ends.
 
-    Raises RequestError when the account has sent too many of them.
+    Raises RequestError if the account has sent MAX_TESTS in the last TESTS_PERIOD_S seconds.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(
