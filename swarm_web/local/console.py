@@ -16,7 +16,7 @@ _BOLD = 1
 
 
 class Console:
-    """One writer for all lines."""
+    """Writes all lines to one stream: the launcher's own and those of the processes."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

@@ -1,4 +1,7 @@
-"""One local site: its state folder, secrets and stamps, and the environment of its processes."""
+"""One local site: its state folder with secrets and stamps, and its processes' environment.
+
+The argument `outer` is always the environment of the launcher.
+"""
 
 import fcntl
 import hashlib
@@ -22,7 +25,7 @@ _SITE_FILE = "site.json"
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSite:
-    """Folder and addresses of one local site."""
+    """State folder, web port and database addresses of one local site."""
 
     state: Path
     port: int
@@ -46,8 +49,9 @@ class LocalSite:
 
 
 def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that the launcher decides. Values in `outer` override the defaults.
+    """Return the settings that the launcher decides, as environment variables.
 
+    `outer` overrides those with a default, but not the addresses of the databases.
     ALLOWED_HOSTS always includes this machine's address, for health checks and demo nodes.
     """
     defaults = {
@@ -116,7 +120,7 @@ def keep_secret(path: Path) -> str:
 
 
 def fingerprint(folders: Iterable[Path], *extra: str) -> str:
-    """Digest the names, sizes and times of all files below `folders`, and the `extra` texts."""
+    """Hash the paths, sizes and times of all files below `folders`, and the `extra` texts."""
     digest = hashlib.sha256(repr(extra).encode())
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -127,7 +131,10 @@ def fingerprint(folders: Iterable[Path], *extra: str) -> str:
 
 
 def is_current(stamp: Path, current: str) -> bool:
-    """Return whether the stamp file, written by a slow step, has the `current` fingerprint."""
+    """Return whether the stamp file, which a slow step wrote, contains the fingerprint `current`.
+
+    If so, the step's input has not changed since.
+    """
     return stamp.exists() and stamp.read_text() == current
 
 

@@ -39,7 +39,7 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """What to start, and the environment of the launcher.
+    """What to start. `outer` is the environment of the launcher, `state` the state folder.
 
     The web processes listen on `port` and the ports after it.
     """
