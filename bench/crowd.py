@@ -32,7 +32,7 @@ _MAX_CONNECTING = 50
 
 @dataclass
 class CrowdNode:
-    """One node of the crowd."""
+    """One connected node; `number` is its index, `key` its signing key."""
 
     connection: ClientConnection
     number: int

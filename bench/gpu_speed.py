@@ -1,4 +1,4 @@
-"""How long a step takes on a GPU, how much memory it needs, and the same beside trl."""
+"""Measure time and memory of a training step on a GPU, alone and by turns with trl."""
 
 from pathlib import Path
 from statistics import fmean, median

@@ -116,7 +116,7 @@ def _send_failure(connection: Connection, message: str) -> None:
 
 
 def _kill(process: BaseProcess) -> None:
-    """Kill a process and what it started, if it still runs."""
+    """Kill a process, if it still runs, and all its descendants."""
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):

@@ -118,7 +118,7 @@ def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
 
 
 def _is_older(version: str, minimum: str) -> bool:
-    """Return whether a node's client is too old; false for an unknown version."""
+    """Return whether a client version is older than the minimum; false for an invalid one."""
     try:
         return parse_version(version) < parse_version(minimum)
     except ValueError:
@@ -126,7 +126,7 @@ def _is_older(version: str, minimum: str) -> bool:
 
 
 def _rank_of(standing: Standing | None) -> tuple[int, int] | None:
-    """Return a standing's range of ranks, if it has one."""
+    """Return the best and the worst rank of a standing; None if it is not ranked."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return None
     return standing.rank_low, standing.rank_high

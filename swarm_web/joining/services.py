@@ -157,7 +157,7 @@ def _create(
 
 
 def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
-    """Return the request with this code, if it is still open."""
+    """Return the request with this code; None if there is none, or it can no longer be decided."""
     request = JoinRequest.objects.select_related("claimed").filter(user_code=user_code).first()
     return request if request is not None and request.is_open(now=now) else None
 
@@ -210,7 +210,7 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 
 
 def _assign_node(request: JoinRequest, node: Node) -> None:
-    """Record the node for the client, valid while the node's token does not change."""
+    """Record the node that the client gets. The record is void once the node's token changes."""
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 

@@ -128,7 +128,7 @@ class Stack:
         await self._supervisor.run(_server_process(name, command, environment))
 
     async def _collect_static(self, site: LocalSite, environment: Mapping[str, str]) -> None:
-        """Collect and compress the static files if they have changed since the last start."""
+        """Collect the static files if they, DEBUG or the libraries changed since the last start."""
         site.static.mkdir(exist_ok=True)
         stamp = site.state / "static.stamp"
         # DEBUG writes no manifest, and without a manifest no page renders when DEBUG is off.

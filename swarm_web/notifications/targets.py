@@ -134,7 +134,7 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address that is mapped in an IPv6 address or behind a NAT64."""
+    """Return the IPv4 address that an IPv6 address maps or reaches by NAT64, else the address."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -167,7 +167,7 @@ def _store_questions(judge_round: Round, demo_round: DemoRound, tasks: list[Task
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return a task spec from the round's stream; it does not generate the demo question."""
+    """Return the task spec that the round's secret draws; it does not give the demo question."""
     return TaskSpec(
         dataset=task.dataset,
         config=task.config,

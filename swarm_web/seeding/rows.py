@@ -146,7 +146,7 @@ def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
 def _deviations(
     scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return each score minus its model's mean; nan for untrained and absent nodes."""
+    """Return each node's score minus the mean of its model; nan for untrained and absent nodes."""
     counted = ~np.isnan(scores) & (groups >= 0)
     count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
     total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))

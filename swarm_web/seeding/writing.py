@@ -165,7 +165,7 @@ def write_traffic(
 
 
 def _keys(model: type[models.Model], count: int) -> list[int]:
-    """Reserve `count` keys of a table, in order."""
+    """Reserve `count` primary keys of a table, and return them in ascending order."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",

@@ -38,7 +38,11 @@ class SwitchedOffError(Exception):
 def add_channel(
     owner: User, *, kind: str, target: str, events: Sequence[str], now: datetime
 ) -> Channel:
-    """Create a channel. Raises TooManyChannelsError and DuplicateChannelError."""
+    """Create a channel of `owner`; a webhook gets a new secret.
+
+    Raises TooManyChannelsError if the owner has MAX_CHANNELS, and DuplicateChannelError if one of
+    them has the same kind and target.
+    """
     try:
         with transaction.atomic():
             # Locked, so that concurrent requests cannot exceed the maximum.

@@ -30,7 +30,7 @@ Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Queue messages about nodes that were last seen before `before`, at most a day earlier.
+    """Queue messages about nodes last seen before `before`, but less than a day before it.
 
     Nodes that said goodbye and blocked ones are left out.
     """
