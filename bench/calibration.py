@@ -56,9 +56,10 @@ class Looks:
     """The comparison of all pairs of nodes after a round; the arrays are (seasons, pairs).
 
     `rounds` is the number of rounds so far. `ahead` is the sum of the first node's score minus the
-    second's over the rounds. `squares` is the sum of squared differences per question, over the
-    rounds whose questions are kept one by one. `evidence` is the logarithm of the evidence. `won`
-    and `lost` count the questions that only the first or only the second node solved.
+    second's over the rounds. `squares` is the sum of the squared, weighted differences of single
+    questions, over the rounds whose questions are kept one by one. `evidence` is the logarithm of
+    the evidence. `won` and `lost` count the questions that only the first or only the second node
+    solved.
     """
 
     rounds: int

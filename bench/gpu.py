@@ -139,7 +139,7 @@ def _report(
     if options.is_dry:
         _print("A dry run: nothing of this is about a GPU, and nothing is written.")
     if options.is_written:
-        # A reader must know why figures are not there.
+        # A reader of the results must see why figures are missing.
         missing = {"failed": outcome.failed} if outcome.failed else {}
         path = write_results("gpu", {**figures, **missing}, accelerator=device.description)
         _print(f"written to {path}")
@@ -158,7 +158,7 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
 def _set_environment(options: Options) -> None:
     """Set the environment of all processes: one GPU, no TF32, no downloads, no launcher."""
     os.environ |= QUIET | _FLOAT32
-    if options.is_dry:  # for tiny models several threads only wait for each other
+    if options.is_dry:  # tiny models are slower with several threads
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     # trl takes all GPUs that it sees, and then refuses to train on several.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]

@@ -115,7 +115,7 @@ def make_work(size: Size, policy: Policy) -> Work:
 
 def run_pass(work: Work, policy: Policy) -> Pass:
     """Return the loss of the work under the policy, its gradient and the log-probs."""
-    set_gradient_types(policy.trainable(), summed=True)  # in float32, also those of halves
+    set_gradient_types(policy.trainable(), summed=True)  # float32 gradients, also of halves
     batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
     updater = Updater(
         policy,

@@ -101,7 +101,8 @@ class Newcomer:
     def join(self) -> JoinTimes:
         """Run the page's line that joins without an account, until the node has a score.
 
-        Raises TimeoutError with the log if the client ends or takes longer than ten minutes.
+        Raises TimeoutError with the log if the client ends, or takes longer than ten minutes to the
+        first rollout or from there to the score.
         """
         line = self.read_line("join-anonymous")
         began = time.monotonic()

@@ -55,7 +55,7 @@ class CountingProxy:
             writer.close()
         serving = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.wait_for(asyncio.gather(*serving, return_exceptions=True), timeout=5)
-        await asyncio.sleep(0)  # Transports close one turn of the loop later.
+        await asyncio.sleep(0)  # Transports close in the next iteration of the event loop.
 
 
 @contextmanager

@@ -83,6 +83,6 @@ def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty=+"]
     try:
         described = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
-    except FileNotFoundError:  # a machine that is lent for its GPU may lack git
+    except FileNotFoundError:  # git may be missing, for example on a rented machine
         return "unknown"
     return described.stdout.strip() or "unknown"

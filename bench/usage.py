@@ -33,7 +33,7 @@ class Usage:
         """Read the CPU time of all descendants of a launcher."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for part, process in _read_parts(launcher):
-            # Of a process that has ended, the time is its parent's.
+            # The time of an ended process is included in its parent's.
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 seconds[part] += times.user + times.system

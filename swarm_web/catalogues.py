@@ -54,7 +54,7 @@ def extract() -> Catalog:
         for _, message, comments, context in found:
             location = (path.relative_to(PROJECT).as_posix(), 0)
             catalogue.add(message, locations=[location], auto_comments=comments, context=context)
-    # The remedies for errors: nodes show them in English, the site's pages in the visitor's.
+    # The remedies for errors: nodes show them in English, pages in the visitor's language.
     for fix in FIXES.values():
         catalogue.add(fix, locations=[("swarm_protocol/errors.py", 0)])
     return catalogue

@@ -28,7 +28,7 @@ _CONTRIBUTION = (
     *("local_used", "external_used", "external_dropped", "used_by_others"),
     *("declared_checked", "declared_false", "updated_at"),
 )
-# Without the secret, which allows messages to the receiver in the site's name.
+# Without the secret: with it anyone could send the receiver messages in the site's name.
 _CHANNEL = (
     *("kind", "target", "events", "enabled", "off_because", "created_at"),
     *("failures", "failed_at", "failure"),

@@ -13,7 +13,7 @@ from swarm_web.local.process import SiteProcess
 from swarm_web.local.site import LocalSite, node_environment
 
 _BIRDS = ("starling", "dunlin", "lapwing", "knot", "sandpiper", "plover", "avocet", "curlew")
-# Rewards are rare at first. Where a node finds enough by itself, sharing has no effect.
+# A model with rare rewards at first: if a node finds enough by itself, sharing has no effect.
 MODEL = "tiny-rare"
 # With fewer nodes, an isolated one would leave too small a swarm.
 _MIN_NODES_WITH_ISOLATED = 4

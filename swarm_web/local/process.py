@@ -21,7 +21,7 @@ from swarm_web.local.console import Console
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 # Any number but 0 would do: it is visible only inside the namespace.
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-# Time to end after `follow` was cancelled.
+# Seconds that a process has to end after `follow` was cancelled.
 _GRACE_S = 1.0
 
 

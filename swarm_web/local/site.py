@@ -18,7 +18,7 @@ from swarm_web.local import LaunchError
 from swarm_web.local.probes import HOST
 
 _POLL_S = 0.05
-# For the server only: a node processes completions of strangers.
+# Settings that demo nodes do not get, because a node processes completions of strangers.
 _SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
 _SITE_FILE = "site.json"
 
@@ -59,7 +59,7 @@ def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
         "SECRET_KEY": keep_secret(site.state / "secret_key"),
         "SITE_URL": site.url,
         "STATIC_ROOT": str(site.static),
-        # Compression takes half a minute and pays on slow links only.
+        # Compression takes half a minute and is useful on slow links only.
         "STATIC_COMPRESSED": "false",
         "DIST_DIR": str(site.wheels),
         # Only this machine can reach the site, so nodes need no account.
@@ -148,7 +148,7 @@ def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
     Raises LaunchError when another launcher uses the folder, or when processes of an earlier one
     still run after `timeout_s` seconds.
     """
-    # Others may enter, because Postgres may run as another user, but not list it.
+    # Other users may enter the folder, because Postgres may run as one of them, but not list it.
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     path = folder / "launcher.pid"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -105,7 +105,7 @@ class Supervisor:
 class Keeper:
     """Keeps one process running.
 
-    The pause before a restart doubles each time. After a run of a minute it starts small again.
+    The pause before a restart doubles each time. After a run of a minute it is half a second again.
     """
 
     def __init__(
