@@ -45,7 +45,7 @@ def measure_web() -> dict[str, float]:
 def prepare_data() -> None:
     """Fill the databases unless an earlier run did.
 
-    Makes the nodes count as connected and the round stay open for an hour, as after seeding.
+    Makes the nodes count as connected, and the open round stay open, for an hour from now.
     """
     if not Node.objects.exists():
         call_command("seed_demo_data", size="large")
