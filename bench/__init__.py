@@ -1,1 +1,1 @@
-"""Benchmarks: each `make bench-NAME` prints a table and writes bench/results/NAME.json."""
+"""Benchmarks: each `make bench-NAME` prints tables; most write bench/results/NAME.json."""

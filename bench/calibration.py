@@ -1,7 +1,8 @@
-"""`make bench-calibration`: what the judge's claims promise, tried out on simulated seasons.
+"""`make bench-calibration`: check the judge's claims on simulated seasons.
 
-Identical nodes must not be told apart, however often one looks, and different ones should be,
-on few questions. Everything is drawn with fixed seeds, so the same code prints the same figures.
+The judge must not rank one of two equal nodes above the other, however often its test is made, and
+should need few questions to distinguish different nodes. All random seeds are fixed, so the same
+code prints the same figures.
 """
 
 import sys
@@ -24,7 +25,7 @@ from swarm_record.stream import QUESTIONS
 ALPHA = 0.05
 ROUNDS = 200
 EVEN, UNEVEN = (8, 8, 8, 8), (28, 1, 1, 1, 1)
-# As many seasons as take a minute or less, by number of nodes.
+# Number of simulated seasons by number of nodes, chosen so that each case takes at most a minute.
 SEASONS = {2: 2000, 10: 400, 50: 100}
 COMMON = 0.3
 POWER = 0.8
@@ -52,9 +53,13 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Looks:
-    """What all pairs [seasons, pairs] come to after a round: evidence, and counts for McNemar.
+    """The comparison of all pairs of nodes after a round; the arrays are (seasons, pairs).
 
-    `squares` are of the rounds whose questions are kept one by one.
+    `rounds` is the number of rounds so far. `ahead` is the sum of the first node's score minus the
+    second's over the rounds. `squares` is the sum of the squared, weighted differences of single
+    questions, over the rounds whose questions are kept one by one. `evidence` is the logarithm of
+    the evidence. `won` and `lost` count the questions that only the first or only the second node
+    solved.
     """
 
     rounds: int
@@ -75,11 +80,13 @@ def simulate(
     left_out: float = 0.0,
     seed: int,
 ) -> Iterator[Looks]:
-    """Play seasons of nodes with true `shares` [nodes, datasets], and look after each round.
+    """Simulate `seasons` seasons at once, and yield the comparison of all pairs after each round.
 
-    What is hard is hard for everybody: on the share COMMON of the questions all nodes have the
-    same luck. Each node misses the share `missing` of the rounds by chance, and the first one also
-    the share `left_out` in which it would score lowest.
+    `shares` (nodes, datasets) are the chances to solve a question, and `mix` is the number of
+    questions per dataset. Some questions are harder than others for all nodes: on the share COMMON
+    of the questions, all nodes use the same random number. Each node misses the share `missing` of
+    the rounds by chance. The first one also misses the share `left_out` of the rounds, those in
+    which it would score lowest.
     """
     rng = np.random.default_rng(seed)
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
@@ -123,7 +130,12 @@ def simulate(
 def _add_round(
     stretch: Stretch, gaps: Floats, weights: Floats, *, both: npt.NDArray[np.bool_], single: bool
 ) -> Stretch:
-    """Add a round to what pairs did: `gaps` [seasons, pairs, questions] in answers, 1, 0 or -1."""
+    """Return the stretch with one more round added.
+
+    `gaps` (seasons, pairs, questions) is 1 where only the first node solved the question, -1 where
+    only the second did, and otherwise 0. `both` (seasons, pairs) marks the pairs that both took
+    part. `single` keeps the questions one by one.
+    """
     differences = gaps @ weights
     return Stretch(
         differences=stretch.differences + differences,
@@ -136,10 +148,10 @@ def _add_round(
 def measure_false_claims(
     shares: Floats, *, mix: Sequence[int], missing: float = 0.0
 ) -> tuple[float, float]:
-    """Return in what part of seasons a claim is ever made about equal nodes.
+    """Return the fraction of seasons in which equal nodes are ever called different, by two tests.
 
-    The first figure is of McNemar's exact test after each round, a usual choice for one look; the
-    second is of ours.
+    The first figure is that of McNemar's exact test, made after each round although it is valid
+    for one look only. The second is that of the judge's test.
     """
     nodes = len(shares)
     pairs, seasons = nodes * (nodes - 1) // 2, SEASONS[nodes]
@@ -154,7 +166,10 @@ def measure_false_claims(
 
 
 def measure_choosing(left_out: float) -> float:
-    """Return in what part of seasons a node that chooses its rounds is ranked above its equal."""
+    """Return the fraction of seasons in which a node is ever ranked above an equal one.
+
+    The node leaves out the share `left_out` of its rounds, those in which it would score lowest.
+    """
     ever = np.zeros(SEASONS[2], bool)
     shares = np.full((2, len(EVEN)), 0.3)
     for looks in simulate(
@@ -167,11 +182,12 @@ def measure_choosing(left_out: float) -> float:
 def measure_power(
     share: float, lead: float, *, pairs: int, mix: Sequence[int] = EVEN
 ) -> tuple[int, int]:
-    """Return after how many questions 80 % of seasons rank the better node first.
+    """Return how many questions two tests need to rank the better node first in 80 % of seasons.
 
-    The first figure is of the best test for one look, planned in advance: a z-test with the true
-    variance. The second is of our test. Both must reach the level that Holm's procedure asks of the
-    first of `pairs` pairs, and both are made after whole rounds.
+    One node solves the fraction `share` of the questions, the other `share + lead`. The first
+    figure is that of a z-test with the true variance, made once at a time planned in advance. The
+    second is that of the judge's test, made after each round. Both must reach the level that Holm's
+    procedure requires of the first of `pairs` pairs. Raises RuntimeError if 600 rounds are too few.
     """
     shares = np.array([[share + lead], [share]]).repeat(len(mix), axis=1)
     ever = np.zeros(600, bool)
@@ -179,7 +195,7 @@ def measure_power(
     for looks in simulate(shares, mix=mix, rounds=600, seasons=600, seed=1):
         ever |= ((looks.evidence >= np.log(pairs / ALPHA)) & (looks.ahead > 0))[:, 0]
         if ever.mean() >= POWER:
-            # A round's difference has the mean `lead`, divided over its questions by weight.
+            # Subtract the squares of the means, `lead` times the weight, of a round's questions.
             even_out = lead**2 * sum(1 / n for n in mix) / len(mix) ** 2
             singles = min(looks.rounds, QUESTIONS // sum(mix))
             variance = float(looks.squares.mean()) / singles - even_out
@@ -189,7 +205,7 @@ def measure_power(
 
 
 def main() -> int:
-    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    """Measure everything, print it and write the results; return 1 if a target is missed."""
     claims = Table(
         "seasons", "mix", "McNemar", "ours", title="Seasons that ever show a false winner"
     )
@@ -238,13 +254,17 @@ def main() -> int:
 
 
 def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:
-    """Yield seasons of nodes with equal scores: words, true shares, mix and rounds missed."""
+    """Yield cases of nodes with equal expected scores.
+
+    Each is a label, the chances to solve (nodes, datasets), the mix, and the share of missed
+    rounds.
+    """
     for mix in (EVEN, UNEVEN):
         for nodes in SEASONS:
             for share in (0.02, 0.3, 0.6):
                 yield f"{nodes} nodes, {share:g}", np.full((nodes, len(mix)), share), mix, 0.0
     yield "10 nodes, 0.3, 30% of rounds missed", np.full((10, len(EVEN)), 0.3), EVEN, 0.3
-    # One is better at what is asked often, the other by as much at what is asked seldom.
+    # One node is better at the dataset with many questions, the other equally at that with few.
     yield "2 unlike nodes, 0.3", np.array([[0.4, 0.2], [0.3, 0.3]]), (27, 5), 0.0
     rare = np.array([[0.06, 0], [0, 0.06]])
     for often, seldom in ((31, 1), (28, 4), (24, 8)):

@@ -9,13 +9,15 @@ from bench.report import Target
 from judge.statistics.copying import ALPHA, WrongAnswer, find_copies
 
 NODES, MODELS, QUESTIONS = 1_000, 10, 32
-# As many as one search looks at together (judge.services.inspection).
+# Number of rounds that one search covers (judge.services.inspection).
 ROUNDS = 4
 SEARCHES = 100
 SEARCHES_A_YEAR = 365 * 86_400 // 300
-# Shares of wrong answers that nodes of a model give alike: hardly trained apart, and far.
+# Shares of the wrong answers that all nodes of a model have in common. Nodes that have trained
+# little have most in common.
 ALIKE = (0.2, 0.5, 0.8)
-# Wrong answers are common as Zipf's law has it: the first of 50 is given by some 22 %.
+# The frequencies of 50 wrong answers follow Zipf's law: the first has about 22 %. A node answers
+# the share _WRONG of the questions wrongly.
 _TEXTS, _WRONG = 50, 0.7
 
 TARGETS = [
@@ -29,11 +31,11 @@ TARGETS = [
 
 
 def measure(figures: dict[str, float]) -> Table:
-    """Measure everything, note the figures, and return the table.
+    """Measure everything, add the figures to `figures`, and return the table.
 
-    A search accuses somebody if its smallest adjusted p is ALPHA or less. So rare an event is not
-    seen in SEARCHES; what is shown is whether small p-values are as rare as they claim to be, which
-    is where the bound for a year comes from.
+    A search accuses a node if its smallest adjusted p-value is at most ALPHA, which is too rare to
+    observe in SEARCHES searches. So this measures how much more frequent small p-values are than
+    they should be, and multiplies ALPHA by that factor to bound the accusations per year.
     """
     table = Table(
         "alike in a model", "searches", "p ≤ .1", "p ≤ .01", "smallest p", title="Copied answers"
@@ -45,7 +47,7 @@ def measure(figures: dict[str, float]) -> Table:
         shares = [f"{np.mean(found <= level):.1%}" for level in (0.1, 0.01)]
         table.add_row(f"{alike:.0%}", str(SEARCHES), *shares, f"{found.min():.2g}")
     everything = np.concatenate(smallest)
-    # How much more frequent than they claim small p-values are, at the worst level seen.
+    # By which factor p-values up to a level are more frequent than the level, at the worst level.
     ranks = np.arange(1, len(everything) + 1) / len(everything)
     excess = float(np.max(ranks / np.maximum(np.sort(everything), 1 / len(everything))))
     figures["copying_alarms_a_year"] = max(1.0, excess) * ALPHA * SEARCHES_A_YEAR
@@ -54,7 +56,10 @@ def measure(figures: dict[str, float]) -> Table:
 
 
 def smallest_p(alike: float, *, seed: int) -> float:
-    """Return the smallest adjusted p-value in a search among honest nodes; 1 without a pair."""
+    """Return the smallest adjusted p-value of a search among honest nodes; 1 if it has no finding.
+
+    `alike` is the share of wrong answers that the nodes of a model have in common.
+    """
     findings = find_copies(_draw_wrong(alike, seed=seed), alpha=1.0)
     return min((finding.p_adjusted for finding in findings), default=1.0)
 

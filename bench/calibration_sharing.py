@@ -1,4 +1,7 @@
-"""What "Does sharing help?" promises, tried out on simulated trials (`bench.trials`)."""
+"""Check the claims of "Does sharing help?" on simulated trials (`bench.trials`).
+
+It is a part of `make bench-calibration`.
+"""
 
 from collections.abc import Iterator
 from itertools import product
@@ -13,8 +16,9 @@ from judge.statistics.over_seasons import MIN_SEASONS, compare_seasons
 from judge.statistics.planning import ScoreSpread, plan_nodes
 
 TRIALS = 400
-# Number of simulated sequences of seasons.
+# Number of sequences of seasons whose differences are drawn, and the seasons in each.
 SIZES_DRAWN, MAX_SEASONS = 5, 10
+# How many times as fast swarm nodes learn in the trials with an effect.
 GAIN = 1.94
 
 TARGETS = [
@@ -25,7 +29,7 @@ TARGETS = [
 
 
 def measure(figures: dict[str, float]) -> list[Table]:
-    """Measure everything, note the figures, and return the tables."""
+    """Measure everything, add the figures to `figures`, and return the tables."""
     claims = Table("trials", "one look", "made at each", "ours", title="Does sharing help? Claims")
     worst = 0.0
     for words, plan, models in _plans():
@@ -45,11 +49,11 @@ def measure(figures: dict[str, float]) -> list[Table]:
 
 
 def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
-    """Return in what part of trials a claim is made.
+    """Return the fractions of trials in which two tests claim a difference.
 
-    The first two are of shuffled labels, at the last look and at any; the third is of ours, at any
-    look. A season of several models counts if any of them has a claim, each at its own level for
-    the first two.
+    The first two are those of a test with shuffled labels: at the last look, and at any look. The
+    third is that of the judge's test at any look. A trial with several models counts if there is a
+    claim about any of them; the judge's test corrects for their number, the other one does not.
     """
     last, each, ours = 0, 0, 0
     looks = plan_looks(plan.rounds)
@@ -65,11 +69,13 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
 
 
 def measure_seasons(hit: float) -> tuple[float, float]:
-    """Return how often sharing that does nothing is ever said to do something over seasons.
+    """Return how often two tests over seasons ever claim an effect although sharing has none.
 
-    In each season chance moves one arm by a normal variate. How large the differences are is drawn
-    a few times, and all ways in which their signs may fall are tried, so the shares are exact. The
-    first is of a sign-flip test made after each season as if it were the only one.
+    The difference of the arms in a season is normal, with a standard deviation of 0.03; a second
+    normal variate with the standard deviation `hit` is added. The sizes of the differences are
+    drawn SIZES_DRAWN times, and for each all combinations of their signs are tried. The first
+    figure is that of a sign-flip test made after each season as if it were the only one, the second
+    that of the judge's test.
     """
     signs = np.array(list(product((1, -1), repeat=MAX_SEASONS)))
     usual, ours = [], []
@@ -89,7 +95,7 @@ def _name(gaps: Floats) -> dict[str, float]:
 
 
 def _plans() -> Iterator[tuple[str, Plan, int]]:
-    """Yield kinds of trials: words, plan, and models in a season."""
+    """Yield kinds of trials: a label, the plan, and the number of models in a season."""
     yield "10 nodes that are alike", Plan(spread=0), 1
     yield "10 nodes that differ", Plan(), 1
     yield "20 nodes, half of them late, 30% leave", Plan(nodes=20, late=0.5, leaving=0.3), 1
@@ -105,7 +111,7 @@ def _plans() -> Iterator[tuple[str, Plan, int]]:
 
 
 def _plan_table() -> Table:
-    """Return how many nodes a claim about some differences takes."""
+    """Return a table of the nodes per arm that are needed to detect three sizes of difference."""
     spread = ScoreSpread(nodes=0.05, rounds=0.08)
     table = Table("difference", "25 rounds", "200 rounds", title="Nodes in each arm, spread .05")
     for effect in (0.02, 0.05, 0.1):

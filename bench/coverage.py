@@ -1,4 +1,4 @@
-"""How often the judge's intervals hold the true score, for `make bench-calibration`."""
+"""How often the judge's intervals contain the true score, for `make bench-calibration`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from swarm_record.stats import effective_n, macro_intervals
 WINDOWS = 4_000
 MIXES = 400
 MIN_QUESTIONS = 50
-# Coverage that is aimed at, less what WINDOWS draws may be off by.
+# The intended coverage, 0.95, minus a margin for chance in WINDOWS draws.
 AIMED_AT = 0.94
 
 TARGETS = [
@@ -28,16 +28,16 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Over random mixes: the lowest coverage, and the share of mixes below AIMED_AT."""
+    """Coverage over random mixes: the lowest one, and the share of mixes `below` AIMED_AT."""
 
     lowest: float
     below: float
 
 
 def measure(figures: dict[str, float]) -> Table:
-    """Measure everything, note the figures, and return the table.
+    """Measure everything, add the figures to `figures`, and return the table.
 
-    The promise is for windows whose datasets have equally many questions. In the others the
+    The target applies to windows whose datasets have equally many questions. For other windows the
     leaderboard calls its intervals approximate.
     """
     one, even, uneven = cover_one_dataset(), cover_mixes(even=True), cover_mixes(even=False)
@@ -54,7 +54,10 @@ def measure(figures: dict[str, float]) -> Table:
 
 
 def cover_one_dataset() -> float:
-    """Return the lowest exact coverage of one dataset's share, with 50 questions or more."""
+    """Return the lowest coverage for one dataset with 50, 100 or 500 questions.
+
+    It is computed exactly for each of 199 true shares from 0.005 to 0.995.
+    """
     lowest = 1.0
     for n in (50, 100, 500):
         solved = np.arange(n + 1)
@@ -68,7 +71,8 @@ def cover_one_dataset() -> float:
 def cover_mixes(*, even: bool) -> Coverage:
     """Return the coverage over MIXES random mixes of two to eight datasets.
 
-    `even` mixes have equally many questions of each; in others sizes differ by up to 512 to 1.
+    `even` mixes have equally many questions of each dataset; in others one dataset may have up to
+    512 times as many as another.
     """
     rng = np.random.default_rng(1)
     mixes = islice(_draw_mixes(rng, even=even), MIXES)
@@ -77,7 +81,11 @@ def cover_mixes(*, even: bool) -> Coverage:
 
 
 def cover_mix(rng: np.random.Generator, sizes: Sequence[int], shares: Floats) -> float:
-    """Return how often the interval holds the mean of true `shares` over WINDOWS windows."""
+    """Return the fraction of WINDOWS windows whose interval contains the mean of `shares`.
+
+    The windows are simulated. Each dataset has its number of questions in `sizes`, and its true
+    share solved in `shares`.
+    """
     solved = rng.binomial(sizes, shares, (WINDOWS, len(sizes)))
     effective = [
         effective_n({str(at): (count, sizes[at]) for at, count in enumerate(row)})
@@ -91,7 +99,10 @@ def cover_mix(rng: np.random.Generator, sizes: Sequence[int], shares: Floats) ->
 def _draw_mixes(
     rng: np.random.Generator, *, even: bool
 ) -> Iterator[tuple[tuple[int, ...], Floats]]:
-    """Yield sizes and true shares of datasets: all kinds of shares, or mostly small ones."""
+    """Yield random numbers of questions and true shares of two to eight datasets.
+
+    In half of the mixes most shares are near 0 or 1, in the others most are small.
+    """
     while True:
         datasets = int(rng.integers(2, 9))
         sizes = rng.choice(2 ** np.arange(10), 1 if even else datasets)

@@ -1,4 +1,4 @@
-"""A crowd of nodes on real sockets that sign their answers and all submit at the same moment."""
+"""Simulated nodes on real sockets that all submit their signed answers at the same moment."""
 
 import asyncio
 import time
@@ -26,13 +26,13 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import make_key, public_key_of, sign
 
-# Connections that are opened at a time, so that the backlog does not overflow.
+# Number of connections opened at the same time; with more, the listen backlog could overflow.
 _MAX_CONNECTING = 50
 
 
 @dataclass
 class CrowdNode:
-    """One node of the crowd."""
+    """One connected node; `number` is its index, `key` its signing key."""
 
     connection: ClientConnection
     number: int
@@ -42,20 +42,23 @@ class CrowdNode:
     answers: list[AnswerText] = field(default_factory=list)
 
     async def request(self, message: NodeMessage) -> ServerMessage:
-        """Send a request and return its reply; announcements in between are passed over."""
+        """Send a request and return its reply; other messages in between are ignored."""
         await self.connection.send(encode(message))
         while (reply := decode_from_server(await self.connection.recv())).reply_to != message.id:
             pass
         return reply
 
     async def request_questions(self, number: int) -> None:
-        """Take a seat in the round."""
+        """Take a seat in round `number`, and keep the offered questions."""
         reply = await self.request(RequestQuestions(id="questions", round=number))
         assert isinstance(reply, QuestionsOffered), reply
         self.offered = reply
 
     def answer_all(self) -> None:
-        """Write a signed answer to each question, as each node does on a machine of its own."""
+        """Write a signed answer to each offered question.
+
+        Not timed, because real nodes do it on their own machines.
+        """
         assert self.offered is not None
         questions = enumerate(self.offered.questions, start=1)
         self.answers = [
@@ -63,7 +66,7 @@ class CrowdNode:
         ]
 
     async def submit(self, number: int) -> int:
-        """Submit all answers; return how many were accepted."""
+        """Submit all answers of round `number`; return how many were accepted."""
         reply = await self.request(SubmitAnswers(id="answers", round=number, answers=self.answers))
         assert isinstance(reply, AnswersReceived), reply
         assert reply.receipt is not None
@@ -72,7 +75,7 @@ class CrowdNode:
     def _answer(
         self, position: int, question: OfferedQuestion, offered: QuestionsOffered
     ) -> AnswerText:
-        """Answer as long-windedly as a small model does."""
+        """Return a signed answer that is about as long as a small model's."""
         thought = f"Let me think about question {position} step by step. " * 4
         text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
         entry = AnswerEntry(self.name, position, question.id, hash_text(text))
@@ -83,7 +86,7 @@ class CrowdNode:
 
 @asynccontextmanager
 async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[CrowdNode]]:
-    """Connect a node for each token and say hello."""
+    """Connect a node for each token, send its hello, and close all connections after the block."""
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     members = await asyncio.gather(*(_join(url, t, i, gate) for i, t in enumerate(tokens)))
     try:
@@ -118,7 +121,7 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> C
 
 
 async def await_opening(member: CrowdNode, number: int) -> None:
-    """Wait until a node hears that the round is open."""
+    """Wait until a node receives the message that round `number` is open."""
     while True:
         reply = decode_from_server(await member.connection.recv())
         current = reply.round if isinstance(reply, RoundState) else None
@@ -128,7 +131,11 @@ async def await_opening(member: CrowdNode, number: int) -> None:
 
 @dataclass(frozen=True)
 class RoundTimes:
-    """How long it took until the last node had its questions, and its receipt, in seconds."""
+    """How long all nodes together took for a round, and the number of accepted answers.
+
+    `offering_s` are the seconds from the first request until the last node had its questions,
+    `receiving_s` those from the first submission until the last node had its receipt.
+    """
 
     offering_s: float
     receiving_s: float
@@ -136,7 +143,7 @@ class RoundTimes:
 
 
 async def answer_round(members: Sequence[CrowdNode], number: int) -> RoundTimes:
-    """Let all nodes take their seats at once, then submit at once."""
+    """Let all nodes take their seats in round `number` at once, and then submit at once."""
     start = time.perf_counter()
     await asyncio.gather(*(member.request_questions(number) for member in members))
     seated = time.perf_counter()

@@ -2,7 +2,7 @@
 
 Each demo starts with an empty folder, as `make demo` does on a new machine. It ends as soon as the
 score intervals (95 %, of the season so far) of all nodes that share lie above those of all isolated
-ones on its leaderboard, or when the time is up: what a visitor sees who keeps watching.
+ones on its leaderboard, or when the time is up.
 
     python -m bench.demo_sharing --demos 10 --minutes 10 --at-once 2
 
@@ -32,7 +32,7 @@ _REQUEST_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class SharingScore:
-    """A node's score over the season so far, with its interval at 95 %; fractions of questions."""
+    """A node's score over the season so far, from 0 to 1, with the bounds of its 95 % interval."""
 
     node: str
     arm: str
@@ -43,21 +43,28 @@ class SharingScore:
 
 @dataclass(frozen=True)
 class Demo:
-    """One demo: when sharing was ahead, in seconds after the page opened, and the last scores."""
+    """The outcome of one demo: `scores` are the last ones read.
+
+    `ahead_after_s` counts the seconds from when the site was ready until the sharing nodes were
+    ahead; None if they never were.
+    """
 
     ahead_after_s: float | None
     scores: list[SharingScore]
 
 
 def is_ahead(scores: Sequence[SharingScore]) -> bool:
-    """Tell whether every node that shares is above every isolated one, beyond both intervals."""
+    """Return whether the intervals of all sharing nodes lie above those of all isolated ones.
+
+    False if either kind has no scores.
+    """
     lows = [score.low for score in scores if score.arm == "swarm"]
     highs = [score.high for score in scores if score.arm == "isolated"]
     return bool(lows) and bool(highs) and min(lows) > max(highs)
 
 
 def watch_demo(*, nodes: int, minutes: float) -> Demo:
-    """Run one demo and return what its leaderboard showed."""
+    """Run one demo with `nodes` nodes for at most `minutes`, and return its outcome."""
     with running_site("demo", "--nodes", str(nodes)) as site:
         began = time.monotonic()
         while (spent := time.monotonic() - began) < minutes * 60:
@@ -90,7 +97,7 @@ def _describe(demo: Demo) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the demos and return 0 when at least nine of ten were ahead in time."""
+    """Run the demos, print and write the results; return 0 if nine of ten were ahead, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--demos", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=10.0)

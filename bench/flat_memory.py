@@ -1,7 +1,7 @@
-"""`make bench-flat-memory`: whether a node that trains for long holds more than at its beginning.
+"""`make bench-flat-memory`: check whether the memory of a node grows in a long training run.
 
-A node trains `tiny` alone, with its metrics and checkpoints, and the memory of its process is read
-as it goes. `--steps` sets how long.
+A node trains `tiny` alone, writing metrics and checkpoints, and the memory of its process is read
+at regular intervals. `--steps` sets the length.
 """
 
 import argparse
@@ -31,20 +31,23 @@ GROWTH = Target("growth", "memory at the end : after a twentieth of the steps", 
 
 
 class WatchingView(NodeView):
-    """Reads the process's memory so many times in a run."""
+    """Reads the process's memory after every `every`-th step.
+
+    `readings` has the resident bytes by step.
+    """
 
     every: int
     readings: dict[int, int]
 
     def show_step(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Read the memory in bytes where it is due."""
+        """Show the step, and read the memory if a reading is due."""
         super().show_step(report, totals)
         if report.step % self.every == 0:
             self.readings[report.step] = psutil.Process().memory_info().rss
 
 
 async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
-    """Train alone for so many steps; return the process's bytes by step."""
+    """Train alone for `steps` steps; return the readings of the memory, in bytes by step."""
     settings = Settings(state=StateDir(folder), model="tiny", arm="isolated", steps=steps)
     policy = Policy.load("tiny", device="cpu")
     view = WatchingView(model="tiny", parameters=policy.parameters, device="cpu", arm="isolated")
@@ -57,7 +60,7 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
 
 
 def print_readings(readings: dict[int, int]) -> None:
-    """Print the memory as it went."""
+    """Print the readings, bytes by step, as a table."""
     table = Table(title="Memory of a node's process")
     for heading in ("step", "MB"):
         table.add_column(heading, justify="right")
@@ -67,7 +70,7 @@ def print_readings(readings: dict[int, int]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Train, print and write what the memory was; 1 when it grew."""
+    """Train, print the readings, write the figures of a full run; return 1 if the memory grew."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.flat_memory")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"default {STEPS}")
     steps = parser.parse_args(arguments).steps

@@ -1,10 +1,10 @@
-"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and against trl.
+"""`make bench-gpu`: compare a node's training on a GPU with the CPU and with trl.
 
-Needs neither a database nor a hub: weights are random, or those that ship with the client. Every
-section runs in a process of its own, so that one that fails costs its own figures only. Exits with
-status 1 if a section failed or a promise was missed, and with 3 where there is no GPU.
+Needs neither a database nor a model hub: weights are random, or those that ship with the client.
+The measurements (sections) run in a separate process, so one that fails costs only its own figures.
+The exit status is 1 if a section failed or a target was missed, and 3 without a GPU.
 
-`--dry-run` does all of it on the CPU, with tiny models, and writes nothing.
+`--dry-run` runs all sections on the CPU, with tiny models, and writes nothing.
 """
 
 import argparse
@@ -35,12 +35,12 @@ from bench.report import print_targets, write_results
 
 MINUTES = 8.0
 NO_GPU = 3
-# A section that hangs must leave time for the others.
+# Maximum share of the time for one section, so that one that hangs leaves time for the others.
 _MAX_SHARE = 0.3
 _DEVICE_SECTION = "the device"
-# float32 means float32, whatever a container's environment says.
+# Forbids TF32, which a container's environment may allow, in float32 products.
 _FLOAT32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
-# What a launcher leaves in the environment makes trl wait for other processes.
+# Variables that a launcher of distributed training sets; they make trl wait for other processes.
 _LAUNCHER_PREFIX = "ACCELERATE_"
 _LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _MUCH_HELD_BYTES = 1e9
@@ -48,7 +48,7 @@ _MUCH_HELD_BYTES = 1e9
 
 @dataclass(frozen=True)
 class Options:
-    """What the command was told."""
+    """The options of the command. `seconds` limits the whole run; `only` names measurements."""
 
     is_dry: bool
     seconds: float
@@ -56,22 +56,22 @@ class Options:
 
     @property
     def device(self) -> str:
-        """Where to measure."""
+        """The torch device to measure on."""
         return "cpu" if self.is_dry else "cuda"
 
     @property
     def is_written(self) -> bool:
-        """Whether the figures are kept: those of a GPU, and all of them."""
+        """Whether the figures are written: only those of a whole run on a GPU are."""
         return not (self.is_dry or self.only)
 
     @property
     def title_suffix(self) -> str:
-        """What every table says of a dry run."""
+        """What titles of tables end with: a remark for a dry run, otherwise nothing."""
         return " (dry run)" if self.is_dry else ""
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, print and write the figures; see above for what is returned."""
+    """Measure, print and write the figures, and return the exit status (see the module)."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.gpu")
     parser.add_argument("--dry-run", action="store_true", help="on the CPU, tiny, nothing written")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"at most; {MINUTES:g}")
@@ -92,7 +92,10 @@ def main(arguments: list[str]) -> int:
 
 
 def measure(options: Options) -> int:
-    """Measure, print and write; 1 if a section failed or a promise was missed."""
+    """Measure, print and write the figures; return 1 if a section failed or a target was missed.
+
+    In a dry run, missed targets do not count.
+    """
     begin = time.monotonic()
     run = partial(
         run_sections, until=begin + options.seconds, longest_s=options.seconds * _MAX_SHARE
@@ -114,7 +117,7 @@ def measure(options: Options) -> int:
 
 
 def _choose(options: Options, device: Device, folder: Path) -> list[Section]:
-    """Return what is to be measured of this device."""
+    """Return the sections for this device; models are written to `folder`."""
     measurements = [
         measurement
         for measurement in MEASUREMENTS
@@ -128,7 +131,7 @@ def _choose(options: Options, device: Device, folder: Path) -> list[Section]:
 def _report(
     options: Options, device: Device, figures: dict[str, float], outcome: SectionResults
 ) -> bool:
-    """Print the figures and write them, unless it was a dry run; tell whether promises are kept."""
+    """Print the figures, write those of a whole run on a GPU; return whether targets are met."""
     print_figures(figures, title=f"{device.description}{options.title_suffix}")
     kept = print_targets(figures, targets(figures), title=f"Promised figures{options.title_suffix}")
     for name, why in outcome.failed.items():
@@ -136,7 +139,7 @@ def _report(
     if options.is_dry:
         _print("A dry run: nothing of this is about a GPU, and nothing is written.")
     if options.is_written:
-        # A reader must know why figures are not there.
+        # A reader of the results must see why figures are missing.
         missing = {"failed": outcome.failed} if outcome.failed else {}
         path = write_results("gpu", {**figures, **missing}, accelerator=device.description)
         _print(f"written to {path}")
@@ -144,7 +147,7 @@ def _report(
 
 
 def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[str, float]:
-    """Return the figures of all sections, each with the size's name behind its own."""
+    """Return the figures of all sections; each name ends with the name of its section's size."""
     return {
         f"{name}_{section.size}": value
         for section in sections
@@ -153,9 +156,9 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
 
 
 def _set_environment(options: Options) -> None:
-    """Let every process use one GPU, alone, in float32, and load nothing."""
+    """Set the environment of all processes: one GPU, no TF32, no downloads, no launcher."""
     os.environ |= QUIET | _FLOAT32
-    if options.is_dry:  # for tiny models several threads only wait for each other
+    if options.is_dry:  # tiny models are slower with several threads
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     # trl takes all GPUs that it sees, and then refuses to train on several.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
@@ -176,7 +179,7 @@ def _describe(device: Device) -> None:
 
 
 def _report_missing_gpu() -> None:
-    """Print that there is none, what helps, and what would be measured."""
+    """Print that there is no GPU, what to do, and what would be measured."""
     _print(f"No GPU was found. {why_no_gpu()}")
     _print("What would be measured, at two sizes (hidden 128 × 4 layers, Qwen2.5-0.5B's shape):")
     for measurement in MEASUREMENTS:

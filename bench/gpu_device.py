@@ -1,11 +1,11 @@
-"""Which GPU is measured, what it can do, and whether it computes in float32 what it says."""
+"""Describe the measured GPU, and check that its float32 products are really in float32."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-# What a CUDA context takes by itself, generously.
+# An upper estimate of the memory that a CUDA context takes by itself.
 _CONTEXT_BYTES = 1_000_000_000
 _PRODUCT = 1024
 
@@ -14,9 +14,9 @@ _PRODUCT = 1024
 class Device:
     """A device as it was before anything ran on it.
 
-    `held_bytes` is what other processes hold of its memory. `product_error` is the largest error of
-    a product of float32 matrices, over the product's standard deviation: some 1e-6, or 1e-3 where
-    TF32 is on.
+    `held_bytes` is the part of its memory that other processes hold. `product_error` is the largest
+    error of a product of float32 matrices, divided by the product's standard deviation: about 1e-6,
+    or 1e-3 if TF32 is on.
     """
 
     description: str
@@ -26,12 +26,12 @@ class Device:
 
 
 def is_gpu_there() -> bool:
-    """Tell whether torch can use an NVIDIA GPU, or one of AMD's by ROCm."""
+    """Return whether torch can use an NVIDIA GPU, or an AMD GPU with ROCm."""
     return torch.cuda.is_available()
 
 
 def why_no_gpu() -> str:
-    """Say what is missing, and what helps."""
+    """Return a text for the user: why torch finds no GPU, and what to do."""
     if torch.version.cuda is None and torch.version.hip is None:
         return (
             f"This PyTorch, {torch.__version__}, is built for CPUs only. On a machine with a GPU, "
@@ -46,7 +46,7 @@ def why_no_gpu() -> str:
 
 
 def inspect_device(device: str) -> Device:
-    """Describe the device and multiply two matrices on it."""
+    """Return the description of a torch device, after one matrix product on it."""
     if device == "cpu":
         return Device("the CPU instead of a GPU", True, 0, _product_error(device))
     free, total = torch.cuda.mem_get_info()
@@ -70,7 +70,7 @@ def _product_error(device: str) -> float:
 
 
 def _libraries() -> str:
-    """Return the versions that speed depends on."""
+    """Return the versions of the libraries that speed depends on, as text."""
     found = []
     for name in ("torch", "transformers", "trl"):
         try:

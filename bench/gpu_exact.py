@@ -1,4 +1,4 @@
-"""Whether a GPU computes what the CPU computes, in bfloat16 nearly so, and twice the same."""
+"""Compare a GPU with the CPU in float32, bfloat16 with float32, and a step with its repetition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,17 @@ from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
 
 CONFIG = TrainConfig(arm="isolated")
-# How far the trained policy has moved from the one that sampled, in log-probs: inside of the
-# clip's range and outside of it, further from its ends than rounding goes.
+# Random shifts of the log-probs, as if the policy had changed since sampling. Some are inside and
+# some outside of the clip range, all too far from its ends for rounding to matter.
 _MOVES = torch.tensor([-0.4, -0.1, 0.1, 0.4])
 
 
 @dataclass(frozen=True)
 class Work:
-    """Questions with completions to train on, and the log-probs (B, T) that they count against."""
+    """Questions with completions to train on, and the log-probs (B, T) before the update.
+
+    The loss uses `old_logprobs` as the denominator of the importance ratio.
+    """
 
     questions: list[str]
     rows: list[TrainingRow]
@@ -38,7 +41,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a forward and a backward pass of some rows came to, on the CPU in float32."""
+    """The results of a forward and a backward pass, copied to the CPU in float32."""
 
     loss: float
     logprobs: Tensor
@@ -46,7 +49,7 @@ class Pass:
 
 
 def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return how far the device is from the CPU, both in float32 with the same weights and rows."""
+    """Return the differences between device and CPU, in float32 with the same weights and rows."""
     reference = Policy.load(str(model), device="cpu")
     policy = Policy.load(str(model), device=device)
     work = make_work(size, reference)
@@ -55,7 +58,7 @@ def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return how far bfloat16, with weights in halves, is from float32, both on the device."""
+    """Return the differences between bfloat16 (with weights in halves) and float32."""
     policy = Policy.load(str(model), device=device)
     work = make_work(size, policy)
     expected = run_pass(work, policy)
@@ -66,7 +69,11 @@ def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def repeat_step(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Make one and the same step twice; return how alike its weights are."""
+    """Make the same step twice from the same weights.
+
+    Returns the share of weights that are equal afterwards, and the relative difference of the
+    gradient's norm.
+    """
     with LenientVerifier() as verifier:
         norm, weights = _step(size, model, device, verifier)
         norm_again, weights_again = _step(size, model, device, verifier)
@@ -79,7 +86,10 @@ def repeat_step(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def make_work(size: Size, policy: Policy) -> Work:
-    """Let a policy answer as many questions as the size has prompts, and call half of it right."""
+    """Let a policy answer as many questions as the size has prompts.
+
+    Every other completion gets the reward 1, the others 0.
+    """
     questions = [f"What is {number} + {number * number}?" for number in range(size.prompts)]
     answers = policy.generate(
         questions,
@@ -104,8 +114,8 @@ def make_work(size: Size, policy: Policy) -> Work:
 
 
 def run_pass(work: Work, policy: Policy) -> Pass:
-    """Return the loss of the work, its gradient and the log-probs."""
-    set_gradient_types(policy.trainable(), summed=True)  # in float32, also those of halves
+    """Return the loss of the work under the policy, its gradient and the log-probs."""
+    set_gradient_types(policy.trainable(), summed=True)  # float32 gradients, also of halves
     batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
     updater = Updater(
         policy,
@@ -123,7 +133,10 @@ def run_pass(work: Work, policy: Policy) -> Pass:
 
 
 def differences(expected: Pass, found: Pass) -> dict[str, float]:
-    """Return how far one pass is from another: relative, but for the largest of the log-probs."""
+    """Return how far one pass is from another.
+
+    All differences are relative, except that of the log-probs: it is the largest one.
+    """
     norm, found_norm = (get_total_norm(one.gradient).item() for one in (expected, found))
     apart = [mine - theirs for mine, theirs in zip(found.gradient, expected.gradient, strict=True)]
     return {
@@ -135,10 +148,11 @@ def differences(expected: Pass, found: Pass) -> dict[str, float]:
 
 
 def compare_greedy(size: Size, work: Work, reference: Policy, policy: Policy) -> dict[str, float]:
-    """Return the share of greedy tokens that both policies choose, and why the others differ.
+    """Return the share of greedy tokens that are equal, and how clear the first other choice was.
 
-    Where two answers part, the reference's preference for its own token is given, in log-probs: by
-    rounding it is next to nothing. Behind that place they are answers to different texts.
+    `greedy_preference` is by how much the reference prefers its token to the other policy's, as a
+    difference of log-probs, at the first place where two answers differ; the largest one over all
+    questions. It is nearly 0 if rounding decides. Later tokens continue different texts.
     """
     expected, found = (_answer(one, work.questions, size) for one in (reference, policy))
     same, longest, preference = 0, 0, 0.0
@@ -163,7 +177,7 @@ def _answer(policy: Policy, questions: Sequence[str], size: Size) -> list[list[i
 
 @torch.no_grad()
 def _chances(policy: Policy, prompt: list[int], tokens: tuple[int, int]) -> list[float]:
-    """Return the log-prob of each token behind the prompt."""
+    """Return the log-prob of each of two tokens as the next one after the prompt."""
     logprobs, _ = policy.logprobs([prompt] * len(tokens), [[token] for token in tokens])
     chances: list[float] = logprobs[:, 0].tolist()
     return chances
@@ -177,7 +191,7 @@ def _logprobs(policy: Policy, rows: Sequence[TrainingRow]) -> Tensor:
 
 
 def _step(size: Size, model: Path, device: str, verifier: Verifier) -> tuple[float, list[Tensor]]:
-    """Make the first step of a model; return the gradient's norm and the weights after it."""
+    """Load the model, make its first step; return the gradient's norm and the new weights."""
     policy = Policy.load(str(model), device=device)
     trainer = make_trainer(size, policy=policy, verifier=verifier, config=bench_config(size))
     report = trainer.step()

@@ -1,4 +1,4 @@
-"""The figures of `make bench-gpu`: what each says, and what is promised of it."""
+"""The figures of `make bench-gpu`: their labels and targets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ _CAPTION = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of each size, its label, and the maximum that it may have."""
+    """A figure that is measured for each size; `at_most` is its target, if it has one.
+
+    Its name in the results is `name`, an underscore and the size.
+    """
 
     name: str
     label: str
@@ -26,8 +29,8 @@ class Figure:
     at_most: float | None = None
 
 
-# Ten times what rounding does on a CPU, float32 against float64; TF32 rounds to a thousandth. The
-# bounds of bfloat16 are some four times what it does on a CPU.
+# Ten times the difference between float32 and float64 on a CPU. TF32 would exceed it: its rounding
+# error is about 1e-3. The bounds of bfloat16 are about four times its differences on a CPU.
 _ROUNDING = 1e-4
 
 FIGURES = (
@@ -66,7 +69,7 @@ PRODUCT = Target("float32_product_error", "a product in float32 (TF32 is off): e
 
 
 def targets(figures: Mapping[str, object]) -> list[Target]:
-    """Return the promises about the figures that there are."""
+    """Return the targets of those figures that were measured."""
     of_sizes = (
         Target(f"{figure.name}_{size}", f"{figure.label}, {size}", figure.unit, figure.at_most)
         for figure in FIGURES
@@ -78,7 +81,7 @@ def targets(figures: Mapping[str, object]) -> list[Target]:
 
 
 def print_figures(figures: Mapping[str, float], *, title: str) -> None:
-    """Print all figures of each size."""
+    """Print a table of the measured figures with a column for each size."""
     table = Table(title=title, caption=_CAPTION)
     for heading in ("figure", *SIZES, "unit"):
         table.add_column(heading, justify="right" if heading in SIZES else "left")

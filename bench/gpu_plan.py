@@ -1,4 +1,4 @@
-"""What `make bench-gpu` measures: its sizes, and a section for each measurement at each size."""
+"""The plan of `make bench-gpu`: model sizes, and a section for each measurement at each size."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ BASE = "small"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Two models, and the work on which each is compared with the CPU, which is slower."""
+    """Two model sizes, each also with less work for comparisons with the CPU, which is slower."""
 
     small: Size
     large: Size
@@ -23,7 +23,10 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Section:
-    """One measurement: MODULE:FUNCTION(**arguments) returns figures, named for the size."""
+    """One measurement of one size. `run` is MODULE:FUNCTION, called with `arguments`.
+
+    The function returns a dict of figures.
+    """
 
     name: str
     run: str
@@ -33,7 +36,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is measured of each size, with a label."""
+    """A measurement made at each size. `run` is MODULE:FUNCTION; `label` says what it measures."""
 
     name: str
     run: str
@@ -70,7 +73,7 @@ MEASUREMENTS = (EQUALITY, PACE, TRL, BFLOAT16, REPEAT)
 
 
 def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
-    """Return `small`, and Qwen2.5-0.5B's shape with work that fills a GPU."""
+    """Return the sizes for a GPU: `small`, and Qwen2.5-0.5B's shape with work that fills a GPU."""
     small, large = SIZES["small"], SIZES["large"]
     return Sizes(
         small=replace(small, turns=4),
@@ -79,7 +82,7 @@ def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
             prompts=8,
             completion_tokens=256,
             turns=3,
-            # What `precision = "auto"` chooses there.
+            # The precision that `precision = "auto"` would choose.
             precision="bf16" if has_bf16 else "fp32",
         ),
         small_on_cpu=small,
@@ -88,7 +91,7 @@ def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
 
 
 def sizes_for_dry_run() -> Sizes:
-    """Return sizes that take a second on a CPU."""
+    """Return sizes so small that a step takes about a second on a CPU."""
     shape = (32, 64, 2, 2, 2)
     small = Size("small", *shape, TEXT_TOKENS, 2, "fp32", 1, 1, completion_tokens=8)
     large = Size("large", *shape, 4 * TEXT_TOKENS, 2, "bf16", 1, 1, completion_tokens=8)
@@ -98,7 +101,7 @@ def sizes_for_dry_run() -> Sizes:
 def plan(
     sizes: Sizes, measurements: Sequence[Measurement], *, device: str, folder: Path
 ) -> Iterator[Section]:
-    """Return the sections in their order; the first ones make the models in a folder."""
+    """Yield the sections in the order of running; the first two write the models to `folder`."""
     work = {"small": (sizes.small, sizes.small_on_cpu), "large": (sizes.large, sizes.large_on_cpu)}
     models = {name: folder / name for name in work}
     for name, (size, _) in work.items():
@@ -106,7 +109,7 @@ def plan(
         yield Section(f"model, {name}", "bench.gpu_speed:make_model", arguments)
     for measurement in measurements:
         if measurement == EQUALITY:
-            # Its answers are short.
+            # This model's answers are short, so ask it more questions.
             size = replace(sizes.small_on_cpu, name="base", prompts=4 * sizes.small_on_cpu.prompts)
             yield _section(measurement, size, model=Path(BASE), device=device)
         for name, (size, on_cpu) in work.items():

@@ -24,16 +24,16 @@ _START_TIMEOUT_S = 120.0
 
 @dataclass
 class SectionResults:
-    """What sections returned, and why others failed, by their names."""
+    """What sections returned, and the reasons why others failed, by section name."""
 
     results: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
 def run_sections(sections: Iterable[Section], *, until: float, longest_s: float) -> SectionResults:
-    """Run each section for at most `longest_s` seconds, and all until this moment at the latest.
+    """Run each section for at most `longest_s` seconds, and all until the time `until`.
 
-    The moment is one of `time.monotonic`. What comes after it fails.
+    `until` is a time of `time.monotonic()`. Sections that have not run by then count as failed.
     """
     outcome, left = SectionResults(), list(sections)
     while left and time.monotonic() < until:
@@ -51,7 +51,7 @@ def run_sections(sections: Iterable[Section], *, until: float, longest_s: float)
 
 
 def serve(connection: Connection) -> None:
-    """Run the sections that come, in the isolated process, and return what they measured."""
+    """In the isolated process: run each received section and send back its result."""
     connection.send("ready")
     while isinstance(section := receive_message(connection), Section):
         module, function = section.run.split(":")

@@ -1,4 +1,4 @@
-"""How long a step takes on a GPU, how much memory it needs, and the same beside trl."""
+"""Measure time and memory of a training step on a GPU, alone and by turns with trl."""
 
 from pathlib import Path
 from statistics import fmean, median
@@ -12,21 +12,22 @@ from bench.node_sizes import Size
 from bench.node_work import LenientVerifier
 from node_client.model.policy import Policy
 
-# A GPU is hardly slowed by what others do with the processor: all turns count.
+# Other processes' use of the CPU hardly slows a GPU, so all turns count.
 _MAX_FOREIGN_SHARE = 1.0
 _UPDATE = ("forward", "backward", "optimizer")
 
 
 def make_model(size: Size, folder: Path) -> dict[str, float]:
-    """Write the size's model, with random weights, for the sections that follow."""
+    """Write a model of the size with random weights to `folder`, for later sections; no figures."""
     build_model(size, folder)
     return {}
 
 
 def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return what our step takes by itself.
+    """Return the time, the speed in tokens per second and the peak memory of our step alone.
 
-    A budget below 1 means that memory was short, so that less went through the model at once.
+    A budget below 1 is the share of the desired tokens that the model processed at once, because
+    memory was short.
     """
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -50,7 +51,10 @@ def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return both trainers' steps, made by turns. Raises ApartError, which names the trainer."""
+    """Return time and peak memory of both trainers' steps, made by turns.
+
+    Raises IsolatedProcessError, which names the trainer, if one fails.
+    """
     found = compare(size, model=model, device=device, max_foreign_share=_MAX_FOREIGN_SHARE)
     return {
         "step_ratio_vs_trl": found.step_ratio,

@@ -1,8 +1,8 @@
-"""How fast answers are graded through the verifier child, beside the bare scorer in this process.
+"""Compare the grading rate of the verifier child with that of the bare scorer in this process.
 
-The bare side calls the generator library directly, with nothing between: no allow-list, no child,
-no deadline. Both sides grade the same answers and must agree on every one. They take turns, so that
-whatever else the machine does meets both.
+The bare scorer calls reasoning-gym directly, without allow-list, child or deadline. Both grade the
+same answers and must agree on every one. They take turns, so that other load of the machine affects
+both.
 """
 
 import os
@@ -38,7 +38,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Quiz:
-    """One question with its answers, and the library's own objects for grading them bare."""
+    """A question with its answers; `dataset` and `entry` are the library's, for the bare scorer."""
 
     spec: TaskSpec
     texts: list[str]
@@ -48,11 +48,13 @@ class Quiz:
 
 @dataclass(frozen=True)
 class GradingFigures:
-    """Answers graded in a second, medians of the turns.
+    """Grading rates in answers per second, medians over the turns.
 
-    `child_per_s` is one child and its parent together on the same single core as the bare scorer,
-    and `ratio` its rate to the bare one's. `pool_per_s` is a pool of `pool_size` children on all
-    cores, and `pool_ratio` its rate to the bare scorer's on one core.
+    `bare_per_s` is the bare scorer's rate on one core. `child_per_s` is that of one child, which
+    shares this core with its parent, and `ratio` is the child's rate divided by the bare scorer's.
+    `pool_per_s` is the rate of `pool_size` children on all cores, and `pool_ratio` this rate
+    divided by the bare scorer's. `answers` is the number of answers graded per turn, `mean_chars`
+    their mean length.
     """
 
     answers: int
@@ -68,9 +70,9 @@ class GradingFigures:
 def measure_grading(
     *, questions: int = 16, answers_each: int = 1000, turns: int = 25, pool_size: int = 2
 ) -> GradingFigures:
-    """Grade `answers_each` answers to each of `questions` questions of the starter mix, in turns.
+    """Grade `answers_each` answers to each of `questions` questions of the starter mix.
 
-    Raises RuntimeError when the two sides do not agree.
+    All three graders do so in each of `turns` turns. Raises RuntimeError when they do not agree.
     """
     cores = os.sched_getaffinity(0)
     with VerifierPool(pool_size) as pool, _pinned({max(cores)}), Verifier() as verifier:
@@ -102,7 +104,7 @@ def measure_grading(
 
 
 def _take_turn(sides: Sequence[tuple[Callable[[], Scores], set[int]]]) -> list[float]:
-    """Return the seconds that each side takes on its cores."""
+    """Let each side grade once, limited to its cores; return the seconds that each took."""
     seconds = []
     for grade, cores in sides:
         with _pinned(cores):
@@ -114,7 +116,7 @@ def _take_turn(sides: Sequence[tuple[Callable[[], Scores], set[int]]]) -> list[f
 
 @contextmanager
 def _pinned(cores: set[int]) -> Iterator[None]:
-    """Keep this process, and the children that it starts meanwhile, on these cores."""
+    """Run this process, and the children that it starts in the block, on these cores only."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -143,7 +145,7 @@ def _grade(verifier: AnyVerifier, quizzes: Sequence[Quiz]) -> Scores:
 
 
 def _make_quizzes(verifier: Verifier, *, questions: int, answers_each: int) -> list[Quiz]:
-    """Return questions of the judge's part, spread over the starter mix, with their answers."""
+    """Return questions of the judge's keyspace part with answers, from each dataset in turn."""
     quizzes = []
     for place in range(questions):
         task = STARTER_TASKS[place % len(STARTER_TASKS)]
@@ -164,7 +166,11 @@ def _make_quizzes(verifier: Verifier, *, questions: int, answers_each: int) -> l
 
 
 def _make_text(right: str, rng: random.Random) -> str:
-    """Return a completion as small models write them: some reasoning, then an answer or none."""
+    """Return a completion as a small model writes it; `right` is the right answer.
+
+    Of ten, one has no answer, four the right one, one the right one in a sentence, and four a
+    mostly wrong one.
+    """
     thoughts = " ".join(rng.choices(_THOUGHTS, k=rng.randrange(9)))
     kind = rng.random()
     if kind < 0.1:

@@ -1,12 +1,12 @@
-"""Whether memory grows: a straight line through readings, with what chance leaves open; pure.
+"""Test whether memory grows: a straight line fitted to readings, with a 95 % interval; pure.
 
-Flat means: by the upper bound of the interval (95 %), a part grows by less than 2 % of its memory
-in ten minutes, or by less than 2 MB where that is more, because the allocators of small processes
-take and return pages by the megabyte.
+Memory is flat if the upper bound of its growth in ten minutes is below 2 % of the memory, or below
+2 MB if that is more, because the allocators of small processes take and return pages by the
+megabyte.
 
 The line is fitted by least squares to the last two thirds of the readings; in the first third pools
-fill and caches warm up. Readings that follow each other are alike, so the standard error counts
-fewer of them than there are: n (1 - r) / (1 + r), where r is the correlation of each residual with
+fill and caches warm up. Successive readings are correlated, so the standard error uses a smaller
+number of independent ones: n (1 - r) / (1 + r), where r is the correlation of each residual with
 the next one (Bayley and Hammersley 1946, for a first-order process).
 """
 
@@ -21,13 +21,17 @@ MAX_SHARE = 0.02
 MAX_BYTES = 2_000_000
 WARM_UP = 1 / 3
 _MIN_READINGS = 5
-# With more than this a few readings would say nothing at all.
+# A limit, because with a higher correlation a few readings would give no information.
 _MAX_CORRELATION = 0.9
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Bytes at the end by the fitted line, and bytes more in SPAN_S, with their interval."""
+    """The fitted growth of memory, in bytes per SPAN_S seconds.
+
+    `low` and `high` are the bounds of its 95 % interval. `at_end` is the memory in bytes at the
+    last reading by the fitted line.
+    """
 
     at_end: float
     bytes: float
@@ -36,12 +40,15 @@ class Growth:
 
     @property
     def is_flat(self) -> bool:
-        """Whether no growth worth speaking of is compatible with the readings."""
+        """Whether the upper bound of the growth is below the limit."""
         return self.high < max(MAX_SHARE * self.at_end, MAX_BYTES)
 
 
 def fit_growth(seconds: Sequence[float], sizes: Sequence[float]) -> Growth:
-    """Fit readings of memory in bytes at these times. Raises ValueError for too few."""
+    """Fit readings of memory (`sizes`, in bytes) at times in seconds.
+
+    Raises ValueError if fewer than five readings follow the first third.
+    """
     skipped = int(len(seconds) * WARM_UP)
     times, values = np.asarray(seconds[skipped:], float), np.asarray(sizes[skipped:], float)
     if len(times) < _MIN_READINGS:
@@ -61,7 +68,7 @@ def fit_growth(seconds: Sequence[float], sizes: Sequence[float]) -> Growth:
 
 
 def _share_of_independent(residuals: np.ndarray) -> float:
-    """Return which share of the readings tells something new."""
+    """Return the number of independent readings as a fraction of all, from their correlation."""
     total = float(residuals @ residuals)
     if total == 0:
         return 1.0

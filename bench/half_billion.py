@@ -1,7 +1,7 @@
-"""`make bench-half-billion`: Qwen2.5-0.5B, with random weights, through all that a node does.
+"""`make bench-half-billion`: train Qwen2.5-0.5B with random weights, in 24 GB without a GPU.
 
-Loading by `from_pretrained`, a chat template, steps of training, a checkpoint, another process that
-resumes it, and the export; within 24 GB of memory, without a GPU. `--lora` trains adapters.
+A process loads the model by `from_pretrained`, makes steps with a chat template, and writes a
+checkpoint. Another process resumes it and must make the same step. `--lora` trains adapters.
 """
 
 import argparse
@@ -34,13 +34,13 @@ ResultT = TypeVar("ResultT")
 
 
 class StepLog:
-    """What was done, with the seconds it took and the peak memory after it, written as it comes."""
+    """A log file of jobs, one JSON object each: `what`, seconds `s` and peak memory in `bytes`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def measure(self, what: str, job: Callable[[], ResultT]) -> ResultT:
-        """Do something and write down what it took."""
+        """Run `job`, append its entry to the log, and return its result."""
         start = time.perf_counter()
         result = job()
         entry = {"what": what, "s": time.perf_counter() - start, "bytes": peak_memory()}
@@ -50,7 +50,10 @@ class StepLog:
 
 
 def train(folder: Path, config: TrainConfig) -> None:
-    """Load, make a step, save, make another; leave what its weights came to."""
+    """Load the model, make a step, save a checkpoint, make another step.
+
+    Writes the fingerprint of the weights after it to `went-on.pt`.
+    """
     log = StepLog(folder / "log.jsonl")
     policy = log.measure("load the model", lambda: Policy.load(str(folder / "model"), device="cpu"))
     with LenientVerifier() as verifier:
@@ -65,7 +68,10 @@ def train(folder: Path, config: TrainConfig) -> None:
 
 
 def resume(folder: Path, config: TrainConfig) -> None:
-    """Go on from the checkpoint in a new process, and compare with the run that went on."""
+    """Resume the checkpoint in a new process and make the second step again.
+
+    Raises SystemExit if the weights differ from those of the run that was not interrupted.
+    """
     log = StepLog(folder / "log.jsonl")
     policy = Policy.load(str(folder / "model"), device="cpu")
     with LenientVerifier() as verifier:
@@ -79,14 +85,14 @@ def resume(folder: Path, config: TrainConfig) -> None:
 
 
 def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
-    """Return one number of each trained tensor, by which equal weights are equal."""
+    """Return the sum of each trained tensor: equal weights have equal sums."""
     policy = trainer.policy
     parts = (*policy.trainable(), *policy.remainders.values())
     return [part.detach().double().sum() for part in parts]
 
 
 def report(folder: Path) -> int:
-    """Print the log; 1 if the memory was not enough."""
+    """Print the log; return 1 if the peak memory exceeded MEMORY_BYTES, else 0."""
     table = Table(title="Qwen2.5-0.5B's shape, random weights")
     for heading in ("", "seconds", "peak memory, GB"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -98,7 +104,7 @@ def report(folder: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it all, each process of a node's life in one of its own."""
+    """Run `train` and `resume` in a process each, and print the log; return 1 on failure."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.half_billion")
     parser.add_argument("--lora", action="store_true", help="train adapters, not all weights")
     lora = parser.parse_args(arguments).lora

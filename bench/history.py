@@ -1,4 +1,7 @@
-"""A season with a history, written by COPY, and what one more round costs the leaderboard."""
+"""Measure the leaderboard's refresh after one more round of a season with a long history.
+
+The history is written by COPY.
+"""
 
 import time
 from collections.abc import Iterator
@@ -36,7 +39,7 @@ _ANSWER_COLUMNS = [
 
 @dataclass(frozen=True)
 class Refresh:
-    """One refresh: seconds spent in the database, and in all, with so many answers stored."""
+    """One refresh: the number of answers in the season, seconds in the database, and in total."""
 
     answers: int
     database_s: float
@@ -44,7 +47,10 @@ class Refresh:
 
 
 class Stopwatch:
-    """Adds up the time of database calls; writing rows by COPY counts with their formatting."""
+    """Adds up the seconds of database calls, for `connection.execute_wrapper`.
+
+    For COPY, they include the formatting of the rows.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -63,7 +69,10 @@ class Stopwatch:
 
 
 def measure_refresh(*, nodes: int, rounds: int, questions: int) -> Refresh:
-    """Fill a season with `rounds` rounds, all booked but the last one, and time its refresh."""
+    """Fill a season with `rounds` rounds, and time the refresh that adds the last one.
+
+    The standings already contain the earlier rounds.
+    """
     season = Season.objects.create(
         name=f"history {next(_names)}",
         tasks=msgspec.to_builtins(list(STARTER_TASKS)),
@@ -118,7 +127,10 @@ def _add_round(
     questions: int,
     random: np.random.Generator,
 ) -> None:
-    """Write a closed round: its questions, seats, answers and scores."""
+    """Write a closed round with its questions, seats, answers and scores.
+
+    `ability` (nodes,) is the chance of each node to solve a question.
+    """
     judge_round = _make_round(season, closed_at=closed_at)
     asked = _ask(judge_round, questions)
     copy_rows(
@@ -161,7 +173,7 @@ def _ask(judge_round: Round, questions: int) -> list[Question]:
 def _answers(
     asked: list[Question], nodes: list[int], solved: Any, *, at: datetime
 ) -> Iterator[tuple[object, ...]]:
-    """Yield every node's answer to every question; `solved` is (nodes, questions)."""
+    """Yield rows of _ANSWER_COLUMNS, one per node and question; `solved` is (nodes, questions)."""
     for node, row in zip(nodes, solved, strict=True):
         for question, right in zip(asked, row, strict=True):
             verdict = "right" if right else "wrong"

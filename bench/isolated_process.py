@@ -1,7 +1,7 @@
-"""A separate process that runs one function, which gets its task and answers over a pipe.
+"""A separate process that runs one function, which receives messages and answers over a pipe.
 
-What it was busy with when it failed is lost, and nothing else: not the memory of a GPU, nor the GPU
-itself, which no process can use any more after some errors.
+If it fails, only its current task is lost. GPU memory is freed with the process, and a GPU error
+after which a process cannot use the GPU does not affect others.
 """
 
 import multiprocessing
@@ -30,7 +30,7 @@ class _Failure:
 
 
 class IsolatedProcess:
-    """A running isolated process."""
+    """The handle of a running isolated process, in the process that started it."""
 
     def __init__(self, connection: Connection, process: BaseProcess) -> None:
         self._connection = connection
@@ -42,12 +42,16 @@ class IsolatedProcess:
         return self._process.pid
 
     def send(self, message: object) -> None:
-        """Send it a message; if it has ended, `receive` says why."""
+        """Send it a message. If it has ended, this does nothing, and `receive` raises."""
         with suppress(BrokenPipeError):
             self._connection.send(message)
 
     def receive(self, *, within_s: float) -> Any:
-        """Return its next answer. Raises ApartError."""
+        """Return its next answer.
+
+        Raises IsolatedProcessError if it has failed or ended, or does not answer within `within_s`
+        seconds.
+        """
         if not self._connection.poll(within_s):
             raise IsolatedProcessError(f"no answer within {within_s:.0f} s")
         try:
@@ -65,8 +69,8 @@ class IsolatedProcess:
 def isolated_process(run: str, *arguments: object) -> Iterator[IsolatedProcess]:
     """Run MODULE:FUNCTION(connection, *arguments) in its own process until the block ends.
 
-    The function returns when `receive_message` returns None. After an exception
-    in the block it is ended at once, with all that it started.
+    Then `receive_message` returns None to the function, and it must return within half a minute.
+    After an exception in the block, or after that time, the process and its children are killed.
     """
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
@@ -84,7 +88,7 @@ def isolated_process(run: str, *arguments: object) -> Iterator[IsolatedProcess]:
 
 
 def receive_message(connection: Connection) -> Any:
-    """Wait, in the isolated process, for the next message; None means that it shall end."""
+    """In the isolated process: return the next message, or None when the function must return."""
     try:
         return connection.recv()
     except (EOFError, ConnectionResetError):
@@ -92,18 +96,18 @@ def receive_message(connection: Connection) -> Any:
 
 
 def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> None:
-    """Run a function whose libraries are imported in this process only."""
+    """Import and run a function in the isolated process; send the reason if it fails."""
     module, function = name.split(":")
     try:
         getattr(import_module(module), function)(connection, *arguments)
-    except IsolatedProcessError as problem:  # of a process that has told where it came from
+    except IsolatedProcessError as problem:  # from a process that this one started
         _send_failure(connection, str(problem))
-    except Exception as problem:  # whatever it was, the other process is told
+    except Exception as problem:  # the edge: the parent is told of any error
         lines = [line for line in str(problem).splitlines() if line.strip()]
         _send_failure(
             connection, f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}"
         )
-        raise  # with where it came from, to the terminal
+        raise  # to print the traceback
 
 
 def _send_failure(connection: Connection, message: str) -> None:
@@ -112,7 +116,7 @@ def _send_failure(connection: Connection, message: str) -> None:
 
 
 def _kill(process: BaseProcess) -> None:
-    """Kill a process and what it started, if it still runs."""
+    """Kill a process, if it still runs, and all its descendants."""
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):

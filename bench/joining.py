@@ -1,12 +1,13 @@
-"""Measures the way from a running demo's Join page to the first judged score, on a bare machine.
+"""Measure the time from a demo's Join page to a new node's first score, on a bare machine.
 
-Each of the page's lines runs in an empty home with Python, uv and pipx, and without a compiler.
-After each, `doctor` and the page's line that joins without an account.
+Each of the page's installation commands (lines) runs in an empty home directory with Python, uv and
+pipx, and without a compiler. After each, `swarm-node doctor` runs, and then the page's line that
+joins without an account.
 
     python -m bench.joining [--only cpu-uv] [--torch-cpu FOLDER]
 
-`--torch-cpu` names a folder with a wheel of PyTorch for the CPU, to be offered in the place of
-PyTorch's own index where that is out of reach.
+`--torch-cpu` names a folder with a wheel of PyTorch for the CPU. It is offered instead of PyTorch's
+own index, for machines that cannot reach that index.
 """
 
 import argparse
@@ -38,7 +39,10 @@ LINES = [f"{build}-{tool}" for build in BUILDS for tool in TOOLS]
 
 @contextmanager
 def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
-    """Run a demo that offers the client, and with `torch_cpu` also PyTorch from that folder."""
+    """Run a demo and yield it once it offers the client.
+
+    With `torch_cpu` it also offers PyTorch from that folder.
+    """
     with ExitStack() as stack:
         index = stack.enter_context(serving_torch(torch_cpu)) if torch_cpu else None
         settings = {"PACKAGE_TORCH_CPU_URL": index} if index else {}
@@ -49,7 +53,7 @@ def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
 
 @contextmanager
 def serving_torch(folder: Path) -> Iterator[str]:
-    """Offer a folder's wheels of torch, and their metadata, as an index; yield its address."""
+    """Serve a folder's wheels of torch, and their metadata, as a package index; yield its URL."""
     with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
         page = Path(root) / "torch" / "index.html"
         page.parent.mkdir()
@@ -72,7 +76,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 
 def await_wheel(site: RunningSite) -> None:
-    """Wait until the site offers the client, which comes last. Raises TimeoutError."""
+    """Wait until the site offers the client's wheel, which it builds last. Raises TimeoutError."""
     deadline = time.monotonic() + _OFFER_TIMEOUT_S
     while not answers_ok(site.port, "/simple/swarm-node/"):
         if time.monotonic() > deadline:
@@ -81,9 +85,10 @@ def await_wheel(site: RunningSite) -> None:
 
 
 def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
-    """Install by a line of the page, then `doctor` and `join`; return the figures.
+    """Install with a line of the page, then run `doctor` and `join`.
 
-    What came from this machine passed no proxy, so the wheel in `torch_cpu` is added here.
+    Returns the fields of Installation and JoinTimes. Downloads from this machine do not pass the
+    counting proxy, so the size of the wheels in `torch_cpu` is added to `download`.
     """
     url = f"http://{HOST}:{site.port}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
@@ -98,7 +103,7 @@ def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Try the lines, print and write what each took."""
+    """Try all lines, or those given by --only; print and write the figures of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=LINES)
     parser.add_argument("--torch-cpu", type=Path)

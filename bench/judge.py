@@ -1,7 +1,7 @@
 """`make bench-judge`: how fast a round of a thousand nodes is received, graded, closed and ranked.
 
-The site is a real one, as `make up` starts it, on this machine together with the crowd of nodes
-that loads it, so the figures are of the two together.
+The site is started as by `make up`. The simulated nodes share the machine with it, so the figures
+include their load.
 """
 
 import os
@@ -21,7 +21,7 @@ TARGETS = [
 
 
 def main() -> int:
-    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    """Measure everything, print it and write the results; return 1 if a target is missed."""
     with running_site() as site:
         # The benchmark reads and fills the site's own tables, with the site's own code.
         os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}

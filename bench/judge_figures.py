@@ -1,4 +1,4 @@
-"""The judge's figures, measured on a running site whose settings this process has."""
+"""The judge's figures, measured on a running site; needs its settings in the environment."""
 
 import asyncio
 import secrets
@@ -28,7 +28,10 @@ _CLOSE_TIMEOUT_S = 120.0
 
 
 def measure_judge(socket: str) -> dict[str, float]:
-    """Return all figures of the judge, printing each part as it is measured."""
+    """Return all figures of the judge, by name, and print each part. Ends running seasons first.
+
+    `socket` is the URL of the site's node socket.
+    """
     for demo in Season.objects.filter(state=Season.State.RUNNING):
         end_season(demo, now=timezone.now())
     return {**measure_round(socket), **measure_graders(), **measure_refreshes()}
@@ -38,7 +41,7 @@ def measure_judge(socket: str) -> dict[str, float]:
 
 
 def measure_round(socket: str) -> dict[str, float]:
-    """Let a thousand nodes hand in at once, and wait until the leaderboard has it."""
+    """Let NODES nodes submit at once, wait until they are ranked, and return the figures."""
     season = Season.objects.create(
         name="bench",
         tasks=msgspec.to_builtins(list(STARTER_TASKS)),
@@ -61,7 +64,7 @@ def measure_round(socket: str) -> dict[str, float]:
 
 
 def _register(count: int) -> list[str]:
-    """Make nodes and return their tokens."""
+    """Create `count` nodes and return their tokens."""
     tokens = [secrets.token_urlsafe(32) for _ in range(count)]
     Node.objects.bulk_create(
         Node(name=f"bench-{i}", token_hash=hash_token(token)) for i, token in enumerate(tokens)
@@ -87,7 +90,10 @@ def _schedule(season: Season, verifier: Verifier) -> Round:
 
 
 def _await_ranking(judge_round: Round) -> None:
-    """Wait until the round is closed and its scores are in the season's standings."""
+    """Wait until the round is closed and its scores are in the season's standings.
+
+    Raises TimeoutError after two minutes.
+    """
     counted = Counted.objects.filter(
         round=judge_round, window=Window.SEASON, round__phase=Round.Phase.CLOSED
     )
@@ -137,7 +143,10 @@ def measure_graders() -> dict[str, float]:
 
 
 def measure_refreshes() -> dict[str, float]:
-    """Refresh the leaderboard after a round, with histories of three lengths."""
+    """Time the leaderboard's refresh after one more round, for four sizes of history.
+
+    Returns the seconds by name; those of the last size are also targets.
+    """
     table = Table(title="Refreshing the leaderboard after one more round")
     for heading in ("nodes", "answers in the table", "database s", "in all s"):
         table.add_column(heading, justify="right")

@@ -1,4 +1,4 @@
-"""A new participant with an empty home, the tools that install, and no compiler."""
+"""A new participant: an empty home directory with Python, uv and pipx, and no compiler."""
 
 import html
 import json
@@ -16,7 +16,8 @@ from typing import Any
 
 from bench.proxy import counting_proxy
 
-# Debian's own Python where there is one: pip refuses to install beside its packages.
+# The system's Python if there is one, because Debian's refuses `pip install` outside of a venv,
+# which participants meet too.
 _PYTHON = next(p for p in (Path("/usr/bin/python3"), Path(sys.executable)) if p.exists())
 _TOOLS = ("uv", "pipx")
 _CACHES = ("cache/uv", "cache/pip", "cache/pipx")
@@ -29,7 +30,7 @@ _SCORE_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True)
 class Installation:
-    """What an installation took: bytes from outside, bytes on disk and of these in caches."""
+    """What an installation took: bytes downloaded, on disk, and of these in caches; seconds."""
 
     download: int
     disk: int
@@ -39,14 +40,14 @@ class Installation:
 
 @dataclass(frozen=True)
 class JoinTimes:
-    """Seconds from `join` to the first rollout that the site took, and to the first score."""
+    """Seconds from the start of `join` to the first published rollout, and to the first score."""
 
     shared_after_s: float
     scored_after_s: float
 
 
 class Newcomer:
-    """A user whose home is `home`, in front of a site's Join page."""
+    """A user with the home directory `home` who follows the Join page of the site at URL `site`."""
 
     def __init__(self, home: Path, *, site: str) -> None:
         self.home, self.site = home, site
@@ -61,13 +62,13 @@ class Newcomer:
             "XDG_CACHE_HOME": str(home / "cache"),
             "PATH": f"{programs}:{home}/.local/bin:{home}/.swarm-node/bin",
             "CC": "/bin/false",
-            # What this machine's pip and uv are configured to is not the newcomer's.
+            # Ignore this machine's configuration of pip and uv.
             "PIP_CONFIG_FILE": os.devnull,
             "UV_NO_CONFIG": "1",
         }
 
     def read_line(self, name: str) -> str:
-        """Copy a line from the Join page."""
+        """Return the line with the HTML id `name` from the Join page. Raises LookupError."""
         with urllib.request.urlopen(f"{self.site}/join/", timeout=_REQUEST_TIMEOUT_S) as answer:
             page = answer.read().decode()
         found = re.search(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
@@ -76,7 +77,10 @@ class Newcomer:
         return html.unescape(found[1])
 
     def run(self, line: str, **also: str) -> str:
-        """Run a line in a shell and return what it wrote. Raises CalledProcessError."""
+        """Run a line in a shell and return its output. Raises CalledProcessError if it fails.
+
+        `also` are further environment variables.
+        """
         shell = ["/bin/sh", "-euc", line]
         environment = self._environment | also
         return subprocess.run(
@@ -84,7 +88,7 @@ class Newcomer:
         ).stdout
 
     def install(self, name: str) -> Installation:
-        """Run one of the page's lines that install."""
+        """Run the page's installation line `name`, such as `cpu-uv`."""
         line = self.read_line(f"install-{name}")
         with counting_proxy() as proxy:
             began = time.monotonic()
@@ -95,7 +99,11 @@ class Newcomer:
         return Installation(proxy.received, disk, caches, seconds)
 
     def join(self) -> JoinTimes:
-        """Run the page's line that joins without an account until the node has a score."""
+        """Run the page's line that joins without an account, until the node has a score.
+
+        Raises TimeoutError with the log if the client ends, or takes longer than ten minutes to the
+        first rollout or from there to the score.
+        """
         line = self.read_line("join-anonymous")
         began = time.monotonic()
         with self._log.open("wb") as log:
@@ -118,7 +126,7 @@ class Newcomer:
         return self.home / "join.log"
 
     def _read_figures(self) -> dict[str, Any] | None:
-        """Return the site's figures of the node; None before the client has said its name."""
+        """Return the node's entry in the read API; None until the client has printed its name."""
         named = _NAMED.search(self._log.read_text())
         if named is None:
             return None
@@ -130,7 +138,7 @@ class Newcomer:
     def _wait_until(
         self, condition: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
     ) -> float:
-        """Return when the site's figures of the node first said so."""
+        """Wait until the node's entry fulfils `condition`; return the `time.monotonic()` then."""
         deadline = time.monotonic() + _SCORE_TIMEOUT_S
         while time.monotonic() < deadline and client.poll() is None:
             figures = self._read_figures()
@@ -141,7 +149,7 @@ class Newcomer:
 
 
 def measure(folder: Path) -> int:
-    """Return how many bytes a folder takes on disk; a file with two names counts once."""
+    """Return how many bytes a folder takes on disk; a file with several hard links counts once."""
     found = {
         (about.st_dev, about.st_ino): about.st_blocks * 512
         for path in folder.rglob("*")

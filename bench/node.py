@@ -1,8 +1,9 @@
-"""`make bench-node`: our training step against trl's GRPOTrainer, in time and memory.
+"""`make bench-node`: compare our training step with trl's GRPOTrainer, in time and memory.
 
 Both train the same model on the same questions with the same rewards, by turns in one run, each in
-a process of its own. `python -m bench.node small` measures one size. A run of all sizes writes the
-results, with how much longer a step takes on a node that has joined a swarm than on one alone.
+its own process. `python -m bench.node small` measures one size. A run of all sizes also measures
+how much longer a step takes on a node that has joined a swarm than on one alone, and writes the
+results.
 """
 
 import os
@@ -17,16 +18,20 @@ from bench.node_sizes import SIZES, Size
 from bench.node_swarm import measure_swarm_overhead
 from bench.report import Target, print_targets, write_results
 
-# A turn counts when other processes had less than this share of the machine meanwhile.
+# A turn counts if other processes used at most this share of the machine's CPU time during it.
 QUIET_SHARE = 0.05
-# What a breakdown calls `swarm`; the rest of what joining costs is written beside it.
+# The first is the part of a step that its breakdown calls `swarm`, the second the whole cost of
+# joining.
 SWARM = Target("joined_swarm_share", "share of a joined node's step spent on the swarm", "", 0.03)
 JOINED = Target("joined_cpu_overhead", "processor time that joining adds to a step", "", 0.04)
 TARGETS = [*ratio_targets(SIZES), SWARM, JOINED]
 
 
 def main(names: list[str]) -> int:
-    """Measure the named sizes, print and write the figures; 1 when a promise is missed."""
+    """Measure the named sizes, print the figures, and write them if all sizes are named.
+
+    Returns 1 if a target is missed.
+    """
     os.environ |= QUIET
     found = {name: compare_on_cpu(SIZES[name]) for name in names}
     print_comparisons(found)
@@ -49,7 +54,7 @@ def main(names: list[str]) -> int:
 
 
 def compare_on_cpu(size: Size) -> TrainerComparison:
-    """Compare both trainers, in quiet turns alone, on a model with random weights."""
+    """Compare both trainers on the CPU in quiet turns, with a model with random weights."""
     with tempfile.TemporaryDirectory() as folder:
         model = build_model(size, Path(folder) / "model")
         return compare(size, model=model, device="cpu", max_foreign_share=QUIET_SHARE)

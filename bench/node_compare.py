@@ -1,4 +1,4 @@
-"""Our step beside trl's, by turns on the same model, and what both say of it."""
+"""Compare our step with trl's, made by turns on the same model, and print the comparison."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,11 @@ PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
 @dataclass(frozen=True)
 class TrainerComparison:
-    """Both trainers at one size: medians over quiet turns, and peak memory."""
+    """Both trainers at one size: median seconds per step over quiet turns, and peak memory.
+
+    `parts` are the mean seconds of the parts of our step. `floor_s` is the least time that its
+    matrix products can take.
+    """
 
     ours_s: float
     trl_s: float
@@ -30,20 +34,21 @@ class TrainerComparison:
 
     @property
     def step_ratio(self) -> float:
-        """Our seconds for each of trl's."""
+        """Our seconds per step divided by trl's."""
         return self.ours_s / self.trl_s
 
     @property
     def memory_ratio(self) -> float:
-        """Our peak memory for each byte of trl's."""
+        """Our peak memory divided by trl's."""
         return self.ours_bytes / self.trl_bytes
 
 
 def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -> TrainerComparison:
     """Let both trainers make steps by turns, each in its own process, and compare them.
 
-    A turn counts when other processes had at most `max_foreign_share` of the machine meanwhile.
-    Raises ApartError, or RuntimeError when the machine was never so quiet.
+    A turn is quiet, and counts, if other processes used at most `max_foreign_share` of the
+    machine's CPU time during it. Raises IsolatedProcessError if a trainer fails, and RuntimeError
+    if there was no quiet turn.
     """
     with (
         trainer_process("bench.node_trl:run_trl", size, model, device) as trl,
@@ -64,7 +69,7 @@ def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -
 
 
 def ratio_targets(sizes: Iterable[str]) -> list[Target]:
-    """Return what is promised of our step beside trl's at these sizes."""
+    """Return the targets for our time and memory relative to trl's at these sizes."""
     return [
         Target(f"{figure}_vs_trl_{size}", f"{words} : trl's, {size}", "", bound)
         for figure, words, bound in (
@@ -76,7 +81,7 @@ def ratio_targets(sizes: Iterable[str]) -> list[Target]:
 
 
 def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) -> list[list[Turn]]:
-    """Return each side's quiet turns, until each has enough or patience ends."""
+    """Return the quiet turns of each side: `size.turns`, or fewer after PATIENCE times as many."""
     for side in sides:
         side.await_ready()
     for side in sides:
@@ -94,7 +99,7 @@ def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) ->
 
 
 def print_comparisons(comparisons: dict[str, TrainerComparison]) -> None:
-    """Print both trainers' steps at each size, and where our time goes."""
+    """Print a table of both trainers' steps and of the parts of ours, by name of the size."""
     table = Table(title="One step, medians in seconds")
     for heading in ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio"):
         table.add_column(heading, justify="left" if heading == "size" else "right")

@@ -13,9 +13,10 @@ _REPEATS = 7
 
 
 def floor_seconds(size: Size, device: str) -> float:
-    """Return the seconds of all matrix products at the rates measured here, and of nothing else.
+    """Return the seconds of a step's matrix products alone, at the rates that are measured here.
 
-    Every prompt is run once: in sampling and in the update, whose backward pass counts twice.
+    Each prompt is processed once in sampling and once in the update. A backward pass counts as two
+    forward passes.
     """
     rows = size.prompts * COMPLETIONS
     drawn = rows * size.completion_tokens
@@ -28,14 +29,14 @@ def floor_seconds(size: Size, device: str) -> float:
 
 
 def _weights(size: Size) -> int:
-    """Return the parameters that every token is multiplied with, the head aside."""
+    """Return the number of parameters that each token is multiplied with, without the head."""
     head_width = size.hidden_size // size.heads
     attention = 2 * size.hidden_size * (size.hidden_size + size.key_value_heads * head_width)
     return size.layers * (attention + 3 * size.hidden_size * size.intermediate_size)
 
 
 def _rate(size: Size, rows: int, device: str) -> float:
-    """Return the floating-point operations a second of a product with so many rows."""
+    """Return the measured rate of a matrix product with `rows` rows, in operations per second."""
     dtype = torch.bfloat16 if size.precision == "bf16" else torch.float32
     left = torch.randn(rows, size.hidden_size, dtype=dtype, device=device)
     right = torch.randn(size.intermediate_size, size.hidden_size, dtype=dtype, device=device)

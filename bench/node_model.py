@@ -1,4 +1,4 @@
-"""The models at which a node's step is measured: random weights, made here."""
+"""Models with random weights for the benchmarks of a node's step."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,10 @@ CHAT_TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor
 
 
 def build_model(size: Size, folder: Path) -> Path:
-    """Write a Qwen2 of the size with random weights, and a tokenizer with a chat template."""
+    """Write a Qwen2 model of the size and a tokenizer with a chat template to `folder`; return it.
+
+    The weights are random.
+    """
     tokenizer = _build_tokenizer()
     torch.manual_seed(0)
     model = Qwen2ForCausalLM(
@@ -39,7 +42,7 @@ def build_model(size: Size, folder: Path) -> Path:
 
 
 def _build_tokenizer() -> PreTrainedTokenizerBase:
-    """Return a tokenizer with a token for each word of the prompts, as a pretrained model's has."""
+    """Return a tokenizer with a token for each word of the prompts, like that of a real model."""
     tokenizer = build_tokenizer()
     words = sorted(set(re.findall(r" ?[A-Za-z]{2,}", " ".join([SYSTEM_PROMPT, *PHRASES]))))
     tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])

@@ -16,7 +16,7 @@ from swarm_tasks.verifier import Verifier
 
 
 def run_ours(connection: Connection, size: Size, model: Path, device: str) -> None:
-    """Make our trainer's steps, some for each go."""
+    """In the trainer's process: load our trainer, and make a turn for each start message."""
     with LenientVerifier() as verifier:
         trainer = make_trainer(
             size,
@@ -30,7 +30,7 @@ def run_ours(connection: Connection, size: Size, model: Path, device: str) -> No
 
 
 def make_turn(trainer: Trainer, size: Size) -> Turn:
-    """Make a turn's steps and tell how long they took."""
+    """Make the steps of a turn, and return their mean times and the peak memory."""
     device = trainer.policy.device
     clock, parts, tokens = clock_of(device), Counter[str](), 0
     start = clock()
@@ -44,12 +44,12 @@ def make_turn(trainer: Trainer, size: Size) -> Turn:
 
 
 def bench_config(size: Size) -> TrainConfig:
-    """Return the defaults of a node that trains alone, at trl's rate and the size's precision."""
+    """Return the defaults of a node alone, with trl's learning rate and the size's precision."""
     return TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision)
 
 
 def make_trainer(size: Size, *, policy: Policy, verifier: Verifier, config: TrainConfig) -> Trainer:
-    """Return a trainer that trains alone, on a step of the size's prompts."""
+    """Return a trainer without exchange whose steps have the number of prompts of the size."""
     return Trainer(
         policy=policy,
         verifier=verifier,

@@ -1,4 +1,4 @@
-"""Two trainers in a process each, which make their steps by turns."""
+"""Trainers in separate processes that make their steps by turns."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from bench.isolated_process import (
 )
 from bench.node_sizes import Size
 
-# No downloads, no bars, no warnings of trl's about transformers.
+# No downloads, no progress bars, and no warnings from trl about transformers.
 QUIET = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore::FutureWarning"}
 _CPU = torch.device("cpu")
 _START_TIMEOUT_S = 120.0
@@ -28,10 +28,10 @@ _TURN_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class Turn:
-    """Some steps of one trainer: seconds of each step, all parts of it, and the peak memory yet.
+    """The steps of one turn: mean seconds of a step and of its parts, and the peak memory so far.
 
-    `tokens` is how many were sampled in each step, where the trainer tells. `foreign_share` is what
-    other processes had of the machine meanwhile.
+    `tokens` is the mean number of tokens sampled in a step, 0 if the trainer does not report it.
+    `foreign_share` is the share of all cores' time that other processes used during the turn.
     """
 
     seconds: float
@@ -43,17 +43,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class TrainerProcess:
-    """A trainer's process; `run` is what runs in it."""
+    """A trainer's process; `run` names its function, MODULE:FUNCTION."""
 
     run: str
     process: IsolatedProcess
 
     def await_ready(self) -> None:
-        """Wait until it can begin. Raises ApartError."""
+        """Wait until the trainer is loaded. Raises IsolatedProcessError."""
         self._receive(within_s=_START_TIMEOUT_S)
 
     def take_turn(self) -> Turn:
-        """Let it make its steps and return how it went. Raises ApartError."""
+        """Let the trainer make the steps of a turn. Raises IsolatedProcessError."""
         before = _Load.of(self.process)
         self.process.send("go")
         turn: Turn = self._receive(within_s=_TURN_TIMEOUT_S)
@@ -68,18 +68,18 @@ class TrainerProcess:
 
 @contextmanager
 def trainer_process(run: str, size: Size, model: Path, device: str) -> Iterator[TrainerProcess]:
-    """Start a trainer, MODULE:FUNCTION, in its own process."""
+    """Run the trainer MODULE:FUNCTION in its own process until the block ends."""
     with isolated_process(run, size, model, device) as process:
         yield TrainerProcess(run, process)
 
 
 def await_start(connection: Connection) -> bool:
-    """Wait, in a trainer's process, until it may go on; False means that it shall end."""
+    """In a trainer's process: wait for the start of the next turn. False means that it must end."""
     return bool(receive_message(connection) == "go")
 
 
 def peak_memory(device: torch.device = _CPU) -> int:
-    """Return the most bytes that this process ever held: of a GPU in tensors, else of memory."""
+    """Return the peak memory of this process in bytes: of tensors on a GPU, resident on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status").read_text()
@@ -89,7 +89,10 @@ def peak_memory(device: torch.device = _CPU) -> int:
 
 @dataclass(frozen=True)
 class _Load:
-    """Processor seconds so far: of everybody, and of a trainer with its verifier."""
+    """CPU seconds so far, of all processes and of a trainer (`own`) with its children.
+
+    `clock` is the time of the reading.
+    """
 
     clock: float
     all_processes: float
@@ -105,6 +108,6 @@ class _Load:
         return cls(time.perf_counter(), sum(times[:8]) - idle, own)
 
     def foreign_since(self, before: "_Load") -> float:
-        """Return the share of all cores that others used meanwhile."""
+        """Return the share of all cores' time that other processes have used since `before`."""
         busy = (self.all_processes - before.all_processes) - (self.own - before.own)
         return max(0.0, busy) / ((self.clock - before.clock) * (psutil.cpu_count() or 1))

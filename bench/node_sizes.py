@@ -1,19 +1,20 @@
-"""The sizes at which a node's step is measured."""
+"""The model sizes and amounts of work for which a node's step is measured."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 COMPLETIONS = 8
 TEXT_TOKENS = 1024
-# A busy machine gets so many times the turns to find quiet ones.
+# On a busy machine at most this many times the needed turns are made, to find quiet ones.
 PATIENCE = 3
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model's shape, how many prompts a step has, and how many turns of how many steps count.
+    """A model's shape, and the work to measure.
 
-    `completion_tokens` is what a completion has at most.
+    A step has `prompts` prompts with COMPLETIONS completions of at most `completion_tokens` tokens.
+    `turns` quiet turns of `steps_per_turn` steps count, after `warm_up_turns` that do not.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Size:
 
     @property
     def max_turns(self) -> int:
-        """How many turns are made at most, in search of quiet ones."""
+        """The largest number of turns that are made, quiet or not."""
         return self.warm_up_turns + PATIENCE * self.turns
 
 

@@ -1,18 +1,18 @@
-"""What it costs a node's training to be joined to a real coordinator.
+"""Measure how much longer a training step takes on a node that has joined a real coordinator.
 
-Two nodes are joined and two train alone, at the same time, so that whatever else the machine does
-slows all of them alike; the site runs on it too. Two figures are compared for each step: the time
-from its end to the next one's, and the processor time of the node and its verifier, on all threads
-and with children that ended. Each joined node shares a core with one alone. Both figures hold all
-that a joined node does more: what its training thread does for the swarm, what its event loop takes
-from that thread, and what lies between the steps. The processor time does not depend on how many
-processes share the machine; where there are more than cores, the time from step to step flatters
-whoever waits, because it is served first afterwards.
+Two nodes are joined and two train alone at the same time, so that other load of the machine, which
+includes the site, slows all of them equally. Each joined node shares a core with one alone. Two
+figures are compared for each step: the time from the end of the previous step to its own end, and
+the CPU time of the node and its verifier, with all threads and children. Both include all that a
+joined node does in addition: what its training thread does for the swarm, the time that its event
+loop takes from that thread, and work between the steps. CPU time does not depend on how many
+processes share the machine. With more processes than cores, the time from step to step favours
+nodes that wait for messages, because the scheduler then runs them first.
 
-The work itself is the same. Answers are of the same length, because the learning rate is 0. All
-rollouts of others are trained on, as own ones are, and half of either teach something, which is
-what an update takes time for (`EveryOtherReward`). The judge's rounds are left out: they come once
-in minutes, not with every step.
+The training work is equal. Answers have the same length, because the learning rate is 0. Rollouts
+of others are trained on like own ones, and half of either are informative, so updates take equal
+time (`EveryOtherReward`). There are no judge rounds: they come every few minutes, not with each
+step.
 """
 
 import json
@@ -35,12 +35,12 @@ from bench.site import RunningSite, running_site
 from swarm_web.local.commands import create_node, here, join_swarm
 from swarm_web.local.probes import HOST
 
-# Two of each, so that joined ones have rollouts of others to fetch, judge and mix in.
+# Two of each kind, so that a joined node can fetch rollouts of the other one.
 JOINED = ("bench-left", "bench-right")
 ALONE = ("bench-alone", "bench-apart")
 MODEL = "small"
 STEPS = 400
-# The first steps meet an empty pool, and caches that fill.
+# Steps before the measurement, while the pool and caches fill.
 WARM_UP_STEPS = 20
 SAME_WORK = (
     *("--learning-rate", "0", "--reward", "bench.node_work:EveryOtherReward"),
@@ -55,11 +55,11 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class StepPace:
-    """One node's means over the measured steps, in seconds, and how many external ones each had.
+    """One node's means over the measured steps: seconds, and the number of external rollouts used.
 
-    `step_s` is from the end of one step to the end of the next, `cpu_s` the processor time of the
-    node and its verifier. The training thread spent `swarm_s` on handing over and waiting, and
-    `judge_s` on making and scoring others' rollouts again.
+    `step_s` is the time from the end of one step to the end of the next, `cpu_s` the CPU time of
+    the node and its verifier. `swarm_s` is the training thread's time for exchanging rollouts, and
+    `judge_s` its time for checking rollouts of others.
     """
 
     step_s: float
@@ -70,7 +70,7 @@ class StepPace:
 
 
 class Runner:
-    """A running node, watched from outside."""
+    """A running node's process, measured through its files and the operating system."""
 
     def __init__(self, process: subprocess.Popen[bytes], state: Path) -> None:
         self._process = process
@@ -79,7 +79,7 @@ class Runner:
         self._cpu_s = 0.0
 
     def steps(self) -> list[dict[str, float | str]]:
-        """Return what the node wrote down of each step. Raises RuntimeError if it has ended."""
+        """Return the node's metrics of each step so far. Raises RuntimeError if it has ended."""
         if self._process.poll() is not None:
             raise RuntimeError(f"the node of {self._state.name} has ended")
         path = self._state / "metrics.jsonl"
@@ -87,16 +87,16 @@ class Runner:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def begin(self) -> None:
-        """Measure from the latest step on."""
+        """Begin the measurement after the latest step."""
         self._first = len(self.steps()) - 1
         self._cpu_s = self._cpu()
 
     def has_completed(self, count: int) -> bool:
-        """Tell whether it has made so many steps since `begin`, or since it was started."""
+        """Return whether it has made `count` steps since `begin`, or else since its start."""
         return len(self.steps()) > self._first + count
 
     def pace(self) -> StepPace:
-        """Return how it went since `begin`."""
+        """Return the means over the steps since `begin`."""
         cpu_s = self._cpu() - self._cpu_s
         first, *made = self.steps()[self._first :]
         return StepPace(
@@ -108,7 +108,7 @@ class Runner:
         )
 
     def _cpu(self) -> float:
-        """Return the processor time of the node and all its children, those that ended too."""
+        """Return the CPU seconds of the node and all its children, including ended ones."""
         node = psutil.Process(self._process.pid)
         times = [process.cpu_times() for process in (node, *node.children(recursive=True))]
         ended = sum(spent.children_user + spent.children_system for spent in times)
@@ -116,11 +116,11 @@ class Runner:
 
 
 def measure_swarm_overhead() -> dict[str, float]:
-    """Return how much more a step takes a joined node than one alone, 0.01 for a hundredth.
+    """Return how much more CPU time and time a step takes on a joined node than on one alone.
 
-    Beside it, what explains it: the shares of its time in which the training thread was busy with
-    the swarm and with others' rollouts, and how many of those each step had. Raises RuntimeError
-    when a node ends.
+    These overheads are fractions, 0.01 for 1 %. Further figures explain them: the shares of a step
+    that the training thread spent on the swarm and on checking others' rollouts, and the number of
+    these per step. Raises RuntimeError when a node ends or takes longer than half an hour.
     """
     with tempfile.TemporaryDirectory() as name, running_site() as site, ExitStack() as running:
         folder = Path(name)
@@ -182,7 +182,7 @@ def _alone(node: str, folder: Path, *, core: int) -> Iterator[Runner]:
 
 @contextmanager
 def _running(arguments: Sequence[str], node: str, folder: Path, *, core: int) -> Iterator[Runner]:
-    """Run a node on one thread, and it and its children on one core, until the block ends."""
+    """Run a node with one thread, it and its children on one core, until the block ends."""
     with (folder / f"{node}.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "node_client", *arguments, *SAME_WORK],

@@ -26,7 +26,7 @@ from swarm_tasks.verifier import DrawnTask, Verdict
 
 
 def run_trl(connection: Connection, size: Size, model: Path, device: str) -> None:
-    """Make trl's steps, some for each go."""
+    """In the trainer's process: load trl's trainer, and make a turn for each start message."""
     config = _configure(size, model, device)
     tokenizer = AutoTokenizer.from_pretrained(model)
     with LenientVerifier() as verifier:
@@ -44,7 +44,7 @@ def run_trl(connection: Connection, size: Size, model: Path, device: str) -> Non
 
 
 class Paced(TrainerCallback):
-    """Takes a go for every few steps and tells how long they took."""
+    """Waits for a start message before each turn of steps, and sends a Turn after it."""
 
     def __init__(self, connection: Connection, size: Size, device: str) -> None:
         self._connection = connection
@@ -55,14 +55,14 @@ class Paced(TrainerCallback):
         self._start = 0.0
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Wait for a go where a turn begins."""
+        """Before a turn's first step wait for its start message; without one end the process."""
         if self._done % self._size.steps_per_turn == 0:
             if not await_start(self._connection):
                 raise SystemExit  # the comparison is over
             self._start = self._clock()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Report where a turn ends."""
+        """At the end of a turn send the mean seconds of its steps and the peak memory."""
         self._done += 1
         if self._done % self._size.steps_per_turn == 0:
             seconds = (self._clock() - self._start) / self._size.steps_per_turn
@@ -70,7 +70,7 @@ class Paced(TrainerCallback):
 
 
 def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
-    """Return trl's defaults but for what is compared and what writes files."""
+    """Return trl's defaults, except for the compared settings and for writing files."""
     return GRPOConfig(
         output_dir=str(model / "trl"),
         per_device_train_batch_size=size.prompts * COMPLETIONS,
@@ -91,7 +91,7 @@ def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
 
 
 def _ask(tasks: list[DrawnTask], tokenizer: PreTrainedTokenizerBase) -> Dataset:
-    """Return the prompts that our trainer asks too, each with its place among the tasks."""
+    """Return a dataset of the prompts that our trainer uses, each with its index in `tasks`."""
     prompts = [
         write_prompt(tokenizer, task.question, system_prompt=SYSTEM_PROMPT) for task in tasks
     ]

@@ -1,4 +1,4 @@
-"""What is compared is given the same work: questions, and rewards that no model decides."""
+"""The same work for both compared trainers: questions, and rewards that ignore the answers."""
 
 from collections.abc import Sequence
 
@@ -17,15 +17,15 @@ KEY = b"the bench's questions"
 
 
 class LenientVerifier(Verifier):
-    """Does all the work of a verifier, then calls every other answer right.
+    """Does all the work of a verifier, but returns that every other answer is right.
 
-    An untrained model is never right, and rollouts without a right answer cost no update.
+    An untrained model has no right answers, and rollouts without any take no time in an update.
     """
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
-        """Return verdicts that are right for every other answer."""
+        """Return verdicts with the score 1 for every other answer, and 0 for the rest."""
         super().score_many(batch, rules=rules)
         return [
             [Verdict(score=float(place % 2), reason="right") for place in range(len(texts))]
@@ -34,10 +34,10 @@ class LenientVerifier(Verifier):
 
 
 class EveryOtherReward(Reward):
-    """Lets every other rollout teach something, of this node or of others, whatever is in it.
+    """Makes every other rollout informative, own or external, whatever its completions are.
 
-    Rollouts that teach nothing cost no update: without this, nodes that mix in others', most of
-    which are informative, would have more to compute than nodes alone.
+    Rollouts that are not informative take no time in an update. Without this reward, nodes that use
+    external rollouts, most of which are informative, would compute more than nodes alone.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class EveryOtherReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Pay for every other text of every other rollout."""
+        """Return 0 for all texts of every other rollout; for the others 0 and 1 by turns."""
         self._teaches = not self._teaches
         return [float(self._teaches and place % 2) for place in range(len(texts))]
 
 
 def bench_season(size: Size) -> SeasonInfo:
-    """Return a season in which a step has the size's prompts, all of them own rollouts."""
+    """Return a season whose steps have an own rollout for each prompt of the size, no others."""
     return SeasonInfo(
         name="bench",
         seed=STARTER_SEASON_SEED,
@@ -67,7 +67,7 @@ def bench_season(size: Size) -> SeasonInfo:
 
 
 def draw_tasks(size: Size, verifier: Verifier, *, steps: int) -> list[DrawnTask]:
-    """Return the tasks of so many steps: those that our trainer draws."""
+    """Return the tasks of the first `steps` steps, the same ones that our trainer draws."""
     season = bench_season(size)
     stream = TaskStream(verifier=verifier, season=season, curriculum=SeasonMix(season), key=KEY)
     return stream.draw(steps * size.prompts)

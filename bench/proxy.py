@@ -1,4 +1,4 @@
-"""A proxy that counts what the programs behind it download over TLS, without reading it."""
+"""A proxy that counts the bytes that programs download through it over TLS."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _CHUNK = 1 << 16
 
 
 class CountingProxy:
-    """Passes CONNECT requests on (RFC 9110, 9.3.6); `received` counts bytes from outside."""
+    """Serves CONNECT requests (RFC 9110, 9.3.6); `received` counts the bytes from the servers."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -17,7 +17,10 @@ class CountingProxy:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        """Hold one connection, and the one that it asks for."""
+        """Serve one client: connect to the server that it names, and pass bytes both ways.
+
+        Answers 502 if the server cannot be reached.
+        """
         self._open.add(back)
         asked = (await client.readuntil(b"\r\n\r\n")).decode("ascii")
         host, _, port = asked.split()[1].rpartition(":")
@@ -40,19 +43,19 @@ class CountingProxy:
                 to.write(chunk)
                 await to.drain()
         except ConnectionError:
-            pass  # The other side is told by the closing below.
+            pass  # Closing the other side, below, tells it.
         finally:
             to.close()
             self._open.discard(to)
 
     async def hang_up(self, server: asyncio.Server) -> None:
-        """End what is still open: sockets that nobody closes become warnings, and fail tests."""
+        """Close all open connections: unclosed sockets cause warnings, which fail tests."""
         server.close()
         for writer in self._open:
             writer.close()
         serving = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.wait_for(asyncio.gather(*serving, return_exceptions=True), timeout=5)
-        await asyncio.sleep(0)  # Transports close one turn of the loop later.
+        await asyncio.sleep(0)  # Transports close in the next iteration of the event loop.
 
 
 @contextmanager

@@ -27,14 +27,15 @@ from bench.site import RunningSite, running_site
 from bench.usage import Usage, await_started, find_processes, pin_to_core
 from swarm_web.local.probes import HOST, free_port
 
-# More than the hundred of a swarm, so that no node exceeds the site's message rate.
+# More nodes than in a typical swarm of a hundred, so that none exceeds the site's message rate.
 NODES = 400
 MISBEHAVING_NODES = 60
-# The first ones fill the pool, and start processes that a site starts only on demand, such as the
-# child that checks rollouts.
+# Numbers of node-rounds. Those of the warm-up fill the pool, and make the site start processes that
+# it starts on demand, such as the child that checks rollouts.
 WARM_UP_ROUNDS, NODE_ROUNDS = 4_000, 24_000
 PACED_S = 20
-# While all nodes reconnect, which takes about half a minute.
+# The node-rounds per second, and in total, of other nodes while all SOCKETS nodes reconnect, which
+# takes about half a minute.
 STORM_PACE, STORM_ROUNDS = 40, 1_200
 # A smaller number makes a faster run, but its figures are not those of the targets.
 SOCKETS = int(os.environ.get("SOCKETS", "10000"))
@@ -55,7 +56,10 @@ TARGETS = [
 def running_load(
     url: str, tokens: Path, *options: str, module: str = "bench.relay_load"
 ) -> Iterator["LoadProcess"]:
-    """Start the load process, wait until its nodes are welcomed, and stop it after the block."""
+    """Start the load process `module`, wait for its first line, and kill it after the block.
+
+    It prints that line when its nodes are connected.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", module, url, str(tokens), *options],
         stdin=subprocess.PIPE,
@@ -79,7 +83,7 @@ class LoadProcess:
         self._process = process
 
     def read(self) -> str:
-        """Return its next line. Raises RuntimeError if it has ended."""
+        """Return the next line of its output. Raises RuntimeError if it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -100,7 +104,10 @@ class LoadProcess:
 
 
 def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return milliseconds of processor time per node-round, by part, and the load's figures."""
+    """Return milliseconds of CPU time per node-round by part of the site, and the load's figures.
+
+    `launcher` is the pid of the site's launcher.
+    """
     with running_load(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
         load.run()
     with running_load(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
@@ -112,7 +119,11 @@ def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float
 
 
 def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, Any]:
-    """Return the memory of idle sockets, their recovery time, and the effect on other nodes."""
+    """Connect a crowd of idle nodes, abort all connections at once, and let the nodes reconnect.
+
+    Returns the memory per idle socket, the seconds until all are back, the number of failed
+    attempts, and the latency of the requests of other nodes (`tokens`) meanwhile.
+    """
     [web] = find_processes(site.launcher, "web")
     empty = web.memory_info().rss
     with running_load(site.socket, crowd) as load:
@@ -133,7 +144,10 @@ def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, A
 
 @contextmanager
 def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
-    """Run the bare relay on the site's Valkey; yield its URL and pid."""
+    """Run the bare relay on the site's Valkey; yield its URL and pid.
+
+    `welcome` is the file with the message that it answers to every hello.
+    """
     port = free_port()
     environment = {**os.environ, "REDIS_URL": site.settings["REDIS_URL"]}
     command = [sys.executable, "-m", "uvicorn", "bench.relay_bare:application"]
@@ -156,7 +170,7 @@ def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
 
 
 def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
-    """Return the milliseconds of processor time per node-round of the bare relay."""
+    """Return the CPU time per node-round of the bare relay and Valkey, in milliseconds."""
     with bare_relay(site, welcome) as (url, pid):
         [valkey] = find_processes(site.launcher, "valkey")
         watched = [psutil.Process(pid), valkey]
@@ -169,7 +183,7 @@ def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
 
 
 def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
-    """Return the load's figures at a constant rate."""
+    """Return the load's figures at `per_second` node-rounds per second, for about PACED_S."""
     rounds = max(NODES, int(per_second * PACED_S) // NODES * NODES)
     options = ("--node-rounds", str(rounds), "--per-second", str(per_second))
     with running_load(url, tokens, *options) as load:
@@ -179,13 +193,16 @@ def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]
 def measure_among_misbehaving(
     url: str, tokens: Path, misbehaving: Path, *, per_second: float
 ) -> dict[str, Any]:
-    """Return the load's figures at a constant rate while misbehaving nodes are connected."""
+    """Return the same as `measure_pace`, but while misbehaving nodes are connected."""
     with running_load(url, misbehaving, module="bench.relay_misbehaving"):
         return measure_pace(url, tokens, per_second=per_second)
 
 
 def main() -> int:
-    """Measure everything, print it and write the results; return 1 if a target is missed."""
+    """Measure everything, print it and write the results; return 1 if a target is missed.
+
+    With SOAK in the environment, run `relay_soak` instead.
+    """
     if os.environ.get("SOAK"):
         return relay_soak.main()
     allow_files(_OPEN_FILES)

@@ -17,7 +17,7 @@ _KEY = "bare"
 
 
 class _Request(msgspec.Struct):
-    """The fields of a message that are read; rollouts are not decoded."""
+    """The fields of a message that the bare relay reads; rollouts are not decoded."""
 
     type: str
     id: str

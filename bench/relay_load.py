@@ -1,11 +1,14 @@
 """Nodes that load a relay: each repeatedly publishes rollouts, draws others' and reports.
 
-It is a separate process, so that its processor time does not count as the server's:
+They run in a separate process, so that their CPU time does not count as the server's:
 
     python -m bench.relay_load SOCKET TOKENS --node-rounds 2000
 
-`TOKENS` is a file with a token on each line. It prints `ready` once all nodes are welcomed, starts
-when it reads a line, and prints one JSON object.
+`TOKENS` is a file with a token on each line. The process prints `ready` once each node has
+connected and made one node-round, starts when it reads a line, and prints its figures as one JSON
+object.
+
+Without `--node-rounds` it runs `run_storm` instead: all nodes connect, and after a line reconnect.
 """
 
 import argparse
@@ -57,7 +60,10 @@ _MAX_RETRY_PAUSE_S = 5.0
 
 @dataclass
 class Load:
-    """The figures of a run; latencies are of requests for rollouts, in milliseconds."""
+    """The figures of a run. `drawn` counts received rollouts.
+
+    `latencies` are those of the requests for rollouts, in milliseconds.
+    """
 
     node_rounds: int = 0
     seconds: float = 0.0
@@ -65,7 +71,7 @@ class Load:
     latencies: list[float] = field(default_factory=list)
 
     def describe(self) -> dict[str, float]:
-        """Return the figures, with quantiles instead of all latencies."""
+        """Return the figures, with the median and the 99th percentile instead of all latencies."""
         ordered = sorted(self.latencies)
         figures = asdict(self) | {
             "p50_ms": ordered[len(ordered) // 2],
@@ -88,7 +94,7 @@ class LoadNode:
         self._turn = asyncio.Lock()
 
     async def run_round(self, load: Load, *, step: int) -> None:
-        """Run one node-round: publish rollouts, draw as many of others, report."""
+        """Run one node-round: publish rollouts, draw as many of others, report. Adds to `load`."""
         async with self._turn:
             await self._run_round(load, step=step)
 
@@ -148,7 +154,7 @@ class LoadNode:
         )
 
     async def _request(self, message: NodeMessage) -> ServerMessage:
-        """Return the reply; resend a rate-limited message, as clients do."""
+        """Return the reply to a message; resend a rate-limited message, as clients do."""
         while True:
             reply = await self._send(message)
             if not isinstance(reply, Refused) or reply.code != ErrorCode.RATE_LIMITED:
@@ -167,7 +173,7 @@ class LoadNode:
 
 
 async def connect_node(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
-    """Connect a node and send its hello."""
+    """Connect a node, send its hello and await the welcome; `gate` limits concurrent connecting."""
     async with gate:
         connection = await connect(
             url,
@@ -194,10 +200,10 @@ async def connect_node(url: str, token: str, number: int, gate: asyncio.Semaphor
 async def run_load(
     url: str, tokens: Sequence[str], *, node_rounds: int, per_second: float | None
 ) -> None:
-    """Run `node_rounds` node-rounds in total.
+    """Run `node_rounds` node-rounds in total, and print the figures.
 
-    Without a rate, each node starts its next one when the last has ended. With a rate, node-rounds
-    start at equal intervals, regardless of the server (an open loop).
+    If `per_second` is None, each node starts its next node-round when its last one has ended.
+    Otherwise node-rounds start at equal intervals, however slow the server is (an open loop).
     """
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
@@ -234,9 +240,10 @@ async def _run_rounds_at_rate(
 
 
 async def run_storm(url: str, tokens: Sequence[str]) -> None:
-    """Connect all nodes; then abort all connections at once, and reconnect.
+    """Connect all nodes; after a line of input abort all connections at once, and reconnect.
 
-    Both times, print the seconds until all were welcomed, and the failed attempts.
+    Both times, print the seconds until all were welcomed, and the number of failed attempts by
+    message.
     """
     nodes: list[LoadNode] = []
     for at_once in (_MAX_CONNECTING, _MAX_RECONNECTING):

@@ -2,7 +2,8 @@
 
     python -m bench.relay_misbehaving SOCKET TOKENS
 
-It prints `ready` once all are welcomed, and runs until it is killed.
+The process prints `ready` once all nodes are welcomed, and runs until it is killed or the relay has
+closed all connections.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ KINDS = (be_silent, read_nothing, flood)
 
 
 async def run_misbehaving(url: str, tokens: Sequence[str]) -> None:
-    """Connect a node for each token, with the kinds in turn."""
+    """Connect a node for each token, and let them misbehave in the ways of KINDS by turns."""
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
     print("ready", flush=True)  # noqa: T201 - the parent reads it

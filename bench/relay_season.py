@@ -1,4 +1,4 @@
-"""A season for the relay benchmark, and its nodes; needs a site's settings."""
+"""A season and nodes for the relay benchmark; needs the site's settings in the environment."""
 
 import secrets
 from pathlib import Path
@@ -18,7 +18,10 @@ from swarm_web.nodes.services import hash_token
 
 
 def prepare_season(folder: Path) -> Path:
-    """Start a season without rounds, and return the path of a file with a welcome for it."""
+    """End the running season and start one whose first round is a day away.
+
+    Returns the path of a file in `folder` with a welcome message for it.
+    """
     for running in Season.objects.filter(state=Season.State.RUNNING):
         end_season(running, now=timezone.now())
     season = Season.objects.create(
@@ -41,7 +44,7 @@ def prepare_season(folder: Path) -> Path:
 
 
 def register(file: Path, *, nodes: int) -> Path:
-    """Create nodes, write their tokens to a file, one per line, and return its path."""
+    """Create `nodes` nodes, write their tokens to `file`, one per line, and return its path."""
     drawn = [secrets.token_urlsafe(32) for _ in range(nodes)]
     Node.objects.bulk_create(
         Node(name=f"{file.name}-{i}", token_hash=hash_token(token)) for i, token in enumerate(drawn)

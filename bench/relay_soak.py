@@ -1,6 +1,6 @@
 """`SOAK=1 make bench-relay`: check whether memory grows in ten minutes of relay traffic.
 
-The ten minutes before that are not measured: the pool fills, and rollouts begin to expire.
+Ten minutes of traffic before them are not measured: the pool fills, and rollouts begin to expire.
 
 Nodes of `bench.relay_load` run node-rounds at a constant rate, and some lose their connection and
 reconnect. The memory of all processes of the site is read every few seconds: resident memory
@@ -52,7 +52,7 @@ Readings = dict[str, list[int]]
 
 
 async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, seconds: float) -> Load:
-    """Run node-rounds at a constant rate for `seconds`, with some connection losses."""
+    """Run node-rounds at a constant rate for `seconds`; before every LOSS_EVERY-th reconnect."""
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
     slots = [
@@ -83,7 +83,7 @@ class _NodeSlot:
         self._turn = asyncio.Lock()
 
     async def take_turn(self, load: Load, *, turn: int) -> None:
-        """Run one node-round, sometimes on a new connection."""
+        """Run one node-round; on a new connection if `turn` is a multiple of LOSS_EVERY."""
         async with self._turn:
             if turn % LOSS_EVERY == 0:
                 self._node.abort()
@@ -96,7 +96,7 @@ class _NodeSlot:
 
 
 def read_memory(launcher: int) -> dict[str, int]:
-    """Return the bytes of memory of each part's processes, without shared pages."""
+    """Return the resident bytes of each part's processes, without shared pages."""
     sizes = dict.fromkeys(PARTS, 0)
     for part in PARTS:
         for process in find_processes(launcher, part):
@@ -109,7 +109,10 @@ def read_memory(launcher: int) -> dict[str, int]:
 def watch(
     launcher: int, load: "subprocess.Popen[str]", *, settle_s: float
 ) -> tuple[list[float], Readings]:
-    """Read the memory after `settle_s` until the load ends; return seconds and bytes."""
+    """Read the memory from `settle_s` seconds on until the process `load` ends.
+
+    Returns the seconds of the readings, from the first one, and the bytes at these times by part.
+    """
     with suppress(subprocess.TimeoutExpired):
         load.wait(timeout=settle_s)
     seconds: list[float] = []
@@ -129,7 +132,11 @@ def watch(
 def soak(
     site: RunningSite, tokens: Path, *, settle: float, minutes: float, per_second: float
 ) -> tuple[dict[str, Growth], dict[str, Any]]:
-    """Load a site for `settle + minutes`; return growth per part and in total, and load figures."""
+    """Load a site for `settle + minutes` minutes, and measure the memory in the last `minutes`.
+
+    Returns the growth by part, with `all` for the whole site, and the figures of the load.
+    Raises RuntimeError if the load fails.
+    """
     command = [sys.executable, "-m", "bench.relay_soak", "--load", site.socket, str(tokens)]
     pace = ["--minutes", str(settle + minutes), "--per-second", str(per_second)]
     load = subprocess.Popen([*command, *pace], stdout=subprocess.PIPE, text=True)
@@ -148,7 +155,7 @@ def soak(
 
 
 def print_growths(growths: dict[str, Growth]) -> None:
-    """Print the growth of each part's memory."""
+    """Print a table with the growth of each part's memory."""
     table = Table(title="Memory of the site's processes, in MB")
     for heading in ("part", "at the end", "growth in ten minutes", "95 % interval", ""):
         table.add_column(heading, justify="left" if heading in ("part", "") else "right")
@@ -163,7 +170,7 @@ def print_growths(growths: dict[str, Growth]) -> None:
 
 
 def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, object]:
-    """Return the figures of a soak for its results."""
+    """Return the figures of a run for the results file."""
     return {
         "memory_is_flat": all(growth.is_flat for growth in growths.values()),
         "growth_mb_per_10_minutes": {part: each.bytes / 1e6 for part, each in growths.items()},
@@ -174,7 +181,10 @@ def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, obje
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """Soak a new site; print and write the growth of its memory; return 1 if it grew."""
+    """Start a site, load it, and print the growth of its memory; return 1 unless it is flat.
+
+    A run of the default length also writes the results.
+    """
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.relay_soak")
     parser.add_argument("--settle", type=float, default=SETTLE_MINUTES, help="minutes")
     parser.add_argument("--minutes", type=float, default=MINUTES)

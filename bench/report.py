@@ -1,4 +1,4 @@
-"""What a benchmark found: printed as a table and written as JSON."""
+"""Targets of a benchmark's figures, and its results: printed as a table and written as JSON."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RESULTS = PROJECT / "bench" / "results"
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that the product promises: at most or at least `bound`."""
+    """A bound on the figure with the name `figure`: either `at_most` or `at_least` is given."""
 
     figure: str
     label: str
@@ -26,20 +26,20 @@ class Target:
     at_least: float | None = None
 
     def is_met(self, value: float) -> bool:
-        """Tell whether a value keeps the promise."""
+        """Return whether a value is within the bound."""
         high_enough = self.at_least is None or value >= self.at_least
         return high_enough and (self.at_most is None or value <= self.at_most)
 
     @property
     def bound(self) -> str:
-        """The promise in a few characters."""
+        """The bound as text, such as `≤ 0.8`."""
         return f"≤ {self.at_most:g}" if self.at_most is not None else f"≥ {self.at_least:g}"
 
 
 def print_targets(
     figures: Mapping[str, float], targets: Sequence[Target], *, title: str = "Promised figures"
 ) -> bool:
-    """Print each promised figure beside its bound; tell whether all are kept."""
+    """Print each target with the measured figure; return whether all targets are met."""
     table = Table(title=title)
     for heading in ("figure", "measured", "bound", "unit", ""):
         table.add_column(heading, justify="right" if heading in ("measured", "bound") else "left")
@@ -54,7 +54,7 @@ def print_targets(
 def write_results(name: str, figures: Mapping[str, object], *, accelerator: str = "") -> Path:
     """Write bench/results/NAME.json and return its path.
 
-    `accelerator` says what was measured beside the machine's processors.
+    `accelerator` names the GPU that was measured, if any.
     """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
@@ -69,7 +69,7 @@ def write_results(name: str, figures: Mapping[str, object], *, accelerator: str 
 
 
 def describe_machine() -> str:
-    """Return what the figures were measured on."""
+    """Return a description of this machine: cores, memory, processor, system and Python."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     processor = platform.processor() or platform.machine()
     return (
@@ -79,10 +79,10 @@ def describe_machine() -> str:
 
 
 def _commit() -> str:
-    """Return the commit that was measured, with + when files differ from it."""
+    """Return the current commit, with + if files differ from it; `unknown` without git."""
     command = ["git", "describe", "--always", "--dirty=+"]
     try:
         described = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
-    except FileNotFoundError:  # a machine that is lent for its GPU may lack git
+    except FileNotFoundError:  # git may be missing, for example on a rented machine
         return "unknown"
     return described.stdout.strip() or "unknown"

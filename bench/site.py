@@ -1,4 +1,4 @@
-"""A whole site for a benchmark: what `make up` or `make demo` runs, in a folder that is removed."""
+"""A whole site for a benchmark, as `make up` or `make demo` runs it, in a temporary folder."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 180.0
 
 @dataclass(frozen=True)
 class RunningSite:
-    """The address of a running site, the settings of its processes, and its launcher's pid."""
+    """A running site: its port, the settings of its processes, and the pid of its launcher."""
 
     port: int
     settings: dict[str, str]
@@ -29,7 +29,7 @@ class RunningSite:
 
     @property
     def socket(self) -> str:
-        """Where nodes connect."""
+        """The URL of the socket that nodes connect to."""
         return f"ws://{HOST}:{self.port}/ws/node/"
 
 
@@ -37,8 +37,8 @@ class RunningSite:
 def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
     """Run Postgres (durable), Valkey, web, worker and beat until the block ends.
 
-    `verb` is the launcher's, with its options: `up`, unless another is given. `settings` are the
-    site's, as its environment names them.
+    `verb` are the verb and options for `python -m swarm_web.local`; the default is `up`.
+    `settings` are environment variables of the site. Raises LaunchError if it does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="murmuration-bench-"))
     folder.chmod(0o711)  # Postgres may run as another user.

@@ -1,9 +1,9 @@
-"""What each way of choosing training data gains on the demo model: `python -m bench.training_data`.
+"""Compare ways of choosing training data on the demo model: `python -m bench.training_data`.
 
-Every arm trains `tiny` from the same weights with the same keys and is asked the same held-out
-questions, before and after. The first arms train alone; the last three are four nodes that share a
-pool in memory, and their score is the nodes' mean. Nothing here is promised: the table is for
-whoever has to choose a setting.
+Every arm trains `tiny` from the same weights with the same keys, and answers the same held-out
+questions half-way and at the end. The first arms train alone; the last three are four nodes that
+share a pool in memory, and their score is the nodes' mean. There are no targets: the table helps to
+choose settings.
 """
 
 import argparse
@@ -28,7 +28,7 @@ POOL_SIZE = 256
 
 @dataclass(frozen=True)
 class Arm:
-    """Settings, and how many nodes train with them together."""
+    """Settings, and the number of nodes that train together with them."""
 
     config: TrainConfig
     nodes: int = 1
@@ -49,7 +49,10 @@ ARMS = {
 
 @dataclass(frozen=True)
 class Result:
-    """One arm with one key: held-out pass@1, its own mean reward, and rollouts generated."""
+    """One arm with one key: held-out pass@1 half-way and at the end, and other means of its nodes.
+
+    `reward` is the mean training reward, `generated` the number of rollouts that a node generated.
+    """
 
     half_way: float
     after: float
@@ -65,7 +68,7 @@ class Pool:
 
 
 class NodeExchange:
-    """One node's way to the pool: others' rollouts, in random order."""
+    """The exchange of one node with the pool, from which it draws at random."""
 
     def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
         self._pool = pool
@@ -73,11 +76,11 @@ class NodeExchange:
         self._rng = random.Random(key)
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Put them into the pool."""
+        """Add the rollouts to the pool, informative or not."""
         self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
-        """Return up to `count` of others' rollouts."""
+        """Return up to `count` random rollouts of other nodes, and leave them in the pool."""
         offered = [
             ExternalRollout(node=node, age_s=0.0, rollout=rollout)
             for node, rollout in self._pool.rollouts
@@ -87,7 +90,10 @@ class NodeExchange:
 
 
 def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:
-    """Train all nodes of an arm side by side."""
+    """Train all nodes of an arm for `steps` steps, by turns, and return their result.
+
+    `questions` is the size of the held-out set.
+    """
     pool = Pool()
     trainers = [_make_trainer(arm, pool, f"{key}-{n}", verifier) for n in range(arm.nodes)]
     held_out = HeldOutSet(verifier=verifier, season=practice_season(), size=questions)

@@ -1,4 +1,4 @@
-"""Simulated trials of sharing: nodes that learn, in arms that a coin drew, and are judged."""
+"""Simulated trials of sharing: nodes in randomly assigned arms learn and are judged."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,11 @@ import numpy.typing as npt
 from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, ModelTrial, plan_looks
 
 BLOCK_SIZES = (4, 6, 8)
-# What a model solves untrained, and what it could learn to solve besides.
+# The share of questions that an untrained model solves, and what training can add to it.
 UNTRAINED, TO_LEARN = 0.05, 0.4
-# Rounds after which a node has learned two thirds of what it can.
+# Rounds after which a node of speed 1 has learned 63 % (1 - 1/e) of what it can.
 LEARNING_ROUNDS = 100
-# Rounds differ in how hard they are by so much.
+# The standard deviation of the rounds' ease, which is added to all chances to solve.
 ROUNDS_DIFFER = 0.03
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -21,13 +21,13 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a trial is like.
+    """The parameters of a simulated trial.
 
-    Nodes learn at speeds whose logarithms differ by `spread`; swarm nodes are faster by the factor
-    `gain`. The share `late` of the nodes comes at some time in the first half, the share
-    `leaving` leaves at some time in the second, and each node misses `missing` of its rounds. The
-    share `known` of the nodes took part in an earlier season. In each trial one arm is
-    `hit`: its scores are moved by a normal variate with this standard deviation.
+    The logarithms of the nodes' learning speeds have the standard deviation `spread`; swarm nodes
+    are faster by the factor `gain`. Of the nodes, the share `late` comes at a random time in the
+    first half, the share `leaving` leaves at a random time in the second, and the share `known`
+    took part in an earlier season. Each node misses the share `missing` of its rounds. In each
+    trial a normal variate with the standard deviation `hit` is added to all scores of the swarm.
     """
 
     nodes: int = 10
@@ -43,7 +43,7 @@ class Plan:
 
 
 def simulate_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
-    """Return a trial of one model as it stands after its last look."""
+    """Simulate a trial of one model, and return its data at all looks."""
     blocks, places = assign_arms(rng, plan.nodes)
     swarm = np.array([blocks[block][place] for block, place in places])
     speed = np.exp(rng.normal(0, plan.spread, plan.nodes))
@@ -68,7 +68,11 @@ def simulate_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
 def assign_arms(
     rng: np.random.Generator, nodes: int
 ) -> tuple[dict[int, list[bool]], list[tuple[int, int]]]:
-    """Draw blocks as the coin does, and return them with the places that nodes get one by one."""
+    """Assign nodes to arms in random blocks, as the site's coin flip does.
+
+    Returns for each block number, from 1, whether each of its places is in the swarm, and for each
+    node its (block, place).
+    """
     blocks: dict[int, list[bool]] = {}
     places: list[tuple[int, int]] = []
     while len(places) < nodes:
@@ -82,7 +86,10 @@ def assign_arms(
 def _judge(
     rng: np.random.Generator, plan: Plan, *, speed: Floats, came: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return scores [nodes, rounds], NaN before a node came."""
+    """Return scores (nodes, rounds) from 0 to 1; NaN in rounds before a node came.
+
+    `came` (nodes,) is the round of its coming, counted from 0.
+    """
     time = np.arange(plan.rounds) - came[:, None]
     learned = 1 - np.exp(-speed[:, None] * np.maximum(time, 0) / LEARNING_ROUNDS)
     ease = rng.normal(0, ROUNDS_DIFFER, plan.rounds)
@@ -92,7 +99,7 @@ def _judge(
 
 
 def _remove_missed(rng: np.random.Generator, plan: Plan, scores: npt.NDArray[np.float64]) -> None:
-    """Take out the rounds that nodes miss."""
+    """Set the scores of missed rounds, and of rounds after a node has left, to NaN, in place."""
     nodes, rounds = scores.shape
     scores[rng.random(scores.shape) < plan.missing] = np.nan
     leaves = np.where(
@@ -128,10 +135,11 @@ def _sum_up(
 
 
 def claims_of_one_look_test(trial: ModelTrial) -> tuple[bool, bool]:
-    """Tell whether shuffling labels without blocks finds a difference: ever, and at the last look.
+    """Return whether a permutation test finds a difference at any look, and at the last look.
 
-    This is a usual choice for one look, made at each: arms of MIN_NODES_PER_ARM nodes at least,
-    nothing adjusted, the difference of means.
+    The test is a usual one for a single look, made here at each look: it shuffles the arms of the
+    nodes without regard to blocks and compares the means, at the level 0.05 without adjustment. It
+    needs at least MIN_NODES_PER_ARM nodes in each arm.
     """
     found = []
     for deviations, rounds in zip(trial.deviations, trial.rounds, strict=True):

@@ -1,4 +1,7 @@
-"""Processor time and memory of a running site's processes, by the part that each one is."""
+"""The processes of a running site by part of the site, and their CPU time.
+
+`launcher` is always the pid of the site's launcher.
+"""
 
 import time
 from collections import defaultdict
@@ -9,7 +12,7 @@ from typing import Self
 
 import psutil
 
-# What the command line of a part contains.
+# A text that the command line of each part's process contains.
 _PARTS = {
     "web": "uvicorn",
     "worker": " worker ",
@@ -21,16 +24,16 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Usage:
-    """Seconds of processor time that each part has taken since its start."""
+    """CPU seconds that each part's processes have used since their start."""
 
     seconds: dict[str, float]
 
     @classmethod
     def of(cls, launcher: int) -> Self:
-        """Read it for all processes below a launcher."""
+        """Read the CPU time of all descendants of a launcher."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for part, process in _read_parts(launcher):
-            # Of a process that has ended, the time is its parent's.
+            # The time of an ended process is included in its parent's.
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 seconds[part] += times.user + times.system
@@ -38,24 +41,24 @@ class Usage:
         return cls(dict(seconds))
 
     def since(self, before: Self) -> dict[str, float]:
-        """Return the seconds of each part between two readings."""
+        """Return the CPU seconds of each part since the reading `before`."""
         return {part: total - before.seconds.get(part, 0.0) for part, total in self.seconds.items()}
 
 
 def find_processes(launcher: int, part: str) -> list[psutil.Process]:
-    """Return the processes of a part."""
+    """Return the processes of a part: web, worker, beat, postgres, valkey or launcher."""
     return [process for found, process in _read_parts(launcher) if found == part]
 
 
 def _read_parts(launcher: int) -> Iterator[tuple[str, psutil.Process]]:
-    """Yield all processes below a launcher, each with its part."""
+    """Yield the part and the process of all descendants of a launcher."""
     for process in psutil.Process(launcher).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             yield _find_part(process), process
 
 
 def _find_part(process: psutil.Process) -> str:
-    """Return which part of the site a process belongs to: its own or its parent's."""
+    """Return the part that a process or its nearest ancestor with one is; `launcher` for others."""
     for each in [process, *process.parents()]:
         line = f" {' '.join(each.cmdline())} "
         for part, word in _PARTS.items():
@@ -65,7 +68,10 @@ def _find_part(process: psutil.Process) -> str:
 
 
 def await_started(launcher: int, *, within_s: float = 120.0) -> None:
-    """Wait until all that a site does once at its start is done, such as building the client."""
+    """Wait until the site's one-time steps are done, such as building the client.
+
+    Raises TimeoutError after `within_s` seconds.
+    """
     deadline = time.monotonic() + within_s
     while any(part == "launcher" for part, _ in _read_parts(launcher)):
         if time.monotonic() > deadline:
@@ -74,6 +80,6 @@ def await_started(launcher: int, *, within_s: float = 120.0) -> None:
 
 
 def pin_to_core(core: int, launcher: int) -> None:
-    """Let a site's processes, and those that they start, run on one core only."""
+    """Restrict a site's processes, and those that they start later, to one core."""
     for process in [psutil.Process(launcher), *psutil.Process(launcher).children(recursive=True)]:
         process.cpu_affinity([core])

@@ -1,7 +1,7 @@
 """`make bench-web`: how fast the public site is with 10,000 nodes and five million answers.
 
 The databases are filled once, in var/bench-web/, and kept for the next run. Visitors and server
-share the machine, so the figures are of both together.
+share the machine, so the figures include the visitors' load.
 """
 
 import os
@@ -36,7 +36,7 @@ TARGETS = [
 
 
 def main() -> int:
-    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    """Measure everything, print it and write the results; return 1 if a target is missed."""
     with kept_databases() as settings:
         # The benchmark fills and changes the site's own tables, with the site's own code.
         os.environ |= settings

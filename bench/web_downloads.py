@@ -1,4 +1,4 @@
-"""A million rewards are downloaded, and the server's memory is watched meanwhile."""
+"""Measure the download of all rewards: its speed, and the server's memory meanwhile."""
 
 import http.client
 import threading
@@ -13,7 +13,10 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Download:
-    """How fast rows came, by how much the server grew meanwhile, and the file's size."""
+    """Rows per second, the largest growth of the server's memory meanwhile, and the file's size.
+
+    Sizes are in MB; that of the memory has 2**20 bytes, that of the file 10**6.
+    """
 
     rows_per_s: float
     growth_mb: float
@@ -21,7 +24,10 @@ class Download:
 
 
 def download(server: BenchServer, suffix: str, *, rows: int) -> Download:
-    """Download all rewards after a small file, which loads what the format needs."""
+    """Download all rewards in the format `suffix`, and measure it; they have `rows` rows.
+
+    A small file is downloaded before, so that the server has loaded the format's libraries.
+    """
     _fetch(server, f"/downloads/rewards.{suffix}?round_to=20")
     before, highest = server.rss_mb(), [0.0]
     over = threading.Event()
@@ -41,7 +47,7 @@ def download(server: BenchServer, suffix: str, *, rows: int) -> Download:
 
 
 def _fetch(server: BenchServer, path: str) -> int:
-    """Read a file to its end and return its length."""
+    """Download a file and return its length in bytes."""
     connection = http.client.HTTPConnection(HOST, server.port)
     connection.request("GET", path)
     answer = connection.getresponse()

@@ -1,4 +1,4 @@
-"""The public site's figures, measured on databases whose settings this process has."""
+"""The public site's figures; needs the settings of its databases in the environment."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ Draw = Callable[[random.Random], str]
 
 
 def measure_web() -> dict[str, float]:
-    """Return all figures of the public site, printing each part as it is measured."""
+    """Return all figures of the public site, by name, and print each part."""
     prepare_data()
     figures: dict[str, float] = {}
     with serving(workers=2) as server:
@@ -43,7 +43,10 @@ def measure_web() -> dict[str, float]:
 
 
 def prepare_data() -> None:
-    """Fill the databases unless an earlier run did; let the nodes be there, as after seeding."""
+    """Fill the databases unless an earlier run did.
+
+    Makes the nodes count as connected, and the open round stay open, for an hour from now.
+    """
     if not Node.objects.exists():
         call_command("seed_demo_data", size="large")
     soon = timezone.now() + timedelta(hours=1)
@@ -57,7 +60,7 @@ def prepare_data() -> None:
 
 
 def measure_pages(server: BenchServer) -> dict[str, float]:
-    """Let visitors look at each kind of page, and measure its size."""
+    """Let visitors load each kind of page, and return the times and sizes by name."""
     figures: dict[str, float] = {}
     table = Table(title=f"{VISITORS} visitors, a page a second each; two processes")
     for heading in ("page", "median ms", "p99 ms", "first view kB", "second view kB"):
@@ -78,7 +81,7 @@ def measure_pages(server: BenchServer) -> dict[str, float]:
 
 
 def list_pages() -> dict[str, Draw]:
-    """Return for each kind of page how a visitor chooses one of its addresses."""
+    """Return the kinds of pages, each with a function that draws the path of one page."""
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON).exclude(rank_low=None)
     best = standings.order_by("rank_low", "-score")
@@ -98,7 +101,7 @@ def list_pages() -> dict[str, Draw]:
 
 
 def measure_downloads(server: BenchServer) -> dict[str, float]:
-    """Download a million rewards in each format."""
+    """Download all rewards in each format, and return the figures by name."""
     rows = Score.objects.filter(round__phase=Round.Phase.CLOSED).count()
     figures: dict[str, float] = {"download_rows": rows}
     table = Table(title=f"{rows:,} rewards; one process")
@@ -115,7 +118,7 @@ def measure_downloads(server: BenchServer) -> dict[str, float]:
 
 
 def measure_live(server: BenchServer) -> dict[str, float]:
-    """Let browsers watch, and a score land some times."""
+    """Measure how fast and at what cost browsers that watch the leaderboard get new scores."""
     updates = asyncio.run(measure_updates(server))
     delays = [update.delay_s for update in updates]
     figures = {

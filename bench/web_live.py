@@ -1,4 +1,4 @@
-"""Two thousand browsers watch the leaderboard, and a score lands."""
+"""Measure live updates: two thousand browsers watch the leaderboard while a score changes."""
 
 import asyncio
 import time
@@ -21,14 +21,14 @@ _QUIET_S = 3.0
 
 @dataclass(frozen=True)
 class UpdateDelay:
-    """Seconds from a score in the database to the last browser, and the server's CPU seconds."""
+    """Seconds from the change of a score until all browsers have it, and the server's CPU time."""
 
     delay_s: float
     cpu_s: float
 
 
 async def measure_updates(server: BenchServer) -> list[UpdateDelay]:
-    """Let all browsers connect, change the leader's score again and again, and time it."""
+    """Connect BROWSERS browsers, change the leader's score six times, and time each update."""
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     site = f"{HOST}:{server.port}"
 
@@ -46,7 +46,7 @@ async def measure_updates(server: BenchServer) -> list[UpdateDelay]:
     sockets = await asyncio.gather(*(open_socket() for _ in range(BROWSERS)))
     delays = [await _measure_update(server, sockets) for _ in range(_UPDATES)]
     for socket in sockets:
-        # Two thousand farewells one after another would take longer than all the rest.
+        # Without a closing handshake, because two thousand of them would take longer than the rest.
         socket.transport.abort()
     return delays
 
@@ -62,15 +62,15 @@ async def _measure_update(server: BenchServer, sockets: list[ClientConnection]) 
 
 
 async def _await_change(socket: ClientConnection) -> None:
-    """Read until a message brings changed rows."""
+    """Read messages until one contains changed rows."""
     while True:
-        # Reading the JSON is the browser's work, which two thousand machines would share.
+        # The JSON is not decoded: two thousand machines would share that work.
         if '"rows":{"' in str(await socket.recv()):
             return
 
 
 def _change_leader() -> None:
-    """Write a new score for the first of the season, and ring as a refresh does."""
+    """Lower the score of the season's leader, and send the doorbell that a refresh sends."""
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
     leader = standings.order_by("rank_high", "-score", "node_id").first()

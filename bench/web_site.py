@@ -1,4 +1,4 @@
-"""What the web benchmark runs on: databases that stay filled, and uvicorn as it is deployed."""
+"""The site of the web benchmark: databases that keep their data, and uvicorn as in production."""
 
 import os
 import subprocess
@@ -22,17 +22,17 @@ _READY_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class BenchServer:
-    """A running web server, as one process or several."""
+    """A running web server of one or several processes."""
 
     port: int
     process: psutil.Process
 
     def rss_mb(self) -> float:
-        """Return the memory of all its processes."""
+        """Return the resident memory of all its processes, in units of 2**20 bytes."""
         return sum(part.memory_info().rss for part in self._parts()) / 2**20
 
     def cpu_s(self) -> float:
-        """Return the processor time that all its processes have used."""
+        """Return the CPU seconds that all its processes have used."""
         return sum(sum(part.cpu_times()[:2]) for part in self._parts())
 
     def _parts(self) -> list[psutil.Process]:
@@ -41,9 +41,9 @@ class BenchServer:
 
 @contextmanager
 def kept_databases() -> Iterator[dict[str, str]]:
-    """Run Postgres and Valkey on the benchmark's folder; return a site's settings on them.
+    """Run Postgres and Valkey on FOLDER until the block ends; yield the settings of a site on them.
 
-    Static files are collected and compressed, as a deployment has them.
+    The tables are migrated, and static files are collected and compressed, as in production.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     FOLDER.chmod(0o711)  # Postgres may run as another user.
@@ -68,7 +68,7 @@ def kept_databases() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def serving(*, workers: int) -> Iterator[BenchServer]:
-    """Run the web server with so many processes, on this process's settings."""
+    """Run the web server with `workers` processes and this process's environment."""
     port = free_port()
     command = (*serve_web(host=HOST, port=port), "--workers", str(workers))
     web = SiteProcess(
@@ -80,7 +80,7 @@ def serving(*, workers: int) -> Iterator[BenchServer]:
 
 @contextmanager
 def _running(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process from when it is ready to the end of the block. Raises TimeoutError."""
+    """Start a process, wait until it is ready, and stop it after the block. Raises TimeoutError."""
     process = subprocess.Popen(
         site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
     )

@@ -1,4 +1,4 @@
-"""Visitors of the benchmark: threads that ask for pages over connections of their own."""
+"""Visitors of the benchmark: threads that request pages, each over its own connection."""
 
 import http.client
 import random
@@ -18,7 +18,7 @@ _STATIC = re.compile(r'(?:src|href)="(/static/[^"]+)"|data-figure="([^"]+)"')
 
 
 def fetch(connection: http.client.HTTPConnection, path: str) -> bytes:
-    """Return a page as it is sent, compressed. Raises AssertionError unless it is there."""
+    """Return a page's compressed body. Raises AssertionError unless its status is 200."""
     connection.request("GET", path, headers=_COMPRESSED)
     answer = connection.getresponse()
     body = answer.read()
@@ -27,7 +27,10 @@ def fetch(connection: http.client.HTTPConnection, path: str) -> bytes:
 
 
 def visit(port: int, draw: Callable[[random.Random], str], *, seconds: float) -> list[float]:
-    """Let VISITORS look at a page a second each; return how long every page took, in ms."""
+    """Let VISITORS visitors load a page per second each; return the milliseconds of every page.
+
+    `draw` returns the path of a page.
+    """
 
     def look(seed: int) -> list[float]:
         choice, taken = random.Random(seed), []
@@ -47,7 +50,7 @@ def visit(port: int, draw: Callable[[random.Random], str], *, seconds: float) ->
 
 
 def measure_throughput(port: int, path: str, *, visitors: int, seconds: float) -> float:
-    """Let visitors ask for one page again and again; return pages per second."""
+    """Let visitors request one page again and again without a pause; return pages per second."""
 
     def look(_: int) -> int:
         connection, count = http.client.HTTPConnection(HOST, port), 0
@@ -63,7 +66,7 @@ def measure_throughput(port: int, path: str, *, visitors: int, seconds: float) -
 
 
 def measure_size(port: int, path: str) -> tuple[float, float]:
-    """Return the kB that a first view of a page sends, and those of one with warm caches."""
+    """Return the kB sent for a first view of a page, and for a view with static files cached."""
     connection = http.client.HTTPConnection(HOST, port)
     body = fetch(connection, path)
     text = _plain(port, path)
@@ -84,5 +87,5 @@ def _plain(port: int, path: str) -> str:
 
 
 def percentile(taken: Sequence[float], share: float) -> float:
-    """Return the time that so many hundredths of all pages took at most."""
+    """Return the percentile of the times `taken`; `share` is in percent."""
     return float(np.percentile(taken, share))

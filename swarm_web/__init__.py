@@ -1,4 +1,4 @@
-"""The site: its settings, its web and websocket edges, and the apps below them."""
+"""The site: its settings, its ASGI and Celery applications, its URLs, and its Django apps."""
 
 from swarm_web.celery import app as celery_app
 

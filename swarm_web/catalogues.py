@@ -1,8 +1,8 @@
-"""The catalogues of translations in `locale/`: drawn from the sources and compiled.
+"""Updates the translations in `locale/` from the sources, and compiles them.
 
-`python -m swarm_web.catalogues compile` writes the .mo files that Django reads, `update` brings
-the .po files up to date with the sources. Both do with Babel what gettext's programs would, so
-that a machine without those can start the site; templates are read by Django's own `templatize`.
+`python -m swarm_web.catalogues compile` writes the .mo files that Django reads; `update` first
+brings the .po files up to date with the sources. Both use Babel instead of gettext's programs, so
+that a machine without those can start the site; Django's own `templatize` reads the templates.
 """
 
 import os
@@ -21,9 +21,9 @@ from babel.messages.pofile import read_po, write_po
 from swarm_protocol.errors import FIXES
 
 PROJECT = Path(__file__).resolve().parent.parent
-# Folders of `locale/`, as Django names them, and what Babel knows their plural forms by.
+# Folders in `locale/`, as Django names them, and Babel's name of each, which sets the plural forms.
 LOCALES = {"zh_Hans": "zh_Hans_CN", "zh_Hant": "zh_Hant_TW", "fa": "fa"}
-# What visitors read: the admin's templates and the package index are in English only.
+# Folders of templates that are in English only: those of the admin and of the package index.
 _UNTRANSLATED = ("admin", "simple")
 _PACKAGES = ("swarm_web", "judge")
 _KEYWORDS = {
@@ -41,27 +41,30 @@ def catalogue_path(locale: str) -> Path:
 
 
 def read_catalogue(locale: str) -> Catalog:
-    """Read the translations into one language as they stand in the repository."""
+    """Read the .po file of one of LOCALES."""
     with catalogue_path(locale).open("rb") as file:
         return read_po(file, locale=LOCALES[locale])
 
 
 def extract() -> Catalog:
-    """Collect every text that a visitor may read, untranslated."""
+    """Return a catalogue of all texts that a visitor may read, without translations."""
     catalogue = Catalog(project="Murmuration")
     for path, code in _sources():
         found = find_messages("python", BytesIO(code.encode()), _KEYWORDS, ["Translators:"])
         for _, message, comments, context in found:
             location = (path.relative_to(PROJECT).as_posix(), 0)
             catalogue.add(message, locations=[location], auto_comments=comments, context=context)
-    # What helps against a refusal: nodes read it in English, visitors of their pages do not.
+    # The remedies for errors: nodes show them in English, pages in the visitor's language.
     for fix in FIXES.values():
         catalogue.add(fix, locations=[("swarm_protocol/errors.py", 0)])
     return catalogue
 
 
 def update(locale: str) -> None:
-    """Bring a .po file up to date: new texts come without a translation, gone ones go."""
+    """Bring a .po file up to date, or create it.
+
+    New texts are added without a translation, and texts that are no longer used are removed.
+    """
     path = catalogue_path(locale)
     if path.exists():
         catalogue = read_catalogue(locale)
@@ -93,7 +96,7 @@ def compile_stale() -> None:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Yield what may hold texts, as Python that Babel reads."""
+    """Yield the path of each file that may contain texts, and its text as Python for Babel."""
     for package in _PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             yield path, path.read_text()
@@ -108,7 +111,7 @@ def _sources() -> Iterator[tuple[Path, str]]:
 
 
 def main(task: str) -> None:
-    """Compile what is stale, or update every catalogue and compile it."""
+    """Compile the stale catalogues; for the task `update`, first update all of them."""
     if task == "update":
         for locale in LOCALES:
             update(locale)

@@ -1,4 +1,4 @@
-"""The Celery app: ticks the rounds, scores answers and recovers lost work.
+"""The Celery app, whose tasks move rounds on, grade answers and recover lost work.
 
 Start a worker with `celery -A swarm_web worker` and one beat with `celery -A swarm_web beat`.
 """
@@ -52,7 +52,7 @@ async def _check_store() -> None:
 
 @worker_process_init.connect
 def spare_what_is_loaded(**_signal: object) -> None:
-    """Exclude loaded objects from garbage collection, which doubled the time to book credits."""
+    """Exclude loaded objects from garbage collection: scanning them doubled the time per credit."""
     gc.freeze()
 
 
@@ -68,7 +68,7 @@ def stamp_worker(**_signal: object) -> None:
 @after_setup_logger.connect
 @after_setup_task_logger.connect
 def shorten_outages(logger: logging.Logger, **_signal: object) -> None:
-    """Keep the logs of the worker and beat readable while a store is unavailable."""
+    """Shorten the logs of the worker and beat while Postgres or Redis is unavailable."""
     for handler in logger.handlers:
         handler.addFilter(OutageFilter())
 

@@ -1,15 +1,15 @@
-"""What Celery's beat starts, and how often (seconds)."""
+"""The tasks that Celery's beat starts, and their periods in seconds."""
 
 BEAT_SCHEDULE = {
-    # A tick that waited longer than its period is worth nothing: the next one does its work.
+    # A task that waited longer than `expires` is dropped, because the next one does its work.
     "tick-rounds": {"task": "judge.tasks.tick_rounds", "schedule": 1.0, "options": {"expires": 2}},
-    # The gateway asks for grading as answers come in; this finds what was lost on the way.
+    # The gateway queues grading when answers come in; this task finds those whose grading was lost.
     "grade-answers": {
         "task": "judge.tasks.grade_answers",
         "schedule": 2.0,
         "options": {"expires": 4},
     },
-    # Apart from the tick, because it waits for servers of others.
+    # Separate from the tick, because it waits for the beacon's servers.
     "draw-rounds": {
         "task": "judge.tasks.draw_rounds",
         "schedule": 5.0,
@@ -38,7 +38,8 @@ BEAT_SCHEDULE = {
     "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
     "prune-requests": {"task": "swarm_web.joining.tasks.prune", "schedule": 3600.0},
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
-    # The watch over silent nodes takes a minute without a look for an outage (notifications.rules).
+    # More often than once a minute: after a longer gap the watch over nodes starts again
+    # (notifications.rules).
     "notice-news": {
         "task": "swarm_web.notifications.tasks.notice",
         "schedule": 15.0,

@@ -1,4 +1,4 @@
-"""Every address of the site."""
+"""The URLs of the site."""
 
 from allauth.account.decorators import secure_admin_login
 from allauth.account.views import login

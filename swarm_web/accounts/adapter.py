@@ -24,4 +24,4 @@ class AccountAdapter(DefaultAccountAdapter):
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:
-        """Do not count attempts: `edge.login_limit` does, so that no address can lock a name."""
+        """Do nothing: `edge.login_limit` counts sign-in attempts instead of allauth."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
-    """Name the app; its label keeps clear of allauth's `account`."""
+    """Name the app; its label differs from allauth's `account`."""
 
     name = "swarm_web.accounts"
     label = "accounts"

@@ -1,4 +1,4 @@
-"""All data of an account, as plain values for JSON; docs/accounts.md explains them."""
+"""All data of an account, as values for Django's JSON encoder; docs/accounts.md explains them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ _CONTRIBUTION = (
     *("local_used", "external_used", "external_dropped", "used_by_others"),
     *("declared_checked", "declared_false", "updated_at"),
 )
-# Without the secret, which allows messages to the receiver in the site's name.
+# Without the secret: with it anyone could send the receiver messages in the site's name.
 _CHANNEL = (
     *("kind", "target", "events", "enabled", "off_because", "created_at"),
     *("failures", "failed_at", "failure"),
@@ -70,7 +70,7 @@ def _describe_node(node: Node) -> dict[str, Any]:
 
 def _scores(nodes: Iterable[Node]) -> Iterable[Score]:
     scores = Score.objects.filter(node__in=nodes).select_related("node", "round__season")
-    # Columns that are large, or that only the round's page may reveal.
+    # Columns that are large, or that only the round's page may show.
     deferred = ("answered", "solved", "round__rules", "round__secret")
     return scores.defer(*deferred).order_by("node__name", "round__number")
 

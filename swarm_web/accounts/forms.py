@@ -23,7 +23,7 @@ class SignInForm(LoginForm):
 
 
 class TitleForm(forms.ModelForm[Node]):
-    """The title of a node."""
+    """Form for a node's title."""
 
     class Meta:
         model = Node
@@ -36,7 +36,7 @@ class TitleForm(forms.ModelForm[Node]):
         }
 
     def clean_title(self) -> str:
-        """Return the title. Raises ValidationError if it looks like a node's name."""
+        """Return the title. Raises ValidationError if its plain form is the name of a node."""
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=plain_title(title)).exists():
             raise forms.ValidationError(_("Another node has this name. Choose another title."))
@@ -44,6 +44,6 @@ class TitleForm(forms.ModelForm[Node]):
 
 
 class ProfileForm(forms.Form):
-    """Whether an account has a public profile."""
+    """Form that shows or hides an account's public profile."""
 
     is_public = forms.BooleanField(required=False, label=_("Show my public profile"))

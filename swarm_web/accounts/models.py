@@ -5,7 +5,7 @@ from django.db import models
 
 
 class Profile(models.Model):
-    """An account's choices; without a profile, the defaults apply."""
+    """Whether an account has a public profile. An account without a row has none."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile"

@@ -16,10 +16,11 @@ from swarm_web.relay.models import Contribution
 
 @dataclass(frozen=True)
 class OwnNode:
-    """A node for its owner's pages.
+    """A node for its owner's account page and public profile.
 
-    `score` is its newest score; `standing` its place in the shown season. `needed` is the oldest
-    accepted client if the node's own is older, otherwise empty.
+    `score` is its score in its newest scored round. `standing` is its row on the leaderboard of the
+    season that pages show. `needed` is the minimum client version if the node's client is older,
+    otherwise empty.
     """
 
     node: Node
@@ -30,13 +31,13 @@ class OwnNode:
 
     @property
     def rank(self) -> tuple[int, int] | None:
-        """The range of ranks that it shares; None while it has none."""
+        """The best and the worst rank of its standing; None if it is not ranked."""
         return _rank_of(self.standing)
 
 
 @dataclass(frozen=True)
 class SeasonPart:
-    """What a node did in a season; either part may be missing."""
+    """What a node did in a season. `standing` or `contribution` may be None, but not both."""
 
     node: Node
     season: Season
@@ -45,7 +46,7 @@ class SeasonPart:
 
     @property
     def rank(self) -> tuple[int, int] | None:
-        """The range of ranks that it shares; None while it has none."""
+        """The best and the worst rank of its standing; None if it is not ranked."""
         return _rank_of(self.standing)
 
 
@@ -69,7 +70,10 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 
 
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
-    """Return what nodes did, newest season first and then by name, in three queries."""
+    """Return what nodes did, one part per node and season, in three queries.
+
+    The newest season comes first; within a season, parts are in the order of the nodes' names.
+    """
     by_key = {node.pk: node for node in nodes}
     standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}
     contributions = Contribution.objects.filter(node__in=by_key)
@@ -85,12 +89,12 @@ def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
 
 
 def find_public_owner(username: str) -> User | None:
-    """Return the account of this name, if it shows itself."""
+    """Return the active account of this name that has a public profile, otherwise None."""
     return User.objects.filter(username=username, is_active=True, profile__is_public=True).first()
 
 
 def public_owner_of(node: Node) -> str:
-    """Return the name of a node's owner; empty without one who shows it."""
+    """Return the name of a node's owner; empty without an owner with a public profile."""
     if node.owner_id is None:
         return ""
     owners = User.objects.filter(pk=node.owner_id, is_active=True, profile__is_public=True)
@@ -98,7 +102,7 @@ def public_owner_of(node: Node) -> str:
 
 
 def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
-    """Return each node's newest score, by node id; uses an index."""
+    """Return each node's score in its newest scored round, by node id."""
     scored = Score.objects.filter(node=OuterRef("pk"), status=Score.Status.SCORED)
     newest = Subquery(scored.order_by("-round_id").values("pk")[:1])
     ids = Node.objects.filter(pk__in=[node.pk for node in nodes]).values(newest=newest)
@@ -109,12 +113,12 @@ def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
 
 
 def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
-    """Return the standings of nodes over whole seasons."""
+    """Return the nodes' standings whose window is a whole season."""
     return Standing.objects.filter(node__in=nodes, window=Window.SEASON)
 
 
 def _is_older(version: str, minimum: str) -> bool:
-    """Return whether a node's client is too old; false for an unknown version."""
+    """Return whether a client version is older than the minimum; false for an invalid one."""
     try:
         return parse_version(version) < parse_version(minimum)
     except ValueError:
@@ -122,7 +126,7 @@ def _is_older(version: str, minimum: str) -> bool:
 
 
 def _rank_of(standing: Standing | None) -> tuple[int, int] | None:
-    """Return a standing's range of ranks, if it has one."""
+    """Return the best and the worst rank of a standing; None if it is not ranked."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return None
     return standing.rank_low, standing.rank_high

@@ -30,10 +30,10 @@ def create_own_node(
 
 
 def check_node_limits(user: User, *, now: datetime) -> None:
-    """Raise RequestError unless the account may have another node.
+    """Raise RequestError unless the account may have another node. Call it in a transaction.
 
-    Locks the account until the transaction ends: concurrent requests would exceed the limits, and a
-    node created while the account is deleted would keep its token.
+    Locks the account until the transaction ends: otherwise concurrent requests could exceed the
+    limits, and a node created while the account is deleted could keep its token.
     """
     if not _lock(user):
         raise RequestError(
@@ -67,14 +67,14 @@ def rename_node(node: Node, *, title: str) -> None:
 
 
 def show_profile(user: User, *, is_public: bool) -> None:
-    """Show or hide the nodes of an account."""
+    """Show or hide an account's public profile, which lists its nodes."""
     Profile.objects.update_or_create(user=user, defaults={"is_public": is_public})
 
 
 def delete_account(user: User) -> None:
     """Delete an account. Its nodes keep name and record, without owner, title and token.
 
-    Raises RequestError for an operator whose rulings are on record.
+    Raises RequestError if the account made rulings as an operator: the public record names it.
     """
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Read-only admin of clients' requests for tokens."""
+"""Admin of clients' requests for tokens: they can be deleted, but not added or changed."""
 
 from django.contrib import admin
 from django.http import HttpRequest

@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class JoiningConfig(AppConfig):
-    """How clients get their tokens."""
+    """Name the app."""
 
     name = "swarm_web.joining"

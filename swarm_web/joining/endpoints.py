@@ -1,4 +1,4 @@
-"""Endpoints for clients: a code, and the token once a person has approved it (RFC 8628)."""
+"""Endpoints for clients: request a code, and fetch the token after its approval (RFC 8628)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -46,7 +46,7 @@ def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
 
 @_answer_client
 def device_code(request: HttpRequest) -> msgspec.Struct:
-    """Give a client a code; with a node's token, a code for claiming that node."""
+    """Create a request and return its codes; with a node's token, it requests an owner for it."""
     form = request.POST
     requester = JoinRequester(
         network=network_of_request(request),
@@ -66,7 +66,7 @@ def device_code(request: HttpRequest) -> msgspec.Struct:
 
 @_answer_client
 def device_token(request: HttpRequest) -> msgspec.Struct:
-    """Give a client its token, or ask it to wait."""
+    """Return the token for a device code. Raises DeviceFlowError if there is none, or none yet."""
     if request.POST.get("grant_type") != GRANT_TYPE:
         raise DeviceFlowError("unsupported_grant_type", f"grant_type must be {GRANT_TYPE}.")
     device_code = request.POST.get("device_code", "")
@@ -87,5 +87,5 @@ def _describe(created: JoinRequest, secret: str, *, page: str) -> DeviceCode:
 
 
 def _read_text(text: str, max_length: int) -> str:
-    """Return a text that a client declares, without control characters."""
+    """Return a client's text without control characters, cut to `max_length` characters."""
     return "".join(letter for letter in text if letter.isprintable())[:max_length]

@@ -11,7 +11,7 @@ from swarm_web.nodes.models import Node
 
 
 class NodeChoiceForm(forms.Form):
-    """The client's node: one of `owner`, or a new one with an optional name."""
+    """Form for the client's node: one of `owner`'s, or a new one with an optional name."""
 
     node = forms.ModelChoiceField(
         Node.objects.none(),
@@ -45,7 +45,10 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Check that the name is free, ignoring case; the database decides concurrent requests."""
+        """Check that no node has this name or title, ignoring case.
+
+        Of two concurrent requests with one name, the database refuses the second.
+        """
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)
         if name and Node.objects.filter(taken).exists():

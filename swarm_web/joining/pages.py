@@ -34,7 +34,7 @@ PERIOD_S = 600
 @answer_refusals
 @require_http_methods(["GET", "HEAD", "POST"])
 def device(request: HttpRequest) -> HttpResponse:
-    """Ask for a client's code, show its request, and process the decision."""
+    """Ask for a client's code, show the request with this code, and carry out the decision."""
     assert isinstance(request.user, User)
     typed = (request.POST if request.method == "POST" else request.GET).get("code", "")
     if not typed:
@@ -91,7 +91,7 @@ def _show(request: HttpRequest, join_request: JoinRequest, form: NodeChoiceForm)
 
 
 def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
-    """Lead to the page of an approved node; None: the code was used since."""
+    """Redirect to the page of an approved node. None means that the code was used meanwhile."""
     if node is None:
         return render(request, "joining/code.html", {"unknown": True}, status=HTTPStatus.CONFLICT)
     return redirect("device-approved", node.name)
@@ -101,7 +101,7 @@ def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
 @never_cache
 @require_safe
 def approved(request: HttpRequest, name: str) -> HttpResponse:
-    """Show how far a client has come that was approved."""
+    """Show whether the node of an approved client has connected."""
     node = get_object_or_404(Node, name=name, owner=request.user)
     connected = node.is_connected(now=timezone.now())
     return render(request, "joining/approved.html", {"node": node, "connected": connected})

@@ -36,7 +36,7 @@ _Decision = JoinRequest.Decision
 
 
 class DeviceFlowError(Exception):
-    """There is no token, or not yet: `error` is the code of RFC 8628."""
+    """The client gets no code or no token, or must wait; `status` is the HTTP status."""
 
     def __init__(self, error: DeviceErrorCode, description: str, *, status: int = 400) -> None:
         super().__init__(description)
@@ -61,10 +61,10 @@ class JoinRequester:
 def request_node(
     requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
-    """Return a new request and the client's secret. Raises DeviceFlowError.
+    """Return a new request and the client's secret, its device code. Raises DeviceFlowError.
 
-    A request for an anonymous node needs no person. It fails if the site does not allow such nodes,
-    and if the client's network has reached the daily limit.
+    Each network may make a limited number of requests. A request for an anonymous node needs no
+    person; it fails if the site does not allow such nodes, or the network's daily limit is reached.
     """
     _lock_network(requester)
     if anonymous:
@@ -77,7 +77,11 @@ def request_node(
 def request_owner(
     requester: JoinRequester, token: str, *, now: datetime
 ) -> tuple[JoinRequest, str]:
-    """Return a request for an owner of the node with this token. Raises DeviceFlowError."""
+    """Return a new request for an owner of the node with this token, and the client's secret.
+
+    Raises DeviceFlowError if the token is not valid, the node has an owner, or the network has made
+    too many requests.
+    """
     node = authenticate(token)
     if node is None:
         raise DeviceFlowError("access_denied", "This token is unknown or was revoked.", status=401)
@@ -153,7 +157,7 @@ def _create(
 
 
 def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
-    """Return the request with this code, if it is still open."""
+    """Return the request with this code; None if there is none, or it can no longer be decided."""
     request = JoinRequest.objects.select_related("claimed").filter(user_code=user_code).first()
     return request if request is not None and request.is_open(now=now) else None
 
@@ -162,7 +166,7 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Create a node of `owner` for the client, and return it; None if the request was decided.
+    """Create a node of `owner` for the client and return it; None if already decided.
 
     Raises RequestError when `owner` has reached a limit, ValidationError when the name is no slug,
     and IntegrityError when it is taken.
@@ -177,9 +181,10 @@ def approve_new(
 
 @transaction.atomic
 def approve_own(request: JoinRequest, node: Node) -> bool:
-    """Let the client continue a node of the person who decides; return false if it was decided.
+    """Let the client continue `node`; return false if the request was already decided.
 
-    The node's token becomes invalid when the client collects the new one.
+    The caller checks that the person who decides owns the node. The node's token becomes invalid
+    when the client collects the new one.
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
@@ -189,10 +194,10 @@ def approve_own(request: JoinRequest, node: Node) -> bool:
 
 @transaction.atomic
 def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
-    """Make `owner` the owner of the requesting node; return false if another was faster.
+    """Make `owner` the owner of the requesting node.
 
-    The node must still have the token of the request. Raises RequestError when `owner` has reached
-    a limit.
+    Returns false if the request was already decided, or the node has got an owner or another token
+    since. Raises RequestError when `owner` has reached a limit.
     """
     assert request.claimed is not None
     check_node_limits(owner, now=now)
@@ -205,12 +210,12 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 
 
 def _assign_node(request: JoinRequest, node: Node) -> None:
-    """Record the node for the client, valid while the node's token does not change."""
+    """Record the node that the client gets. The record is void once the node's token changes."""
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 
 def deny(request: JoinRequest) -> bool:
-    """Refuse the client a token; return false if the request was decided."""
+    """Refuse the client a token; return false if the request was already decided."""
     return _decide(request, _Decision.DENIED)
 
 
@@ -223,9 +228,11 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 
 
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
-    """Return the token of the client's node. Raises DeviceFlowError.
+    """Return the token of the client's node.
 
-    May be called again until the request expires, unless the node has got another token since.
+    Raises DeviceFlowError while the request waits for a decision or the client asks too often, and
+    if it was denied or has expired. May be called again until the request expires, unless the node
+    has got another token since. For a claimed node the token is empty: the client has it.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -284,5 +291,5 @@ def _expired() -> DeviceFlowError:
 
 
 def prune_requests(*, now: datetime) -> None:
-    """Delete requests that expired long ago, with their network addresses."""
+    """Delete requests, with their network addresses, RETENTION after they expired."""
     JoinRequest.objects.filter(expires_at__lt=now - RETENTION).delete()

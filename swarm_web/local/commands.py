@@ -1,4 +1,4 @@
-"""The commands of a site's processes, the same here, in the containers and in the docs."""
+"""The commands of a site's processes. The containers and the docs use the same ones."""
 
 import sys
 
@@ -19,7 +19,7 @@ WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 
 
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
-    """Return the web process: our websockets, no compression, messages up to 4 MiB.
+    """Return a web process's command: our websockets, no compression, messages up to 4 MiB.
 
     Only TRUSTED_PROXIES decides about proxies' headers; uvicorn would trust them from 127.0.0.1.
 
@@ -35,10 +35,11 @@ def serve_web(*, host: str, port: int) -> tuple[str, ...]:
 
 
 def run_beat(schedule: str | None = None) -> tuple[str, ...]:
-    """Return Celery's beat, which writes to the file `schedule`, if given, every few minutes.
+    """Return the command of Celery's beat.
 
-    A container's health check reads the file's age. Elsewhere there is no file: all tasks of beat
-    are due within seconds, and a partial file, left by a crash, would prevent its start.
+    If `schedule` is given, beat writes to this file every few minutes, and a container's health
+    check reads its age. Elsewhere there is no file, because a partial one, left by a crash, would
+    prevent the start; most tasks of beat are due within seconds anyway.
     """
     memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
     return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)
@@ -53,13 +54,16 @@ def create_node(*, name: str, arm: str, token_file: str) -> tuple[str, ...]:
 def join_swarm(
     *, url: str, token_file: str, model: str, state: str, arm: str = "swarm"
 ) -> tuple[str, ...]:
-    """Return the node client's command."""
+    """Return the node client's command to join the site at `url`; `state` is its state folder."""
     command = ("swarm-node", "join", url, "--token-file", token_file)
     return (*command, "--model", model, "--arm", arm, "--state-dir", state, "--plain")
 
 
 def here(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with this interpreter, or a program installed beside it."""
+    """Return the command with the path of its program.
+
+    That is this interpreter for `python`, otherwise the program installed beside it.
+    """
     program, *arguments = command
     if program == "python":
         return (sys.executable, *arguments)

@@ -16,7 +16,7 @@ _BOLD = 1
 
 
 class Console:
-    """One writer for all lines."""
+    """Writes all lines to one stream: the launcher's own and those of the processes."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -57,7 +57,7 @@ class Console:
         return f"\x1b[{code}m{text}\x1b[0m" if self._coloured else text
 
     def _write_line(self, line: str) -> None:
-        # The reader of our output may be gone; the site goes on.
+        # The site goes on even if nothing reads this output any more.
         with contextlib.suppress(BrokenPipeError):
             self._out.write(f"{line}\n")
             self._out.flush()

@@ -92,7 +92,7 @@ def prepare_postgres(
 
 
 def _create_cluster(binaries: Path, folder: Path, run_as: RunAs) -> None:
-    """Create it beside its final place and move it there, so that no partial one is ever used."""
+    """Create the cluster under another name and rename it, so that no partial one is ever used."""
     unfinished = folder / "data.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     data = ("-D", str(unfinished))
@@ -237,7 +237,7 @@ def _inside_wheel(package: str, pattern: str) -> list[Path]:
 
 
 def _which(name: str) -> str | None:
-    """Search also where Debian installs servers: an ordinary user's PATH often lacks sbin."""
+    """Find a program in PATH or where Debian installs servers: a user's PATH often lacks sbin."""
     return shutil.which(
         name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
     )

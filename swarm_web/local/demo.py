@@ -13,7 +13,7 @@ from swarm_web.local.process import SiteProcess
 from swarm_web.local.site import LocalSite, node_environment
 
 _BIRDS = ("starling", "dunlin", "lapwing", "knot", "sandpiper", "plover", "avocet", "curlew")
-# Rewards are rare at first. Where a node finds enough by itself, sharing has no effect.
+# A model with rare rewards at first: if a node finds enough by itself, sharing has no effect.
 MODEL = "tiny-rare"
 # With fewer nodes, an isolated one would leave too small a swarm.
 _MIN_NODES_WITH_ISOLATED = 4
@@ -23,7 +23,7 @@ _STOP_TIMEOUT_S = 3.5
 
 @dataclass(frozen=True)
 class DemoNode:
-    """One node of the demo."""
+    """A node of the demo; `arm` is `swarm`, `isolated` or `base` (untrained)."""
 
     name: str
     model: str
@@ -61,7 +61,7 @@ def registration(site: LocalSite, node: DemoNode) -> tuple[str, ...]:
 
 
 def node_process(site: LocalSite, node: DemoNode, *, outer: Mapping[str, str]) -> SiteProcess:
-    """Return the node's process."""
+    """Return the node's process; `outer` is the environment of the launcher."""
     command = commands.join_swarm(
         url=site.url,
         token_file=str(token_folder(site) / node.name),

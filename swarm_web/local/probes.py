@@ -15,7 +15,7 @@ _TIMEOUT_S = 2.0
 
 
 def free_port() -> int:
-    """Return a port that is not in use."""
+    """Return a port of this machine that is not in use now."""
     with socket.create_server((HOST, 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -38,7 +38,7 @@ def answers_ok(port: int, path: str) -> bool:
 
 
 def has_judged(port: int) -> bool:
-    """Return whether the site on `port` has closed a judge round."""
+    """Return whether a recent judge round of the site on `port` is closed."""
     answer = _get(port, "/api/v1/rounds")
     rounds = json.loads(answer)["items"] if answer else []
     return any(judge_round["phase"] == "closed" for judge_round in rounds)

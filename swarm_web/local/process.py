@@ -21,7 +21,7 @@ from swarm_web.local.console import Console
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 # Any number but 0 would do: it is visible only inside the namespace.
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-# Time to end after `follow` was cancelled.
+# Seconds that a process has to end after `follow` was cancelled.
 _GRACE_S = 1.0
 
 
@@ -55,9 +55,9 @@ def nobody() -> RunAs:
 
 
 def hand_over(folder: Path, run_as: RunAs) -> None:
-    """Make the user the owner of `folder` and its content; parent folders are not changed.
+    """Make the user of `run_as` own `folder` and its content; parent folders are not changed.
 
-    Raises LaunchError when the user cannot reach the folder.
+    Raises LaunchError when another user than this process's cannot reach the folder.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:
@@ -79,7 +79,7 @@ def require_reach(path: Path) -> None:
 
 
 def _namespaces_work() -> bool:
-    """Try it: kernels, containers and old tools refuse in different ways."""
+    """Try a user namespace: kernels, containers and old tools refuse in different ways."""
     if shutil.which(_NAMESPACE[0]) is None:
         return False
     return subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
@@ -156,7 +156,8 @@ class StartedProcess:
 async def spawn(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> StartedProcess:
     """Start a process. Raises LaunchError when there is no such program.
 
-    The pipe is our own: with asyncio's, `wait()` would wait for every grandchild that holds it.
+    It creates the output pipe itself: with asyncio's pipe, `process.wait()` would also wait for
+    every grandchild that holds it.
     """
     read_end, write_end = os.pipe()
     options = spawn_options(site_process, keep_open=keep_open)
@@ -179,8 +180,9 @@ async def spawn(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> 
 def spawn_options(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> dict[str, Any]:
     """Return the `subprocess` options for a process.
 
-    Each leads its own process group, so that Ctrl-C in the terminal reaches only the launcher,
-    and gets its stop signal when the launcher dies. `keep_open` are inherited descriptors.
+    The process leads its own process group, so that Ctrl-C in the terminal reaches only the
+    launcher, and gets its stop signal when the launcher dies. It inherits the descriptors
+    `keep_open`.
     """
     owner = site_process.run_as.owner
     user, group = owner or (None, None)
@@ -198,9 +200,10 @@ def spawn_options(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -
 
 
 def _end_with_parent(stop_signal: signal.Signals) -> Callable[[], None] | None:
-    """Return what a child runs before its program, so that it ends when the launcher dies.
+    """Return a function that a child runs before its program, so that it ends with the launcher.
 
-    Only Linux has PR_SET_PDEATHSIG (prctl(2)); elsewhere the processes of a killed launcher go on.
+    Only Linux has PR_SET_PDEATHSIG (prctl(2)). Elsewhere this returns None, and the processes of a
+    killed launcher go on.
     """
     if sys.platform != "linux":
         return None

@@ -1,4 +1,7 @@
-"""One local site: its state folder, secrets and stamps, and the environment of its processes."""
+"""One local site: its state folder with secrets and stamps, and its processes' environment.
+
+The argument `outer` is always the environment of the launcher.
+"""
 
 import fcntl
 import hashlib
@@ -15,14 +18,14 @@ from swarm_web.local import LaunchError
 from swarm_web.local.probes import HOST
 
 _POLL_S = 0.05
-# For the server only: a node processes completions of strangers.
+# Settings that demo nodes do not get, because a node processes completions of strangers.
 _SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
 _SITE_FILE = "site.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSite:
-    """Folder and addresses of one local site."""
+    """State folder, web port and database addresses of one local site."""
 
     state: Path
     port: int
@@ -46,8 +49,9 @@ class LocalSite:
 
 
 def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that the launcher decides. Values in `outer` override the defaults.
+    """Return the settings that the launcher decides, as environment variables.
 
+    `outer` overrides those with a default, but not the addresses of the databases.
     ALLOWED_HOSTS always includes this machine's address, for health checks and demo nodes.
     """
     defaults = {
@@ -55,7 +59,7 @@ def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
         "SECRET_KEY": keep_secret(site.state / "secret_key"),
         "SITE_URL": site.url,
         "STATIC_ROOT": str(site.static),
-        # Compression takes half a minute and pays on slow links only.
+        # Compression takes half a minute and is useful on slow links only.
         "STATIC_COMPRESSED": "false",
         "DIST_DIR": str(site.wheels),
         # Only this machine can reach the site, so nodes need no account.
@@ -116,7 +120,7 @@ def keep_secret(path: Path) -> str:
 
 
 def fingerprint(folders: Iterable[Path], *extra: str) -> str:
-    """Digest the names, sizes and times of all files below `folders`, and the `extra` texts."""
+    """Hash the paths, sizes and times of all files below `folders`, and the `extra` texts."""
     digest = hashlib.sha256(repr(extra).encode())
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -127,7 +131,10 @@ def fingerprint(folders: Iterable[Path], *extra: str) -> str:
 
 
 def is_current(stamp: Path, current: str) -> bool:
-    """Return whether the stamp file, written by a slow step, has the `current` fingerprint."""
+    """Return whether the stamp file, which a slow step wrote, contains the fingerprint `current`.
+
+    If so, the step's input has not changed since.
+    """
     return stamp.exists() and stamp.read_text() == current
 
 
@@ -141,7 +148,7 @@ def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
     Raises LaunchError when another launcher uses the folder, or when processes of an earlier one
     still run after `timeout_s` seconds.
     """
-    # Others may enter, because Postgres may run as another user, but not list it.
+    # Other users may enter the folder, because Postgres may run as one of them, but not list it.
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     path = folder / "launcher.pid"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

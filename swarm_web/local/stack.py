@@ -39,7 +39,7 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """What to start, and the environment of the launcher.
+    """What to start. `outer` is the environment of the launcher, `state` the state folder.
 
     The web processes listen on `port` and the ports after it.
     """
@@ -128,7 +128,7 @@ class Stack:
         await self._supervisor.run(_server_process(name, command, environment))
 
     async def _collect_static(self, site: LocalSite, environment: Mapping[str, str]) -> None:
-        """Collect and compress the static files if they have changed since the last start."""
+        """Collect the static files if they, DEBUG or the libraries changed since the last start."""
         site.static.mkdir(exist_ok=True)
         stamp = site.state / "static.stamp"
         # DEBUG writes no manifest, and without a manifest no page renders when DEBUG is off.

@@ -79,7 +79,7 @@ class Supervisor:
             )
 
     def request_stop(self) -> None:
-        """End the context's body. Further calls have no effect."""
+        """End the context's body by cancelling it. Further calls have no effect."""
         if self._stop_requested:
             return
         self._stop_requested = True
@@ -103,7 +103,10 @@ class Supervisor:
 
 
 class Keeper:
-    """Keeps one process running. The pause before a restart doubles with every early end."""
+    """Keeps one process running.
+
+    The pause before a restart doubles each time. After a run of a minute it is half a second again.
+    """
 
     def __init__(
         self, process: SiteProcess, *, console: Console, keep_open: Sequence[int] = ()

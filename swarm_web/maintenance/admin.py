@@ -1,4 +1,4 @@
-"""Maintenances in the admin."""
+"""Admin of maintenances."""
 
 from django.contrib import admin
 

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class MaintenanceConfig(AppConfig):
-    """Configuration of the app."""
+    """Name the app."""
 
     name = "swarm_web.maintenance"
     label = "maintenance"

@@ -6,7 +6,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-# How often nodes retry during a maintenance, which is how soon they reconnect after it.
+# The pause between a node's attempts to connect during a maintenance. After its end, all nodes have
+# reconnected within this time.
 RETURN_TIME = timedelta(seconds=30)
 
 
@@ -19,7 +20,7 @@ class MaintenanceQuerySet(models.QuerySet["Maintenance"]):
 
 
 class Maintenance(models.Model):
-    """A maintenance. It ends at `ends_at`, or when the operator ends it if this is empty."""
+    """A maintenance. It ends at `ends_at`; if that is None, it lasts until the operator ends it."""
 
     message = models.CharField(
         max_length=200,
@@ -48,7 +49,7 @@ class Maintenance(models.Model):
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits: until all nodes have had time to reconnect."""
+        """Return whether the judge waits: during the maintenance, and RETURN_TIME after it."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

@@ -6,7 +6,10 @@ from swarm_web.maintenance.models import Maintenance
 
 
 def latest_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the current maintenance, or else the last one that ended."""
+    """Return the current maintenance, otherwise the one that began last; None without any.
+
+    Looks at the eight that began last.
+    """
     begun = list(Maintenance.objects.begun(now=now)[:8])
     return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)
 

@@ -10,7 +10,7 @@ from swarm_web.maintenance.models import Maintenance
 
 @transaction.atomic
 def begin_maintenance(*, message: str, until: datetime | None, now: datetime) -> Maintenance:
-    """Keep nodes out from now on; end any current maintenance first."""
+    """Keep nodes out from now to `until` (None: until it is ended). Ends a current maintenance."""
     end_maintenance(now=now)
     return Maintenance.objects.create(message=message, starts_at=now, ends_at=until)
 

@@ -1,4 +1,7 @@
-"""Admin of channels and deliveries: read-only, except for switching a channel off."""
+"""Admin of channels and deliveries: they cannot be added or edited, but deleted.
+
+A channel can also be switched off.
+"""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -11,7 +14,7 @@ from swarm_web.notifications.services.channels import switch_off
 
 @admin.register(Channel)
 class ChannelAdmin(admin.ModelAdmin[Channel]):
-    """Lists channels with their failures; secrets are not shown."""
+    """Lists channels with their latest failure; secrets are not shown."""
 
     list_display = [
         *("owner", "kind", "target", "enabled", "off_because"),
@@ -46,7 +49,7 @@ class ChannelAdmin(admin.ModelAdmin[Channel]):
 
 @admin.register(Delivery)
 class DeliveryAdmin(admin.ModelAdmin[Delivery]):
-    """Lists deliveries with their failures."""
+    """Lists deliveries with their latest failure."""
 
     list_display = [
         *("created_at", "channel", "type", "state", "attempts", "failure", "status", "ended_at"),

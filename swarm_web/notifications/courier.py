@@ -16,7 +16,7 @@ from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 logger = logging.getLogger(__name__)
 
 THREADS = 32
-# Parcels without a collected outcome: one in each thread, and some in the queue.
+# Maximum number of parcels whose outcome has not been collected: one in each thread, others queued.
 MAX_PARCELS = 96
 
 
@@ -30,11 +30,11 @@ class Courier:
         self._lock = Lock()
 
     def capacity(self) -> int:
-        """Return the number of parcels that it accepts now."""
+        """Return the number of parcels that `take` may be given now."""
         return self._max_parcels - self._pending
 
     def take(self, parcels: Iterable[Parcel]) -> None:
-        """Queue parcels, at most `capacity()` of them."""
+        """Queue parcels for sending. The caller must not pass more than `capacity()`."""
         with self._lock:
             for parcel in parcels:
                 self._pending += 1
@@ -44,7 +44,10 @@ class Courier:
                 Thread(target=self._send_forever, daemon=True).start()
 
     def collect(self, *, wait_s: float = 0.0) -> list[DeliveryOutcome]:
-        """Return the outcomes since the last call; wait for the first one if any is pending."""
+        """Return the outcomes since the last call.
+
+        If parcels are pending, wait up to `wait_s` seconds for the first outcome.
+        """
         with self._lock:
             outcomes: list[DeliveryOutcome] = []
             while len(outcomes) < self._pending:

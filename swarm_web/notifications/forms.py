@@ -19,7 +19,7 @@ _PROBLEMS = {
 
 
 class EventsForm(forms.Form):
-    """The events of a channel."""
+    """Form with the events that a channel reports."""
 
     events = forms.MultipleChoiceField(
         label=_("Notify me when"),
@@ -31,7 +31,7 @@ class EventsForm(forms.Form):
 
 
 class ChannelForm(EventsForm):
-    """A new channel."""
+    """Form for a new channel. `with_mail` offers e-mail as a kind."""
 
     kind = forms.ChoiceField(label=_("Channel type"), widget=forms.RadioSelect)
     target = forms.CharField(
@@ -64,7 +64,7 @@ class ChannelForm(EventsForm):
         kind.initial = Channel.Kind.WEBHOOK
 
     def clean(self) -> dict[str, Any]:
-        """Check the address for its kind; e-mail needs none."""
+        """Check the address by the rules of the chosen kind. For e-mail it becomes empty."""
         data = super().clean() or {}
         if data.get("kind") == Channel.Kind.EMAIL:
             data["target"] = ""

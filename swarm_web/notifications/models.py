@@ -39,16 +39,17 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
     """Sets of channels."""
 
     def subscribed_to(self, event: str) -> "ChannelQuerySet":
-        """Filter for enabled channels with an event, of active accounts."""
+        """Filter to the enabled channels of active accounts that report `event`."""
         return self.filter(enabled=True, owner__is_active=True, events__contains=[event])
 
 
 class Channel(models.Model):
     """A way to notify an owner: a webhook, the account's e-mail address, or an ntfy topic.
 
-    `next_attempt_at` is in the future while an attempt runs, and after one that failed: a receiver
-    that is down delays only its own messages. `failures` counts attempts in a row that failed,
-    the first of them at `failing_since`.
+    No attempt starts before `next_attempt_at`. It is in the future while an attempt runs and after
+    a failed attempt, so a receiver that is down delays only its own messages. `failures` counts the
+    failed attempts since the last success, the first of them at `failing_since`. `failed_at` and
+    `failure` describe the latest one. `round_told_at` is when the last reported round closed.
     """
 
     class Kind(models.TextChoices):
@@ -114,7 +115,7 @@ class Channel(models.Model):
 
     @property
     def told(self) -> list[str]:
-        """The labels of its events."""
+        """The labels of the events that the channel reports."""
         return [str(self.Event(event).label) for event in self.events if event in self.Event]
 
 
@@ -127,9 +128,11 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
 
 class Delivery(models.Model):
-    """One message through one channel.
+    """One message to one channel.
 
-    `data` is the content of the message, as a webhook receives it.
+    `key` identifies the event in the channel. `data` is the content of the message, as a webhook
+    receives it. `failure` and `status` are those of the latest attempt. `ended_at` is when the
+    message was sent, failed for good, or was dropped.
     """
 
     class Type(models.TextChoices):
@@ -186,7 +189,10 @@ class Delivery(models.Model):
 
 
 class NodeNews(models.Model):
-    """A reported silence, until the node is back. `silent_from` is its `Node.last_seen`."""
+    """A silence whose messages have been queued; deleted when the node is back.
+
+    `silent_from` is the `Node.last_seen` of the silent node.
+    """
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")
     silent_from = models.DateTimeField()
@@ -199,7 +205,10 @@ class NodeNews(models.Model):
 
 
 class RoundNews(models.Model):
-    """Progress of the messages about a closed round, by channel id."""
+    """How far the messages about a closed round have been queued.
+
+    Channels up to id `last_channel` are done, and all of them if `is_done`.
+    """
 
     round = models.OneToOneField(
         Round, primary_key=True, on_delete=models.CASCADE, related_name="+"

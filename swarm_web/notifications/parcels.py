@@ -1,4 +1,4 @@
-"""Deliveries prepared for a thread that does not read the database.
+"""Deliveries prepared for sending by a thread that does not read the database.
 
 UnsendableError       there is no usable address: `failure` says why
 """
@@ -48,7 +48,11 @@ class UnsendableError(Exception):
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """The outcome of an attempt; `failure` is a value of `Failure`, empty for a success."""
+    """The outcome of attempt number `attempt` at the delivery with id `delivery`.
+
+    `failure` is a value of `Failure`, empty for a success. `status` is the HTTP status, None if
+    there was no HTTP response.
+    """
 
     delivery: UUID
     attempt: int
@@ -58,7 +62,7 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True)
 class Parcel(ABC):
-    """One attempt at a delivery: `attempt` counts from 1."""
+    """One attempt to send the delivery with id `delivery`; `attempt` counts from 1."""
 
     delivery: UUID
     attempt: int
@@ -68,13 +72,13 @@ class Parcel(ABC):
         """Send it and return the outcome; this may take seconds."""
 
     def end(self, failure: str = Failure.NONE, status: int | None = None) -> DeliveryOutcome:
-        """Return the outcome of this attempt."""
+        """Return the outcome of this attempt: a success unless `failure` is given."""
         return DeliveryOutcome(self.delivery, self.attempt, failure, status)
 
 
 @dataclass(frozen=True)
 class PostParcel(Parcel):
-    """A body for a webhook or an ntfy server."""
+    """An attempt to POST `body` to a webhook or ntfy server; `private` as in `may_be_called`."""
 
     target: NotificationTarget
     body: bytes
@@ -82,7 +86,7 @@ class PostParcel(Parcel):
     private: bool
 
     def send(self) -> DeliveryOutcome:
-        """Send the POST request; any status but 2xx is a failure."""
+        """Send the POST request; any result but a 2xx status is a failure."""
         try:
             status = post(self.target, self.body, headers=self.headers, private=self.private)
         except PostError as problem:
@@ -96,12 +100,12 @@ class PostParcel(Parcel):
 
 @dataclass(frozen=True)
 class MailParcel(Parcel):
-    """A mail for the operator's mail server."""
+    """An attempt to send an e-mail through the operator's mail server."""
 
     message: EmailMessage = field(compare=False)
 
     def send(self) -> DeliveryOutcome:
-        """Send it through the mail server."""
+        """Send the e-mail; any error of the mail server or the connection is a failure."""
         try:
             self.message.send()
         except (SMTPException, OSError, ValueError):
@@ -110,7 +114,11 @@ class MailParcel(Parcel):
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Prepare a delivery, with channel and owner loaded. Raises UnsendableError."""
+    """Return the next attempt at a delivery, whose channel and owner should be loaded.
+
+    `now` is the time in a webhook's signature. Raises UnsendableError if there is no address, or
+    the address is no longer allowed.
+    """
     try:
         match Channel.Kind(delivery.channel.kind):
             case Channel.Kind.WEBHOOK:

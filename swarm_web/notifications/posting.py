@@ -29,7 +29,7 @@ _MAX_ADDRESSES = 2
 
 
 class PostError(Exception):
-    """No response; `failure` is a value of `models.Failure`."""
+    """No response with a status; `failure` is a value of `models.Failure`."""
 
     def __init__(self, failure: str) -> None:
         super().__init__(failure)
@@ -39,7 +39,10 @@ class PostError(Exception):
 def post(
     target: NotificationTarget, body: bytes, *, headers: Mapping[str, str], private: bool
 ) -> int:
-    """Send the body and return the status of the response. Raises PostError."""
+    """Send the body and return the status of the response. Raises PostError.
+
+    `private` allows private IP addresses (`targets.may_be_called`).
+    """
     until = monotonic() + TIMEOUT_S
     addresses = resolve(target, private=private)
     try:
@@ -56,7 +59,7 @@ def post(
 
 
 def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
-    """Return the IP addresses of a target's host. Raises PostError unless all are allowed."""
+    """Return the IP addresses of a host. Raises PostError if it has none or one is forbidden."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     # A label that IDNA cannot encode is a UnicodeError.

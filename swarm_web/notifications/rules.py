@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 
 from swarm_protocol.version import parse_version
 
-# A web process signals every second that it can serve; nodes are updated every 15 s.
+# A longer time without a pulse is an outage. A shorter one does not matter, because `last_seen` of
+# connected nodes is itself updated only every 15 s.
 _OUTAGE = timedelta(seconds=15)
-# The watch is updated every 15 s. After a longer gap it is unknown whether nodes could connect.
+# The watch is updated every 15 s. If an update comes later than this, it is unknown whether nodes
+# could connect meanwhile.
 _GAP = timedelta(seconds=60)
 
 FIRST_PAUSE = timedelta(seconds=30)
@@ -21,16 +23,17 @@ GIVE_UP_FAILURES = 10
 
 @dataclass(frozen=True)
 class Watch:
-    """An uninterrupted watch over the nodes: its start, and the latest update."""
+    """A time without outages, from `since` to the latest update at `looked_at`."""
 
     since: datetime
     looked_at: datetime
 
 
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
-    """Return the watch after an update at `now`; it starts again if nodes could not connect.
+    """Return the watch after an update at `now`.
 
-    `web_silence` is the time since a web process could serve, None if unknown.
+    It starts again at `now` after an outage, or if it was not updated for a minute. `web_silence`
+    is the time since the last pulse of a web process, None if there was none.
     """
     is_broken = (
         watch is None
@@ -43,9 +46,10 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 
 
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
-    """Return the moment before which a node was last seen if it is silent; None if none can be.
+    """Return the moment `threshold` before `now`: nodes that were last seen earlier are silent.
 
-    A node has to be absent for `threshold` within the watch: downtime of the site does not count.
+    Returns None if the watch is shorter than `threshold`: while the site was down, nodes could not
+    connect, so no node is called silent then.
     """
     if now - watch.since < threshold:
         return None
@@ -53,13 +57,13 @@ def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datet
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return the pause after a number of failed attempts, at least one."""
+    """Return the pause before the next attempt, after `attempts` (at least 1) failed in a row."""
     factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 
 
 def should_give_up(*, failures: int, failing_since: datetime, now: datetime) -> bool:
-    """Return whether a channel is switched off after these failures."""
+    """Return whether to switch off a channel that failed `failures` times since `failing_since`."""
     return failures >= GIVE_UP_FAILURES and now - failing_since >= GIVE_UP_AFTER
 
 

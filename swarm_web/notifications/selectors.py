@@ -42,6 +42,6 @@ def count_deliveries() -> dict[str, int]:
 
 
 def count_channels_off() -> int:
-    """Return the number of channels switched off because of failures."""
+    """Return the number of channels switched off because of failures or a 410 response."""
     failing = [Channel.Off.FAILING, Channel.Off.GONE]
     return Channel.objects.filter(off_because__in=failing).count()

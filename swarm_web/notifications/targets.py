@@ -1,9 +1,10 @@
 """Checks of untrusted addresses for notifications. Pure.
 
-    TargetError           an address cannot be used: `code` says why, the text what to do
+    TargetError           an address cannot be used: `code` and the text say why
 
-The worker is inside the operator's network, so a name must resolve to public addresses only. An
-IPv6 address that embeds an IPv4 address is checked by the latter, or refused.
+The worker is inside the operator's network, so a name must resolve to public addresses only
+(`posting` checks that). If an IPv6 address embeds an IPv4 address, either the IPv4 address is
+checked or the address is refused.
 """
 
 import re
@@ -23,7 +24,8 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?")
 _PRINTABLE = re.compile(r"[!-~]+")
 _GLOBAL_IPV6 = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
-# Some versions of Python count some of these as global, or they embed an IPv4 address elsewhere.
+# Networks that some versions of Python count as global although they are not, or whose addresses
+# embed an IPv4 address in another position.
 _SPECIAL = tuple(
     map(
         ip_network,
@@ -35,14 +37,14 @@ _SPECIAL = tuple(
         ),
     )
 )
-# A cloud's metadata service that is not link-local.
+# The address of a cloud's metadata service; those of other clouds are link-local.
 _METADATA = ip_address("fd00:ec2::254")
 # Prefix of the IPv4 address in an interface identifier of ISATAP; one bit of it may be set.
 _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 
 
 class TargetError(ValueError):
-    """An address cannot be used."""
+    """An address cannot be used; `code` is invalid, scheme, port, address or topic."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -60,9 +62,9 @@ class NotificationTarget:
 
 
 def read_target(address: str, *, private: bool) -> NotificationTarget:
-    """Parse an address.
+    """Parse an address without resolving its host. Raises TargetError if it is not allowed.
 
-    `private` allows plain HTTP and any port, for a site in a private network. Raises TargetError.
+    `private` allows plain HTTP, any port and private IP addresses, for a site in a private network.
     """
     if len(address) > MAX_LENGTH or not _PRINTABLE.fullmatch(address):
         raise TargetError("invalid", f"Use at most {MAX_LENGTH} ASCII characters, without spaces.")
@@ -85,9 +87,9 @@ def read_target(address: str, *, private: bool) -> NotificationTarget:
 
 
 def read_topic(address: str, *, private: bool) -> tuple[NotificationTarget, str]:
-    """Parse the address of an ntfy topic into target and topic.
+    """Return the ntfy server of a topic's address (with path `/`), and the topic's name.
 
-    Raises TargetError.
+    `private` as in `read_target`. Raises TargetError.
     """
     target = read_target(address, private=private)
     found = _TOPIC.fullmatch(target.path)
@@ -116,8 +118,8 @@ def _read_name(host: str) -> str:
 def may_be_called(address: IPAddress, *, private: bool) -> bool:
     """Return whether an IP address is allowed.
 
-    `private` allows private and loopback addresses too, but never the metadata services of clouds,
-    which are link-local except for one.
+    `private` allows private and loopback addresses too. The metadata services of clouds are never
+    allowed; their addresses are link-local, except for one.
     """
     address = _unfold(address)
     is_metadata = address.is_link_local or address == _METADATA
@@ -132,7 +134,7 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address that is mapped in an IPv6 address or behind a NAT64."""
+    """Return the IPv4 address that an IPv6 address maps or reaches by NAT64, else the address."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

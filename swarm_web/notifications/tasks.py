@@ -18,15 +18,15 @@ from swarm_web.notifications.services.noticing import notice_returns, notice_sil
 from swarm_web.notifications.services.noticing_clients import notice_minimum
 from swarm_web.notifications.services.noticing_rounds import notice_rounds
 
-# Rounds tick in the same worker, so the rest waits for the next run.
+# The worker also moves rounds on, so a run stops after this time and the next run does the rest.
 NOTICING_BUDGET_S = 1.0
-# Most receivers answer within this time; other outcomes are recorded by the next run.
+# A run waits this long for outcomes; the next run records later ones.
 COLLECT_TIMEOUT_S = 0.5
 
 
 @shared_task
 def notice() -> None:
-    """Find events for owners."""
+    """Find events for owners and queue messages about them, for about NOTICING_BUDGET_S seconds."""
     until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()
     threshold = timedelta(minutes=settings.NOTIFICATION_SILENCE_MINUTES)
@@ -40,7 +40,7 @@ def notice() -> None:
 
 @shared_task
 def deliver() -> None:
-    """Record outcomes, and let the courier's threads send due messages."""
+    """Record outcomes since the last run, and let the courier's threads send due messages."""
     courier = process_courier()
     record_outcomes(courier.collect(), now=timezone.now())
     courier.take(lease_parcels(limit=courier.capacity(), now=timezone.now()))
@@ -51,5 +51,5 @@ def deliver() -> None:
 
 @shared_task
 def prune() -> None:
-    """Delete old deliveries."""
+    """Delete deliveries older than the retention period."""
     prune_deliveries(now=timezone.now())

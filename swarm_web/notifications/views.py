@@ -48,7 +48,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
 
 
 def _add(owner: User, form: ChannelForm) -> Channel | None:
-    """Add the channel of a form; None with an error in the form if that is not possible."""
+    """Add the channel of a valid form. If that fails, add an error to the form and return None."""
     try:
         return services.add_channel(owner, now=timezone.now(), **form.cleaned_data)
     except services.TooManyChannelsError:
@@ -86,7 +86,7 @@ def _show(request: HttpRequest, shown: Channel, **context: Any) -> HttpResponse:
 @require_POST
 @answer_refusals
 def test(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Send a test message."""
+    """Queue a test message. Refuse if the channel is switched off or tested too often."""
     tested = _find(request, pk)
     if not tested.enabled:
         raise RequestError(
@@ -110,7 +110,7 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @answer_refusals
 def switch(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Switch a channel off, or on again."""
+    """Switch a channel off if the form contains `off`, otherwise on."""
     switched = _find(request, pk)
     if "off" in request.POST:
         services.switch_off(switched, because=Channel.Off.OWNER, now=timezone.now())

@@ -18,7 +18,7 @@ def make_secret() -> str:
 
 
 def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers with the signature of a body and a `timestamp` in Unix seconds."""
+    """Return the headers that sign a body: id, `timestamp` in Unix seconds, and signature."""
     key = base64.b64decode(secret.removeprefix(_PREFIX))
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(key, signed, hashlib.sha256).digest()

@@ -1,4 +1,4 @@
-"""Texts of messages, from the data of deliveries. In English, like refusals."""
+"""Texts of e-mails and ntfy messages, from the data of deliveries. In English, like refusals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from swarm_web.notifications.models import Delivery
 
 Data = Mapping[str, Any]
 
-# Maximum number of names in a message.
+# Maximum number of nodes listed in a message.
 _MAX_NAMES = 20
 
 
 @dataclass(frozen=True)
 class MessageText:
-    """A message: title, text, and the address of a page with details."""
+    """A message. `url` is a page with details; `is_urgent` gives a higher priority in ntfy."""
 
     title: str
     text: str

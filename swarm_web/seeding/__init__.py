@@ -1,1 +1,1 @@
-"""Demo data: a swarm that never was, for screenshots, tests and measurements."""
+"""Demo data: an invented swarm for screenshots, tests and measurements."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class SeedingConfig(AppConfig):
-    """Registers the app."""
+    """Name the app."""
 
     name = "swarm_web.seeding"
     label = "seeding"

@@ -27,14 +27,14 @@ _BATCH = 2_000
 
 @dataclass(frozen=True)
 class DemoClock:
-    """The end of the demo data, and until when its nodes count as connected."""
+    """`now` is when the demo data ends, `present_until` until when its nodes count as connected."""
 
     now: datetime
     present_until: datetime
 
 
 def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> NodeKeys:
-    """Create the nodes with their owners; one of them is quarantined, by a ruling."""
+    """Create the nodes and their owners, and return the nodes' keys. One node is quarantined."""
     random = Random(seed)
     owners = [_owner(name) for name in _OWNERS]
     nodes = [
@@ -89,7 +89,7 @@ def _describe(
 
 
 def enrol_all(season: Season, node_keys: NodeKeys, indexes: Iterable[int]) -> None:
-    """Enrol a season's nodes with their arms."""
+    """Enrol the nodes with these indexes in the population in a season, with their arms."""
     Enrolment.objects.bulk_create(
         (
             Enrolment(
@@ -116,7 +116,10 @@ def write_contributions(
     *,
     random: Random,
 ) -> None:
-    """Write each node's contribution; `rounds` is its number of rounds, by place."""
+    """Write the contribution of each trained node.
+
+    `rounds` is the number of rounds that a node took part in, by index in the population.
+    """
     Contribution.objects.bulk_create(
         (
             _contribution(season, population, node_keys, index, count, random=random)

@@ -14,7 +14,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DemoModel:
-    """A model: chances to solve before and after training, and its share of nodes."""
+    """A model of the demo; `share` is the fraction of the nodes that train it.
+
+    `floor` and `ceiling` are its mean chances to solve a question before and after training.
+    """
 
     name: str
     parameters: int
@@ -29,8 +32,8 @@ KINDS = (
     DemoModel("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, 0.08, 0.41, 0.22),
     DemoModel("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, 0.22, 0.64, 0.12),
 )
-# Gain of the ceiling from external rollouts, by model. It is zero for one model, so that the
-# judge's comparison shows both findings.
+# What external rollouts add to the ceiling, by model. It is zero for one model, so that the judge's
+# comparison shows a model with a difference and one without.
 _GAIN = (0.09, 0.06, 0.07, 0.0)
 _SPREAD = 0.05
 _ISOLATED_SHARE = 0.4
@@ -57,7 +60,7 @@ class Population:
 
 
 def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
-    """Draw nodes; more of them join late than early."""
+    """Draw `nodes` nodes. A sixth are there from the start; most of the others join late."""
     rng = np.random.default_rng(seed)
     shares = np.array([kind.share for kind in KINDS])
     drawn = rng.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())

@@ -47,6 +47,7 @@ def _complete(answer: str, *, random: Random) -> str:
     return f"<think>{asides}\nSo it should be {answer}.</think>\n<answer>{answer}</answer>"
 
 
+# Prompt, right answer, and wrong answers close to it.
 GeneratedTask = tuple[str, str, list[str]]
 
 

@@ -83,7 +83,7 @@ def create_rounds(
 def open_round(
     season: Season, nodes: list[int], *, tasks: list[TaskChoice], clock: DemoClock, random: Random
 ) -> Round:
-    """Open one more round, with these nodes, which have not answered yet."""
+    """Create an open round that the nodes with these ids were offered and have not answered."""
     judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None
@@ -97,7 +97,10 @@ def open_round(
 
 
 def _opening_time(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
-    """Return the opening time of round `at` of all; the one after the last opens now."""
+    """Return the opening time of round `at`, counted from 0 over all seasons.
+
+    The round after the last one would open now.
+    """
     return clock.now - (size.rounds_per_season * size.seasons - at) * size.cadence
 
 
@@ -106,7 +109,7 @@ def _next_number() -> int:
 
 
 def _make_round(season: Season, number: int, *, opens_at: datetime, random: Random) -> Round:
-    """Return a closed round that is not stored yet, with a commitment to its rules."""
+    """Return a closed round with a commitment to its rules; it is not stored yet."""
     rules = QuizRules(
         round=number,
         season=season.name,
@@ -164,7 +167,7 @@ def _store_questions(judge_round: Round, demo_round: DemoRound, tasks: list[Task
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return a task spec from the round's stream; it does not generate the demo question."""
+    """Return the task spec that the round's secret draws; it does not give the demo question."""
     return TaskSpec(
         dataset=task.dataset,
         config=task.config,

@@ -36,9 +36,9 @@ _ABSENT = "\t".join(["absent", "not_offered", "0", "0", "{}", "", "", *[_NULL] *
 
 @dataclass(frozen=True)
 class NodeKeys:
-    """Keys, models and arms of the nodes, by index in the population.
+    """Primary keys, models and arms of the nodes, by index in the population.
 
-    `groups` numbers the models; -1 for untrained nodes.
+    `groups` is the number of a node's model in KINDS; -1 for untrained nodes.
     """
 
     keys: list[int]
@@ -49,7 +49,7 @@ class NodeKeys:
 
 @dataclass(frozen=True)
 class DemoRound:
-    """A round: key, opening time, and questions in order with datasets and keys."""
+    """A round. `datasets`, `question_ids` and `questions` have one item for each question."""
 
     round_id: int
     opened_at: datetime
@@ -146,7 +146,7 @@ def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
 def _deviations(
     scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return each score minus its model's mean; nan for untrained and absent nodes."""
+    """Return each node's score minus the mean of its model; nan for untrained and absent nodes."""
     counted = ~np.isnan(scores) & (groups >= 0)
     count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
     total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))

@@ -40,12 +40,12 @@ class RoundOutcome:
 
 
 class Simulation:
-    """All rounds in order; counts the rounds of training of each node."""
+    """Simulates the rounds one by one; `trained` counts the rounds that each node took part in."""
 
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
-        """`datasets` has one number for each question of a round: its column of `floors`."""
+        """`datasets` has one number for each question of a round: its column in `floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
         self._rng = np.random.default_rng(seed)
@@ -54,7 +54,7 @@ class Simulation:
         self._seats = np.maximum(4, growth * size.seats / growth.sum()).astype(int)
 
     def simulate_round(self, index: int) -> RoundOutcome:
-        """Return round `index`, counted from 0; call it in the order of the rounds."""
+        """Return the outcome of round `index`, counted from 0. Call it once per round, in order."""
         present = int(
             np.searchsorted(self._population.arrivals, index / self._size.rounds, "right")
         )

@@ -6,11 +6,12 @@ from datetime import timedelta
 
 @dataclass(frozen=True)
 class DemoSize:
-    """`seats` counts places in closed rounds over all rounds: each gives one row of rewards.
+    """How much demo data to write.
 
-    Each round has `questions`, and `cadence` is the time between rounds. The last season has
-    `archived` rollouts, `exchanges` between two nodes in each of the last hours, and `points` of
-    training for each node.
+    `rounds` and `seats` count the closed rounds of all seasons and the seats in them; each seat
+    gives one row of the rewards download. Each round has `questions` questions, and `cadence` is
+    the time between rounds. The last season has `archived` rollouts, at most `exchanges` pairs of
+    nodes that share in each of the last 24 hours, and `points` training points per node.
     """
 
     nodes: int

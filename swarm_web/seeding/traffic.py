@@ -1,6 +1,6 @@
 """Rollouts, exchanges and training points of the demo data, as rows; pure.
 
-Rows have the order of the COLUMNS beside them.
+The constants ..._COLUMNS name the values of the rows in their order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Traffic:
-    """The swarm of one season; `sharers` are the places of nodes that share."""
+    """Draws the traffic of one season. `sharers` are the indexes of the nodes that share."""
 
     season_id: int
     seed: int
@@ -49,7 +49,10 @@ class Traffic:
     sharers: Sequence[int]
 
     def rollouts(self, keys: Sequence[int], *, random: Random) -> Iterator[tuple[Row, list[Row]]]:
-        """Yield an archived rollout for each key, oldest first, with its learners."""
+        """Yield a row of ROLLOUT_COLUMNS for each key, oldest first.
+
+        Each comes with the rows of LEARNED_COLUMNS for the nodes that trained on the rollout.
+        """
         for index, key in enumerate(keys):
             author = random.choice(self.sharers)
             ago = timedelta(hours=HOURS) * (1 - (index + 1) / len(keys)) + timedelta(seconds=20)
@@ -70,7 +73,10 @@ class Traffic:
             )
 
     def exchanges(self, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield `count` exchanges for each of the last HOURS; some nodes give more than others."""
+        """Yield at most `count` rows of EXCHANGE_COLUMNS for each of the last HOURS hours.
+
+        Nodes that come first in `sharers` give more often than the others.
+        """
         begin = self.clock.now.replace(minute=0, second=0, microsecond=0)
         weights = [1 / (1 + index) ** 0.5 for index in range(len(self.sharers))]
         for ago in range(HOURS):
@@ -89,7 +95,10 @@ class Traffic:
                     )
 
     def points(self, index: int, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield a node's training points, oldest first: rewards rise and level off."""
+        """Yield `count` rows of POINT_COLUMNS for the node with this index, oldest first.
+
+        Its rewards rise and level off.
+        """
         low = float(self.population.floors[index].mean())
         gain = float(self.population.ceilings[index].mean()) - low
         for at in range(count):
@@ -108,7 +117,7 @@ class Traffic:
             )
 
     def _make(self, author: int, *, random: Random) -> Row:
-        """Return dataset, spec, completions, question, number of correct ones, and total."""
+        """Return dataset, spec, completions, question, number of right completions, and of all."""
         choice = random.choice(self.tasks)
         spec = TaskSpec(
             dataset=choice.dataset,

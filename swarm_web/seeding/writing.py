@@ -63,9 +63,9 @@ class DemoWriter:
         self._simulation = Simulation(self._population, size, datasets=columns, seed=seed + 1)
 
     def write(self) -> None:
-        """Write everything in one transaction.
+        """Write everything in one transaction, then update Postgres' statistics.
 
-        Ends the running season, because there is at most one.
+        Ends the running season, because at most one may run.
         """
         with transaction.atomic():
             if (running := running_season()) is not None:
@@ -115,7 +115,7 @@ class DemoWriter:
         open_round(season, node_keys.keys, tasks=self._tasks, clock=clock, random=random)
 
     def _write_rounds(self, simulated: list[SimulatedRound], node_keys: NodeKeys) -> None:
-        """Append the rows of some rounds to the three large tables."""
+        """Append the seats, answers and scores of these rounds to their tables."""
         copy_lines(
             Seat, SEAT_COLUMNS, (line for s in simulated for line in seat_lines(*s, node_keys))
         )
@@ -165,7 +165,7 @@ def write_traffic(
 
 
 def _keys(model: type[models.Model], count: int) -> list[int]:
-    """Reserve `count` keys of a table, in order."""
+    """Reserve `count` primary keys of a table, and return them in ascending order."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",

@@ -26,7 +26,7 @@ _RECENT = timedelta(minutes=5)
 
 @own_page
 def data(request: HttpRequest) -> HttpResponse:
-    """Show and change an account's public profile."""
+    """Show whether the account has a public profile, and switch it on or off."""
     user = visitor(request)
     chosen = ProfileForm(request.POST)
     if request.method == "POST" and chosen.is_valid():
@@ -49,7 +49,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @own_page
 @reauthentication_required(allow_get=True)
 def delete(request: HttpRequest) -> HttpResponse:
-    """Explain what stays when an account is deleted, and delete it."""
+    """On GET explain what remains after the deletion of the account, on POST delete it."""
     user = visitor(request)
     if request.method == "POST":
         _check_sign_in(user, now=timezone.now())

@@ -17,7 +17,7 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 def own_page(view: View[Rest]) -> View[Rest]:
-    """Restrict a page to signed-in users."""
+    """Restrict a page to signed-in users, and show a RequestError as an error page."""
     guarded: View[Rest] = login_required(answer_refusals(view))
     return guarded
 

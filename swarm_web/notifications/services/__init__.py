@@ -1,1 +1,1 @@
-"""What happens to channels and their messages."""
+"""Changes of channels, and the queueing and sending of messages."""

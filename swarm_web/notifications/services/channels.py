@@ -38,7 +38,11 @@ class SwitchedOffError(Exception):
 def add_channel(
     owner: User, *, kind: str, target: str, events: Sequence[str], now: datetime
 ) -> Channel:
-    """Create a channel. Raises TooManyChannelsError and DuplicateChannelError."""
+    """Create a channel of `owner`; a webhook gets a new secret.
+
+    Raises TooManyChannelsError if the owner has MAX_CHANNELS, and DuplicateChannelError if one of
+    them has the same kind and target.
+    """
     try:
         with transaction.atomic():
             # Locked, so that concurrent requests cannot exceed the maximum.
@@ -93,9 +97,9 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message, with a single attempt.
+    """Queue a test message, which gets a single attempt; a failing channel's pause ends.
 
-    Raises RequestError when the account has sent too many of them.
+    Raises RequestError if the account has sent MAX_TESTS in the last TESTS_PERIOD_S seconds.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

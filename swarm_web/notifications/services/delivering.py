@@ -68,7 +68,10 @@ def _lease(*, limit: int, now: datetime) -> list[Delivery]:
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
-    """Record the outcomes of attempts, except those that were leased again since."""
+    """Record the outcomes of attempts, and switch off channels that have failed for too long.
+
+    Outcomes of messages that were leased again or dropped in the meantime are ignored.
+    """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:
         return
@@ -121,7 +124,10 @@ def _give_up(channel: Channel, *, now: datetime) -> None:
 
 
 def prune_deliveries(*, now: datetime) -> None:
-    """Delete messages older than KEPT, except those about client versions, which are sent once."""
+    """Delete messages older than RETENTION.
+
+    Those about client versions are kept: they prevent a second message about the same version.
+    """
     old = Delivery.objects.filter(created_at__lt=now - RETENTION).exclude(
         type=Delivery.Type.CLIENT_REQUIRED
     )

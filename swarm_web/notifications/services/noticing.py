@@ -1,7 +1,7 @@
 """Finds events for owners, and queues one delivery for each event and channel.
 
-Every function handles one batch and returns the number of events that it processed; 0: nothing is
-left. Each may run twice or concurrently: an event's key is unique in a channel.
+Each `notice_` function handles one batch and returns the number of nodes that it processed, 0 when
+none are left. It may run twice or concurrently, because an event's key is unique in a channel.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from swarm_web.notifications.models import Channel, Delivery, NodeNews
 from swarm_web.notifications.rules import Watch, continue_watch
 
 BATCH = 200
-# An older silence is not reported, for example after the site was down.
+# A silence that began longer ago is not reported, for example after the site was down.
 _NEWS_FOR = timedelta(days=1)
 _WATCH_KEY = "notifications:watch"
 
@@ -30,7 +30,10 @@ Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Queue messages about nodes that went silent: last seen before `before`."""
+    """Queue messages about nodes last seen before `before`, but less than a day before it.
+
+    Nodes that said goodbye and blocked ones are left out.
+    """
     with transaction.atomic():
         nodes = list(_new_silences(before=before, now=now)[:BATCH])
         channels = channels_of(nodes, event=Channel.Event.NODE_SILENT)
@@ -38,7 +41,7 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
             _compose_silence(node, channel, now=now)
             for node in nodes
             for channel in channels[node.owner_id or 0]
-            # The owner of a channel created during a silence knows of it.
+            # A channel created later is not told: its owner knows of the silence by then.
             if node.last_seen and channel.created_at <= node.last_seen + (now - before)
         )
         NodeNews.objects.bulk_create(
@@ -119,7 +122,7 @@ def _silence_key(node_id: int, last_seen: datetime) -> str:
 
 
 def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[int, list[Channel]]:
-    """Return the channels that want an event, by the owners of these nodes."""
+    """Return the channels of these nodes' owners that report `event`, by owner id."""
     channels: defaultdict[int, list[Channel]] = defaultdict(list)
     owners = {node.owner_id for node in nodes}
     for channel in Channel.objects.subscribed_to(event).filter(owner__in=owners):
@@ -133,7 +136,7 @@ def queue_all(deliveries: Iterable[Delivery]) -> None:
 
 
 def describe_node(node: Node) -> dict[str, str]:
-    """Return a node's data for a message."""
+    """Return a node's data for a message: its name (`node`) and the address of its page (`url`)."""
     return {"node": node.name, "url": settings.SITE_URL + node.get_absolute_url()}
 
 

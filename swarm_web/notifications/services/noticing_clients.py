@@ -19,9 +19,10 @@ _IN_USE = timedelta(days=30)
 
 
 def notice_minimum(*, now: datetime) -> int:
-    """Queue messages to owners who have to update; each channel gets one per version.
+    """Queue messages to owners of nodes whose client is too old now or for the next minimum.
 
-    Returns the number of messages, 0 when all have been queued.
+    Each channel gets one message per minimum version. Returns the number of messages queued by this
+    call, 0 when all have been queued.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION

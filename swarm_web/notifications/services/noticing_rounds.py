@@ -13,9 +13,10 @@ from judge.models import Round, Score
 from swarm_web.notifications.models import Channel, Delivery, RoundNews
 from swarm_web.notifications.services.noticing import BATCH, describe_node, queue_all
 
-# A round that closed earlier is not reported.
+# A round that closed longer ago is not reported.
 _NEWS_FOR = timedelta(hours=1)
-# Rounds may be a minute apart. People get a message per hour, programs one per round.
+# The minimum time between two reported rounds of a channel. Rounds may be a minute apart: people
+# get at most one message per hour, programs one per round.
 ROUND_PAUSES = {
     Channel.Kind.WEBHOOK: timedelta(0),
     Channel.Kind.EMAIL: timedelta(hours=1),
@@ -24,9 +25,10 @@ ROUND_PAUSES = {
 
 
 def notice_rounds(*, now: datetime) -> int:
-    """Queue messages about scored rounds: one per channel with all its nodes.
+    """Queue the messages about a scored round for one batch of channels, oldest round first.
 
-    Returns the number of processed channels, 0 when all rounds are done.
+    A channel gets one message with the scores of all its owner's nodes. Returns the number of
+    processed channels, 0 when all rounds are done.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

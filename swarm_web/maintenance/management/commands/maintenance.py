@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Keep nodes out while you work on the site. They train on alone and come back."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the action, and the message and the end for `on`."""
+        """Declare the action, and for `on` the message and the end."""
         parser.add_argument("what", choices=["on", "off", "show"])
         parser.add_argument("--message", default="", help="what visitors and owners are told")
         parser.add_argument("--until", help="when it ends by itself: 2026-01-01T12:30 (UTC)")
@@ -44,7 +44,10 @@ class Command(BaseCommand):
 
 
 def _read_end(until: str | None, minutes: float | None, *, now: datetime) -> datetime | None:
-    """Return when the maintenance ends. Raises CommandError."""
+    """Return when the maintenance ends, None if neither option is given.
+
+    `minutes` overrides `until`. Raises CommandError for an invalid time or one in the past.
+    """
     if minutes is not None:
         end = now + timedelta(minutes=minutes)
     elif until is None:
