@@ -77,8 +77,8 @@ def test_unusable_model_folder_is_reported_with_the_reason(
     spoil(folder)
     ended = train(tmp_path / "state", "--model", str(folder))
     assert ended.code == FAILED
-    assert f"The model {folder}" in ended.message
-    assert message in ended.message
+    assert f"The model {folder}" in ended.stderr
+    assert message in ended.stderr
 
 
 def test_failed_fresh_run_leaves_the_checkpoints_in_place(
@@ -93,7 +93,7 @@ def test_failed_fresh_run_leaves_the_checkpoints_in_place(
 def test_missing_model_path_is_reported(tmp_path: Path) -> None:
     ended = train(tmp_path, "--model", "./nope")
     assert ended.code == FAILED
-    assert "There is no folder ./nope and no such model on the hub." in ended.message
+    assert "There is no folder ./nope and no such model on the hub." in ended.stderr
 
 
 def test_file_is_not_accepted_as_a_model_folder(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_file_is_not_accepted_as_a_model_folder(tmp_path: Path) -> None:
     file.write_bytes(b"GGUF")
     ended = train(tmp_path / "state", "--model", str(file))
     assert ended.code == FAILED
-    assert "it is a file" in ended.message
+    assert "it is a file" in ended.stderr
 
 
 @pytest.mark.parametrize("device", ["cuda:7", "mps", "xpu"])
@@ -110,11 +110,11 @@ def test_unavailable_device_is_reported_with_the_available_ones(
 ) -> None:
     ended = train(tmp_path, "--device", device)
     assert ended.code == FAILED
-    assert f"The device {device} is not available" in ended.message
-    assert "this machine has cpu" in ended.message
+    assert f"The device {device} is not available" in ended.stderr
+    assert "this machine has cpu" in ended.stderr
 
 
 def test_invalid_device_name_is_reported_with_the_allowed_ones(tmp_path: Path) -> None:
     ended = train(tmp_path, "--device", "gpu")
     assert ended.code == FAILED
-    assert "must be auto, cpu, cuda, cuda:N, mps or xpu" in ended.message
+    assert "must be auto, cpu, cuda, cuda:N, mps or xpu" in ended.stderr
