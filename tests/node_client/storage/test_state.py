@@ -36,8 +36,11 @@ def test_task_key_is_permanent(tmp_path: Path) -> None:
     assert StateDir(tmp_path).task_key() == key
 
 
-def test_damaged_file_is_named_with_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "node.json").write_text('{"token": 5')
+@pytest.mark.parametrize(
+    "content", [b'{"token": 5', b'{"token": "\xff"}'], ids=["cut", "not UTF-8"]
+)
+def test_damaged_file_is_named_with_a_remedy(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "node.json").write_bytes(content)
     with pytest.raises(SettingsError) as problem:
         StateDir(tmp_path).load()
     assert "node.json" in problem.value.message

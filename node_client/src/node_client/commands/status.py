@@ -61,7 +61,7 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
             f"{address} cannot be read: {problem or type(problem).__name__}",
             fix="Check the address and the network, for example with `swarm-node doctor`.",
         ) from problem
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise NodeError(
             f"{address} does not have a node's status: {problem}",
             fix="Check that the address is a coordinator's, and update the client.",

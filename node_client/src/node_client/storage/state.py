@@ -263,7 +263,7 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as problem:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise SettingsError(
             f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.",
             fix="Repair or delete it, or choose another folder with --state-dir; join again with "

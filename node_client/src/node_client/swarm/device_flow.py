@@ -117,7 +117,7 @@ class DeviceFlow:
             return msgspec.json.decode(content, type=DeviceError)
         except httpx.HTTPError as problem:
             raise _UnreachedError(str(problem) or type(problem).__name__) from problem
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise _UnreachedError(
                 f"HTTP status {response.status_code} from {url}, without a valid reply"
             ) from None

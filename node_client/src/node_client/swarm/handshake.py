@@ -137,7 +137,7 @@ def _explain_denial(refused: InvalidStatus) -> UnansweredError:
 def _read_denial(response: Response) -> _Denial:
     try:
         return msgspec.json.decode(response.body or b"{}", type=_Denial)
-    except msgspec.DecodeError:  # the page of a proxy
+    except (msgspec.DecodeError, UnicodeDecodeError):  # the page of a proxy
         return _Denial()
 
 
