@@ -77,7 +77,7 @@ class StateFilter(admin.SimpleListFilter):
         return [*((state.value, str(state.label)) for state in decided), ("all", "All")]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Label the default choice as open."""
+        """Label the default choice "Open" instead of Django's "All"."""
         first, *others = super().choices(changelist)
         yield {**first, "display": Flag.State.OPEN.label}
         yield from others

@@ -290,10 +290,11 @@ def _build_receipt(
     stored: Set[str],
     late: str,
 ) -> Receipt:
-    """Sort a submission's answers into a receipt without a signature.
+    """Sort a submission's answers into a receipt that is not signed yet.
 
-    All sets contain question ids; accepted answers are removed from `new`. Of several answers to a
-    new question the first is accepted. `late` is the message for answers after the deadline.
+    All sets contain question ids. `new` has those whose answer was just stored: the first answer to
+    each is accepted and its id removed from `new`, so that another one is a duplicate. `stored` has
+    all stored ones. Any other answer came too late and is rejected with the message `late`.
     """
     receipt = Receipt()
     for answer in answers:

@@ -1,8 +1,8 @@
 """Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
-Grading an honest answer takes milliseconds. One that takes longer than POSTPONE_AFTER_S is
-postponed, with all other answers of its node, until no other answer waits. Then it gets the
-verifier's full deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones
+Grading an honest answer takes milliseconds. Once a node's answers in a round have taken
+POSTPONE_AFTER_S, one alone or all together, the rest are postponed until no other answer waits.
+Then each gets the verifier's full deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones
 time out.
 """
 

@@ -1,4 +1,4 @@
-"""Admin of channels and deliveries: they cannot be added or edited, but deleted.
+"""Admin of channels and deliveries: they can be deleted, but not added or edited.
 
 A channel can also be switched off.
 """

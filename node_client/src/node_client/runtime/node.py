@@ -328,7 +328,7 @@ class SwarmNode:
         self._upgrades.request_if_required(oldest)
 
     def _set_season(self, season: SeasonInfo | None) -> None:
-        """Train in a season, or on the built-in one while there is none."""
+        """Switch to a season, or to the built-in practice season for None."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
         self._view.show_season(season)

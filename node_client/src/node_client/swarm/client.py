@@ -83,10 +83,11 @@ class SwarmClient:
     async def publish_rollouts(
         self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
     ) -> int:
-        """Share rollouts and return how many the pool accepted, with those that it had already.
+        """Share rollouts; return how many the pool accepted, including those that it already had.
 
-        `informative` has the ids of rollouts to declare as informative, possibly others too. It is
-        sent if the coordinator supports declarations. Log-probs are too, if it supports them.
+        `informative` has the ids of the rollouts to declare as informative; ids of other rollouts
+        are ignored. Declarations and log-probs are left out if the coordinator does not support
+        them.
         """
         if not self._connection.supports_logprobs:
             rollouts = [without_logprobs(rollout) for rollout in rollouts]

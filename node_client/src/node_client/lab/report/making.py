@@ -131,7 +131,7 @@ def _comparisons(results: ExperimentResults, arms: Sequence[ArmReport]) -> Itera
 def _comparable_groups(
     data: ArmData, baseline: ArmData, groups: Sequence[GroupOfNodes]
 ) -> list[GroupOfNodes]:
-    """Return the groups whose nodes have the same bases in the baseline."""
+    """Return the groups whose nodes start from the same base models in both arms."""
     mine = [plan.base for plan in data.plans]
     theirs = [plan.base for plan in baseline.plans]
     return [
