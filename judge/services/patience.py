@@ -2,7 +2,7 @@
 
 Grading an honest answer takes milliseconds. Once a node's answers in a round have taken
 POSTPONE_AFTER_S, one alone or all together, the rest are postponed until no other answer waits.
-Then each gets the verifier's full deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones
+Then each gets the verifier's full deadline. Once they have cost BUDGET_S, its remaining answers
 time out.
 """
 

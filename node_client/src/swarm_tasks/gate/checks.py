@@ -138,7 +138,7 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 def _make_many(name: str, by_index: bool) -> None:
     """Generate random entries and discard them: at most _MANY, for at most _MANY_S of CPU time.
 
-    An index that raises is skipped, as in draws. `by_index` is as in `build_entry`.
+    An index that raises is skipped, as in draws. For `by_index` see `AllowedDataset`.
     """
     rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
