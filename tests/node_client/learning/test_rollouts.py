@@ -22,9 +22,8 @@ def numbers_of(groups: list[TrainingGroup]) -> list[int]:
 def test_training_set_has_local_and_external_groups() -> None:
     mixed = assemble_training_set(
         own=[group_of(number) for number in range(8)],
-        external=[group_of(number) for number in range(100, 108)],
-        local_count=4,
-        external_count=4,
+        external=[group_of(number) for number in range(100, 104)],
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 4)
@@ -36,8 +35,7 @@ def test_missing_external_groups_are_replaced_by_spare_own_ones() -> None:
     mixed = assemble_training_set(
         own=[group_of(number) for number in range(8)],
         external=[group_of(100)],
-        local_count=4,
-        external_count=4,
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (7, 1)
@@ -47,8 +45,7 @@ def test_training_set_is_smaller_without_spare_own_groups() -> None:
     mixed = assemble_training_set(
         own=[group_of(number) for number in range(4)],
         external=[],
-        local_count=4,
-        external_count=4,
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 0)
@@ -60,8 +57,7 @@ def test_own_groups_are_drawn_uniformly() -> None:
         mixed = assemble_training_set(
             own=[group_of(number) for number in range(4)],
             external=[],
-            local_count=1,
-            external_count=0,
+            size=1,
             rng=random.Random(seed),
         )
         drawn.update(numbers_of(mixed.groups))

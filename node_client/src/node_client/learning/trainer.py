@@ -130,7 +130,13 @@ class Trainer:
             reward=reward,
             leader=self._leader,
         )
-        self._held_out = HeldOutSet.of(config, verifier=verifier, season=season)
+        self._held_out = HeldOutSet(
+            verifier=verifier,
+            season=season,
+            size=config.eval_tasks,
+            samples=config.eval_samples,
+            temperature=config.eval_temperature,
+        )
         self._checker = ExternalChecker(
             policy=policy,
             verifier=verifier,
@@ -144,7 +150,7 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """The number of rollouts of other nodes that each step asks for."""
-        wanted = self._mix.counts.external
+        wanted = self._mix.external
         return (self.config.external_candidates or max(CANDIDATES, wanted)) if wanted else 0
 
     @property
@@ -159,7 +165,7 @@ class Trainer:
 
     def begin_evaluation(self) -> Evaluation:
         """Start an evaluation of the present policy; make no step before it has ended."""
-        return self._held_out.begin(self.policy)
+        return Evaluation(self._held_out, self.policy)
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1, and return its report.
@@ -168,26 +174,24 @@ class Trainer:
         """
         timer = StepTimer(clock_of(self.policy.device))
         self._notices.begin_step()
-        counts = self._mix.counts
+        wanted = self._mix.external
         # Draw questions, answer each L times, score the answers.
-        local = self._maker.make(wanted=counts.local, seed=self._seed("sample"), timer=timer)
+        local = self._maker.make(
+            wanted=self._plan.size - wanted, seed=self._seed("sample"), timer=timer
+        )
         # Share them, or a subset.
         with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._publish(shared)
         # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
-        external = self._fetch_external(counts.external, timer)
+        external = self._fetch_external(wanted, timer)
         own = self._maker.groups_to_train_on(
             local,
             limit=self._plan.size - len(external.groups),
             rng=self._rng("prefer"),
         )
         training_set = assemble_training_set(
-            own=own,
-            external=external.groups,
-            local_count=counts.local,
-            external_count=counts.external,
-            rng=self._rng("mix"),
+            own=own, external=external.groups, size=self._plan.size, rng=self._rng("mix")
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
         update = self._leader.update(
@@ -219,7 +223,7 @@ class Trainer:
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._external_strategy.state()},
             "sharing": {self.config.sharing: self._sharing_strategy.state()},
-            "seen": self._checker.seen,
+            "seen": list(self._checker.seen),
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
             "external_dropped": dict(self.totals.external_dropped),

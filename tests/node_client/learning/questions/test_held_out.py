@@ -40,7 +40,7 @@ def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[
 
 
 def evaluate(held_out: HeldOutSet, policy: Policy) -> HeldOutScore:
-    return finish(held_out.begin(policy))
+    return finish(Evaluation(held_out, policy))
 
 
 def finish(evaluation: Evaluation) -> HeldOutScore:
