@@ -70,21 +70,17 @@ def test_lack_of_memory_is_reported_once_whether_in_a_step_or_before_it() -> Non
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.sampling_budget.lower(0.5)  # in a judge round
-    notices.begin_step()
     policy.update_budget.lower(0.5)
     reported = notices.end_step(GOOD) or ""
     assert "while completions were sampled" in reported
     assert "updates now run" in reported
-    notices.begin_step()
     assert notices.end_step(GOOD) is None
 
 
 def test_lack_of_memory_in_a_failed_step_is_reported_with_the_next_one() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
-    notices.begin_step()
     policy.sampling_budget.lower(0.5)
-    notices.begin_step()
     assert "while completions were sampled" in (notices.end_step(GOOD) or "")
 
 
@@ -92,5 +88,4 @@ def test_share_restored_by_a_resumed_run_is_not_reported() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.update_budget.resume({"share": 0.5, "ran_out": True})
-    notices.begin_step()
     assert notices.end_step(GOOD) is None

@@ -22,41 +22,29 @@ class Notices:
         self._max_skipped = MAX_OVERFLOWS_FP16 if config.precision == "fp16" else 1
         self._skipped_in_a_row = 0
         self._pending: str | None = None
-        self._between_steps: list[str] = []
-        self._reported = self._at_start = self._times_lowered()
+        self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
         """Report this notice with the next step, once. It replaces one not yet reported."""
         self._pending = notice
 
-    def begin_step(self) -> None:
-        """Begin a step. Keep what happened to memory since the last one ended, as in a judge round.
-
-        `end_step` reports it together with what happens during the step.
-        """
-        self._between_steps = list(self._describe_memory(since=self._reported))
-        self._at_start = self._times_lowered()
-
     def end_step(self, update: UpdateReport) -> str | None:
-        """Return what the owner should know of the step that `begin_step` began."""
-        notices = [
-            self._pending,
-            *self._between_steps,
-            *self._describe_memory(since=self._at_start),
-            self._describe_skipped(update),
-        ]
+        """Return what the owner should know of a step, and of the time since the one before, such
+        as that memory ran out in a judge round.
+        """
+        notices = [self._pending, *self._describe_memory(), self._describe_skipped(update)]
         self._pending, self._reported = None, self._times_lowered()
         return " ".join(filter(None, notices)) or None
 
     def _times_lowered(self) -> tuple[int, int]:
         return self._policy.sampling_budget.times_lowered, self._policy.update_budget.times_lowered
 
-    def _describe_memory(self, *, since: tuple[int, int]) -> Iterator[str]:
+    def _describe_memory(self) -> Iterator[str]:
         sampling, update = self._times_lowered()
-        if sampling > since[0]:
+        if sampling > self._reported[0]:
             fitting = self._policy.sampling_budget.fit(GENERATION_TOKENS)
             yield describe_smaller_samples(fitting, wanted=GENERATION_TOKENS)
-        if update > since[1]:
+        if update > self._reported[1]:
             fitting = self._policy.update_budget.fit(self._micro_batch_tokens)
             yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
 
