@@ -5,8 +5,7 @@ decoder runs the same layers on the model's own weights with a preallocated cach
 compares it with the model before it is used.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -141,15 +140,6 @@ class Decoder:
 
     def _normalise(self, states: Tensor, weight: Tensor) -> Tensor:
         return rms_norm(states.float(), weight.shape, weight.float(), self._eps).to(self._dtype)
-
-
-@contextmanager
-def freeing_cache(decoder: Decoder) -> Iterator[None]:
-    """Free a decoder's cache at the end of the block, also if memory ran out in it."""
-    try:
-        yield
-    finally:
-        decoder.free_cache()
 
 
 @torch.no_grad()

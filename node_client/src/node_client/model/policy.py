@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import adapters_disabled, add_adapters, has_adapters
-from node_client.model.decoder import Decoder, can_decode, freeing_cache
+from node_client.model.decoder import Decoder, can_decode
 from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
 from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.loading.pretrained import load_pretrained, load_weights, save_model
@@ -159,9 +159,12 @@ class Policy:
 
         Raises MemoryExhaustedError when not even one completion fits into memory.
         """
+        decoder = None
+        if self._can_decode:
+            decoder = Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
         return sample_in_batches(
             [self.prompt_ids(text, system_prompt=system_prompt) for text in questions],
-            sample=partial(self._answer, decoder=self._make_decoder()),
+            sample=partial(self._answer, decoder=decoder),
             sampling=Sampling(completions, max_new_tokens, temperature, top_p, generator),
             budget=self.sampling_budget,
             device=self.device,
@@ -220,7 +223,7 @@ class Policy:
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
-        save_model(self._model, self._tokenizer, folder, remainders=self.remainders)
+        save_model(self._model, self._tokenizer.tokenizer, folder, remainders=self.remainders)
 
     def load_weights(self, folder: Path) -> None:
         """Load the weights that `save` wrote, keeping the parameter objects and their device.
@@ -238,7 +241,7 @@ class Policy:
             if decoder is None or self.remainders:
                 stack.enter_context(self._autocast())
             if decoder is not None:
-                stack.enter_context(freeing_cache(decoder))
+                stack.callback(decoder.free_cache)  # also if memory runs out
             tokens, logprobs = sample_completions(
                 self._model,
                 prompts,
@@ -256,16 +259,12 @@ class Policy:
 
     def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
         """Cut a sampled row after its first EOS and decode it."""
-        end = self._tokenizer.end_of(row)
+        ends = self._tokenizer.ends
+        end = next((place for place, token in enumerate(row) if token in ends), None)
         if end is None:
-            text = self._tokenizer.decode(row)
-            return Generated(text, "length", token_ids=row, logprobs=logprobs)
-        return Generated(
-            text=self._tokenizer.decode(row[:end]),
-            finish_reason="stop",
-            token_ids=row[: end + 1],
-            logprobs=logprobs[: end + 1],
-        )
+            return Generated(self._tokenizer.decode(row), "length", row, logprobs)
+        text = self._tokenizer.decode(row[:end])
+        return Generated(text, "stop", row[: end + 1], logprobs[: end + 1])
 
     @cached_property
     def _scoring_mode(self) -> ScoringMode:
@@ -294,14 +293,9 @@ class Policy:
             for layer in self._checkpointed:
                 layer.training = False
 
-    def _make_decoder(self) -> Decoder | None:
-        """Return a decoder, which is faster than the model itself, if it supports the model."""
-        if not self._can_decode:
-            return None
-        return Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
-
     @cached_property
     def _can_decode(self) -> bool:
+        """Whether a decoder, which is faster than the model itself, supports the model."""
         # New adapters do not change the output, so a trial would not notice them.
         return not has_adapters(self._model) and can_decode(
             self._model, pad_id=self._tokenizer.pad_id

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -109,20 +109,11 @@ def next_batch(
     return prompts[:count], sampling.completions
 
 
-class Steps(Protocol):
-    """A batch of rows that the model continues by one token at a time."""
-
-    def step(self, tokens: Tensor) -> Tensor:
-        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
-
-    def select_rows(self, rows: Tensor) -> None:
-        """Keep only the rows with these indices, a tensor (K,), in this order."""
-
-
 class ModelSteps:
     """Continues rows with any causal language model, from its cache after the prompts.
 
-    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows.
+    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows. `Decoder` has
+    the same methods `step` and `select_rows`.
     """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
@@ -177,7 +168,7 @@ def sample_completions(
         logits_to_keep=1,
     )
     logits = output.logits[:, -1].repeat_interleave(copies, dim=0)  # (B, V)
-    steps: Steps
+    steps: ModelSteps | Decoder
     if decoder is None:
         steps = ModelSteps(model, output.past_key_values, attention, copies=copies)
     else:
@@ -188,7 +179,7 @@ def sample_completions(
 
 
 def _draw(
-    steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
+    steps: ModelSteps | Decoder, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
     max_tokens = sampling.max_new_tokens
