@@ -129,7 +129,7 @@ def generate_together(
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below
         own = policy.generate(
-            team.own_items(message.questions),
+            message.questions[team.rank :: team.size],
             completions=message.completions,
             max_new_tokens=message.max_new_tokens,
             temperature=message.temperature,

@@ -173,7 +173,6 @@ class Trainer:
         Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out.
         """
         timer = StepTimer(clock_of(self.policy.device))
-        self._notices.begin_step()
         wanted = self._mix.external
         # Draw questions, answer each L times, score the answers.
         local = self._maker.make(
@@ -262,20 +261,19 @@ class Trainer:
                 rng=self._rng("share"),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
-        informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
-        others = self._shareable([each for each in rollouts if not each.is_informative_for_all])
+        informative, others = (
+            shareable_rollouts(
+                [each for each in rollouts if each.is_informative_for_all is declared],
+                policy=self.policy,
+                season=self.season,
+                node=self._node,
+                step=self.steps_done,
+                with_logprobs=self.config.share_logprobs,
+            )
+            for declared in (True, False)
+        )
         self._exchange.publish(
             [*informative, *others], informative=[rollout.id for rollout in informative]
-        )
-
-    def _shareable(self, rollouts: Sequence[LocalRollout]) -> list[Rollout]:
-        return shareable_rollouts(
-            rollouts,
-            policy=self.policy,
-            season=self.season,
-            node=self._node,
-            step=self.steps_done,
-            with_logprobs=self.config.share_logprobs,
         )
 
     def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:

@@ -74,6 +74,14 @@ class Updater:
         self.optimizer = optimizer
         self.scaler = scaler
         self._policy_loss = make_policy_loss(config.policy_loss)
+        self._objective = Objective(
+            epsilon=config.epsilon,
+            epsilon_high=config.epsilon_high,
+            delta=config.delta,
+            beta=config.beta,
+            level=config.importance_sampling_level,
+        )
+        self._team = team
         self._runner = UpdateRunner(policy, optimizer, team=team)
 
     @classmethod
@@ -104,7 +112,7 @@ class Updater:
         while (outcome := self._make_steps(own_rows, timer=timer)) is None:
             release_memory(self.policy.device)
         losses, norm = outcome
-        loss, clipped, kl = self._runner.sum(
+        loss, clipped, kl = self._team.sum(
             [
                 sum(loss.value.item() for loss in losses),
                 sum(loss.clip_low + loss.clip_high for loss in losses),
@@ -129,7 +137,7 @@ class Updater:
             batches = self._prepare_all(rows, timer=timer)
         if runner.needs_retry():
             return None
-        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
+        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or self._team.size > 1)
         outcome: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
             with runner.attempt():
@@ -137,7 +145,7 @@ class Updater:
             if runner.needs_retry():
                 break
             with timer.measure("optimizer"):
-                runner.sum_gradients()
+                self._team.sum_gradients(policy.trainable())
                 with runner.attempt():
                     norm = optimizer_step(
                         policy, self.optimizer, scaler, max_norm=config.max_grad_norm
@@ -179,7 +187,7 @@ class Updater:
                 reference_logprobs=batch.reference_logprobs,
                 correction=correction,
             )
-            loss = self._policy_loss.compute(tokens, objective=objective_of(config))
+            loss = self._policy_loss.compute(tokens, objective=self._objective)
         with timer.measure("backward"):
             self.scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
         return loss
@@ -228,17 +236,6 @@ def prepare(
                 prompts, completions, temperature=config.temperature
             )
     return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
-
-
-def objective_of(config: TrainConfig) -> Objective:
-    """Return the settings that the loss depends on."""
-    return Objective(
-        epsilon=config.epsilon,
-        epsilon_high=config.epsilon_high,
-        delta=config.delta,
-        beta=config.beta,
-        level=config.importance_sampling_level,
-    )
 
 
 def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
