@@ -32,8 +32,8 @@ def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
 
 def trained(policy: Policy) -> Policy:
     """Train the policy's adapters for one optimizer step."""
-    updater = Updater.begin(policy, CONFIG)
-    updater.update(UPDATES[0].groups, max_completion_length=4, timer=StepTimer(lambda: 0.0))
+    updater = Updater(policy, CONFIG)
+    updater.update(UPDATES[0].groups, timer=StepTimer(lambda: 0.0))
     return policy
 
 

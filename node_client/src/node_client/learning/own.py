@@ -39,15 +39,12 @@ class RolloutMaker:
         model that solves nothing, or everything, would never finish a step. Raises RefusedError
         when the verifier fails.
         """
-        rollouts = self._answer_batch(seed, timer)
-        while self.config.resampling == "dynamic" and needs_more(
-            [rollout.group for rollout in rollouts],
-            wanted=wanted,
-            batch=self.plan.batch,
-            max_batches=self.config.dynamic_batches,
-        ):
-            seed += SEED_STRIDE
-            rollouts += self._answer_batch(seed, timer)
+        rollouts: list[LocalRollout] = []
+        batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1
+        for number in range(batches):
+            rollouts += self._answer_batch(seed + number * SEED_STRIDE, timer)
+            if sum(rollout.group.informative for rollout in rollouts) >= wanted:
+                break
         return rollouts
 
     def groups_to_train_on(
@@ -115,16 +112,6 @@ class RolloutMaker:
             except RefusedError:
                 self.questions.exclude(spec)
                 return
-
-
-def needs_more(
-    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, max_batches: int
-) -> bool:
-    """Whether to generate another `batch` groups: fewer than `wanted` are informative, and the
-    total stays within `max_batches` batches.
-    """
-    informative = sum(group.informative for group in groups)
-    return informative < wanted and len(groups) + batch <= max_batches * batch
 
 
 def prefer_informative(

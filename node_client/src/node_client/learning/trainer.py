@@ -46,6 +46,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from node_client.learning.external.checking import CheckedExternals, DropReason, ExternalChecker
@@ -109,9 +110,10 @@ class Trainer:
         self._node = node
         self._key = key
         check_objective(config)
-        self._leader = TeamLeader(policy, config, team=team)
-        self._notices = Notices(policy, config)
         self._plan = plan_step(config, season)
+        longest = self._plan.max_completion_length
+        self._leader = TeamLeader(policy, replace(config, max_completion_length=longest), team=team)
+        self._notices = Notices(policy, config)
         self._mix = make_mix(self._plan, config)
         self._external_strategy = make_strategy(config.external_sampling)
         self._sharing_strategy = make_strategy(config.sharing, setting="sharing")
@@ -142,7 +144,7 @@ class Trainer:
             verifier=verifier,
             season=season,
             node=node,
-            max_completion_length=self._plan.max_completion_length,
+            max_completion_length=longest,
             reward=reward,
             keep_uninformative=config.keep_uninformative,
         )
@@ -193,11 +195,7 @@ class Trainer:
             own=own, external=external.groups, size=self._plan.size, rng=self._rng("mix")
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
-        update = self._leader.update(
-            training_set.groups,
-            max_completion_length=self._plan.max_completion_length,
-            timer=timer,
-        )
+        update = self._leader.update(training_set.groups, timer=timer)
         self._finish_step(local, shared, training_set, external)
         return describe_step(
             self.steps_done,

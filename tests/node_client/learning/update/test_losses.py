@@ -9,6 +9,7 @@ from torch import Tensor
 
 from node_client.errors import SettingsError
 from node_client.learning.update.losses import (
+    ClippedLoss,
     Correction,
     Loss,
     Objective,
@@ -16,7 +17,6 @@ from node_client.learning.update.losses import (
     Tokens,
     group_advantages,
     make_policy_loss,
-    policy_loss,
 )
 from node_client.settings.choices import ImportanceSamplingLevel
 from node_client.settings.train_config import TrainConfig
@@ -45,7 +45,7 @@ def loss_of(
         weights=torch.full((len(ratios),), 1 / int(weights.sum())),
         correction=None if cap is None else capped(len(ratios), cap=cap),
     )
-    loss = policy_loss(tokens, objective=objective or Objective())
+    loss = ClippedLoss().compute(tokens, objective=objective or Objective())
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
     return loss, logprobs.grad
@@ -161,7 +161,7 @@ def test_padding_with_extreme_log_probs_affects_neither_loss_nor_gradient() -> N
         weights=torch.tensor([1.0]),
         reference_logprobs=torch.zeros(1, 2),
     )
-    loss = policy_loss(tokens, objective=Objective(beta=0.1))
+    loss = ClippedLoss().compute(tokens, objective=Objective(beta=0.1))
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert loss.value.item() == -1
     assert logprobs.grad is not None
@@ -172,7 +172,7 @@ class Doubled(PolicyLoss):
     """Twice the clipped loss."""
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        loss = policy_loss(tokens, objective=objective)
+        loss = ClippedLoss().compute(tokens, objective=objective)
         return replace(loss, value=2 * loss.value)
 
 
@@ -221,7 +221,7 @@ def test_gradient_equals_that_of_the_explicit_formula() -> None:
         advantages=torch.tensor(advantages),
         weights=torch.full((3,), 1 / 15),
     )
-    loss = policy_loss(tokens, objective=Objective())
+    loss = ClippedLoss().compute(tokens, objective=Objective())
     (gradient,) = torch.autograd.grad(loss.value, logprobs)
     assert math.isclose(loss.value.item(), written_out.item(), rel_tol=1e-5)
     assert torch.allclose(gradient, expected, atol=1e-6)

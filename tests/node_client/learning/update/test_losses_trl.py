@@ -23,7 +23,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.losses import group_advantages
@@ -149,15 +148,10 @@ def our_gradients(
 ) -> tuple[float, float, list[Tensor]]:
     """Return loss, clipped tokens and gradient of one pass over the groups."""
     timer = StepTimer(lambda: 0.0)
-    rows = make_rows(groups, config=config, max_completion_length=LONGEST)
+    rows = make_rows(groups, config=replace(config, max_completion_length=LONGEST))
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)
-    updater = Updater(
-        policy,
-        config,
-        optimizer=torch.optim.SGD(policy.trainable()),
-        scaler=make_scaler(policy, config),
-    )
+    updater = Updater(policy, config, optimizer=torch.optim.SGD(policy.trainable()))
     losses = [
         updater.accumulate(
             # With several passes, the log-probs before the update are stored.

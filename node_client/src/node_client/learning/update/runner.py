@@ -1,7 +1,4 @@
-"""Runs an update in all processes of a node, with smaller micro-batches after memory ran out.
-
-So the update itself (`update.updater`) reads as if there were one process with enough memory.
-"""
+"""Runs the parts of an update in all processes of a node, again with less after memory ran out."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -58,21 +58,23 @@ class MicroBatch:
 
 
 class Updater:
-    """Updates one policy. Holds the optimizer, the loss and its scale."""
+    """Updates one policy. Holds the optimizer, the loss and its scale.
+
+    It sets the policy up as configured, unless it is given an optimizer.
+    """
 
     def __init__(
         self,
         policy: Policy,
         config: TrainConfig,
         *,
-        optimizer: torch.optim.Optimizer,
-        scaler: torch.amp.GradScaler,
         team: Team = ALONE,
+        optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
         self.policy = policy
         self.config = config
-        self.optimizer = optimizer
-        self.scaler = scaler
+        self.optimizer = begin_training(policy, config) if optimizer is None else optimizer
+        self.scaler = make_scaler(policy, config)
         self._policy_loss = make_policy_loss(config.policy_loss)
         self._objective = Objective(
             epsilon=config.epsilon,
@@ -82,19 +84,9 @@ class Updater:
             level=config.importance_sampling_level,
         )
         self._team = team
-        self._runner = UpdateRunner(policy, optimizer, team=team)
+        self._runner = UpdateRunner(policy, self.optimizer, team=team)
 
-    @classmethod
-    def begin(cls, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> "Updater":
-        """Set the policy up as configured, and return its updater."""
-        optimizer = begin_training(policy, config)
-        return cls(
-            policy, config, optimizer=optimizer, scaler=make_scaler(policy, config), team=team
-        )
-
-    def update(
-        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, timer: StepTimer
-    ) -> UpdateReport:
+    def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
         Rows without advantage count in the loss's mean, but without a KL term they have no gradient
@@ -103,7 +95,7 @@ class Updater:
         When memory runs out, also at the optimizer's first allocation, micro-batches are halved and
         the update starts over. Raises MemoryExhaustedError if that does not help.
         """
-        rows = make_rows(groups, config=self.config, max_completion_length=max_completion_length)
+        rows = make_rows(groups, config=self.config)
         token_count = sum(len(row.completion) for row in rows)
         moving = [row for row in rows if row.advantage or self.config.beta]
         if not moving:
