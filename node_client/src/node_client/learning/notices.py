@@ -43,10 +43,19 @@ class Notices:
         sampling, update = self._times_lowered()
         if sampling > self._reported[0]:
             fitting = self._policy.sampling_budget.fit(GENERATION_TOKENS)
-            yield describe_smaller_samples(fitting, wanted=GENERATION_TOKENS)
+            yield (
+                f"Memory ran out while completions were sampled, so {fitting} tokens are sampled "
+                f"at once instead of {GENERATION_TOKENS}, which takes longer. Shorter completions "
+                "(max_completion_length), fewer (num_generations) or a smaller model leave more "
+                "room."
+            )
         if update > self._reported[1]:
             fitting = self._policy.update_budget.fit(self._micro_batch_tokens)
-            yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
+            yield (
+                f"Memory ran out, so updates now run {fitting} tokens at once instead of "
+                f"{self._micro_batch_tokens}, also when this run is resumed. If there is more "
+                "memory by then, change micro_batch_tokens: what fits is then estimated again."
+            )
 
     def _describe_skipped(self, update: UpdateReport) -> str | None:
         """Explain an update that was skipped because of numbers that are not finite."""
@@ -61,21 +70,3 @@ class Notices:
             f"The {cause}, so the step changed nothing. If this continues, lower the "
             "learning rate or set precision to fp32."
         )
-
-
-def describe_smaller_updates(fitting: int, *, wanted: int) -> str:
-    """Say that updates run fewer tokens at once, because memory ran out."""
-    return (
-        f"Memory ran out, so updates now run {fitting} tokens at once instead of {wanted}, also "
-        "when this run is resumed. If there is more memory by then, change micro_batch_tokens: "
-        "what fits is then estimated again."
-    )
-
-
-def describe_smaller_samples(fitting: int, *, wanted: int) -> str:
-    """Say that fewer tokens are sampled at once, because memory ran out."""
-    return (
-        f"Memory ran out while completions were sampled, so {fitting} tokens are sampled at once "
-        f"instead of {wanted}, which takes longer. Shorter completions (max_completion_length), "
-        "fewer (num_generations) or a smaller model leave more room."
-    )

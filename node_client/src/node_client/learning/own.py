@@ -47,17 +47,6 @@ class RolloutMaker:
                 break
         return rollouts
 
-    def groups_to_train_on(
-        self, rollouts: Sequence[LocalRollout], *, limit: int, rng: random.Random
-    ) -> list[TrainingGroup]:
-        """Return the own groups to draw from: with dynamic sampling up to `limit`, informative ones
-        first, otherwise all.
-        """
-        groups = [rollout.group for rollout in rollouts]
-        if self.config.resampling == "dynamic":
-            return prefer_informative(groups, count=limit, rng=rng)
-        return groups
-
     def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Draw questions, answer each L times, and score the answers."""
         with timer.measure("score"):

@@ -54,7 +54,7 @@ from node_client.learning.external.mix import make_mix
 from node_client.learning.external.sampling import draw, make_strategy
 from node_client.learning.external.sharing import shareable_rollouts
 from node_client.learning.notices import Notices
-from node_client.learning.own import RolloutMaker
+from node_client.learning.own import RolloutMaker, prefer_informative
 from node_client.learning.questions.choice import Questions
 from node_client.learning.questions.held_out import Evaluation, HeldOutSet
 from node_client.learning.report import StepReport, TrainingTotals, describe_step
@@ -186,11 +186,10 @@ class Trainer:
             self._publish(shared)
         # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
         external = self._fetch_external(wanted, timer)
-        own = self._maker.groups_to_train_on(
-            local,
-            limit=self._plan.size - len(external.groups),
-            rng=self._rng("prefer"),
-        )
+        own = [rollout.group for rollout in local]
+        if self.config.resampling == "dynamic":
+            places = self._plan.size - len(external.groups)
+            own = prefer_informative(own, count=places, rng=self._rng("prefer"))
         training_set = assemble_training_set(
             own=own, external=external.groups, size=self._plan.size, rng=self._rng("mix")
         )
