@@ -1,11 +1,13 @@
 """A toy model, a small season and a pool in memory, for the trainer's tests."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from node_client.learning.questions.choice import Questions
+from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.trainer import Trainer
 from node_client.model.demo.make_model import Base, build_model
 from node_client.model.demo.tokenizer import build_tokenizer
@@ -68,6 +70,18 @@ def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> Se
         max_new_tokens=8,
         temperature=0.0,
     )
+
+
+def group_of(*rewards: float, **fields: Any) -> TrainingGroup:
+    """Return a group of one-token completions with these rewards, and other parts as given."""
+    count = len(rewards)
+    parts = {
+        "prompt": [1],
+        "completions": [[2]] * count,
+        "truncated": [False] * count,
+        "dataset": "chain_sum",
+    }
+    return TrainingGroup(rewards=list(rewards), **{**parts, **fields})
 
 
 def toy_stream(

@@ -61,13 +61,6 @@ def test_lack_of_memory_is_reported_once_whether_in_a_step_or_before_it() -> Non
     assert notices.end_step(GOOD) is None
 
 
-def test_lack_of_memory_in_a_failed_step_is_reported_with_the_next_one() -> None:
-    policy = toy_policy()
-    notices = Notices(policy, TrainConfig())
-    policy.sampling_budget.lower(0.5)
-    assert "while completions were sampled" in (notices.end_step(GOOD) or "")
-
-
 def test_share_restored_by_a_resumed_run_is_not_reported() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())

@@ -5,21 +5,12 @@ import random
 import pytest
 
 from node_client.learning.own import prefer_informative
-from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy
+from tests.node_client.fakes import PoolInMemory, group_of, make_trainer, toy_policy
 from tests.node_client.learning.scripted import answer_right, sum_of
 
-
-def group(*rewards: float) -> TrainingGroup:
-    count = len(rewards)
-    return TrainingGroup(
-        prompt=[1], completions=[[2]] * count, rewards=list(rewards), truncated=[False] * count
-    )
-
-
-INFORMATIVE, UNINFORMATIVE = group(1, 0), group(0, 0)
+INFORMATIVE, UNINFORMATIVE = group_of(1, 0), group_of(0, 0)
 
 
 def test_uninformative_groups_only_fill_remaining_places() -> None:
@@ -29,7 +20,7 @@ def test_uninformative_groups_only_fill_remaining_places() -> None:
 
 
 def test_informative_groups_are_drawn_uniformly() -> None:
-    groups = [group(1, 0, 0.1 * place) for place in range(4)]
+    groups = [group_of(1, 0, 0.1 * place) for place in range(4)]
     drawn = {
         tuple(prefer_informative(groups, count=1, rng=random.Random(seed))[0].rewards)
         for seed in range(50)

@@ -17,26 +17,15 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     PoolInMemory,
     external_sum,
+    group_of,
     make_trainer,
     toy_policy,
     toy_season,
 )
 from tests.node_client.learning.scripted import answer_right
 
-
-def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
-    count = len(rewards)
-    return TrainingGroup(
-        prompt=[1],
-        completions=[[2]] * count,
-        rewards=list(rewards),
-        truncated=[False] * count,
-        dataset=dataset,
-    )
-
-
-UNSOLVED, HALF, SOLVED = group(0, 0, 0, 0), group(1, 1, 0, 0), group(1, 1, 1, 1)
-SELDOM_WRONG, SELDOM_RIGHT = group(1, 1, 1, 0), group(1, 0, 0, 0)
+UNSOLVED, HALF, SOLVED = group_of(0, 0, 0, 0), group_of(1, 1, 0, 0), group_of(1, 1, 1, 1)
+SELDOM_WRONG, SELDOM_RIGHT = group_of(1, 1, 1, 0), group_of(1, 0, 0, 0)
 
 
 def auto(*, local: int = 4, external: int = 4) -> AutoMix:
@@ -86,7 +75,7 @@ def test_external_places_are_worth_nothing_among_equal_nodes(likelihood: float) 
     mix, rng, worth = auto(), random.Random(0), list[float]()
 
     def answer() -> TrainingGroup:
-        return group(*(float(rng.random() < likelihood) for _ in range(8)))
+        return group_of(*(float(rng.random() < likelihood) for _ in range(8)))
 
     for _ in range(2000):
         passed = (each for each in iter(answer, None) if each.informative)
@@ -147,8 +136,8 @@ def has_one_digit_terms(question: str) -> bool:
 
 def test_worth_of_external_rollouts_is_measured_by_dataset() -> None:
     mix = auto()
-    own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
-    pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
+    own = [SOLVED] * 4 + [group_of(0, 0, dataset="gcd")] * 4
+    pass_steps(mix, PERIOD, own=own, external=[group_of(1, 0, 0, 0, dataset="gcd")] * 8)
     assert mix.external == 5
 
 
