@@ -20,8 +20,7 @@ from node_client.model.padding import pad_left, positions_of
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
 # Below this, weights with the same input are copied into one matrix, for a single product.
 MAX_JOINED_PARAMETERS = 50_000_000
-_TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-3}
-_HALF_TOLERANCE = 0.2
+_TOLERANCE = 1e-3
 
 # Weights and biases that are applied to the same input and whose outputs are concatenated.
 Projection = tuple[tuple[Tensor, Tensor | None], ...]
@@ -167,8 +166,7 @@ def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
         logits_to_keep=rest.shape[1],
         use_cache=False,
     ).logits
-    difference = (found - expected).abs().max().item()
-    return bool(difference <= _TOLERANCES.get(model.dtype, _HALF_TOLERANCE))
+    return bool((found - expected).abs().max() <= _TOLERANCE)
 
 
 def _is_of_family(model: PreTrainedModel) -> bool:

@@ -54,17 +54,10 @@ class Policy:
 
     @classmethod
     def load(
-        cls,
-        name_or_path: str,
-        *,
-        device: str = "auto",
-        dtype: str = "auto",
-        on_progress: OnProgress = ignore_progress,
+        cls, name_or_path: str, *, device: str = "auto", on_progress: OnProgress = ignore_progress
     ) -> "Policy":
         """Load a model as `load_pretrained` does, and raise what it raises."""
-        model, tokenizer = load_pretrained(
-            name_or_path, device=device, dtype=dtype, on_progress=on_progress
-        )
+        model, tokenizer = load_pretrained(name_or_path, device=device, on_progress=on_progress)
         return cls(
             model=model,
             tokenizer=tokenizer,

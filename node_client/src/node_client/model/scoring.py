@@ -25,8 +25,7 @@ from node_client.model.padding import pad_left, pad_right, positions_of
 LOGITS_AT_ONCE = 2**24
 # What a model may raise when it is called with arguments that it does not support.
 _REFUSALS = (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError)
-_TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-4}
-_HALF_TOLERANCE = 0.1
+_TOLERANCE = 1e-4
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +132,7 @@ def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
         except _REFUSALS as refusal:
             log.info("%s cannot be run with %s: %s", model.config.model_type, mode, refusal)
             continue
-        if difference <= _TOLERANCES.get(model.dtype, _HALF_TOLERANCE):
+        if difference <= _TOLERANCE:
             return mode
         log.info("%s with %s is off by %.1g", model.config.model_type, mode, difference)
     return PLAIN

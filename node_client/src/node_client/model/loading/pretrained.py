@@ -36,30 +36,29 @@ DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 def load_pretrained(
-    name_or_path: str, *, device: str, dtype: str, on_progress: OnProgress = ignore_progress
+    name_or_path: str, *, device: str, on_progress: OnProgress = ignore_progress
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load any transformers causal LM by hub name or path, or one of the `DEMO_BASES`.
 
-    The device `auto` is the fastest available; the dtype `auto` is float32, because half precision
-    loses small updates. A folder of adapters is loaded as their base model with the adapters
-    merged. Raises ModelUnavailableError, SettingsError if the device, or peft for adapters, is
+    The device `auto` is the fastest available. Weights are float32, because half precision loses
+    small updates. A folder of adapters is loaded as their base model with the adapters merged.
+    Raises ModelUnavailableError, SettingsError if the device, or peft for adapters, is
     missing, and MemoryExhaustedError if the weights are too large for the device.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):
         base, tokenizer = load_pretrained(
-            base_model_of(source), device=device, dtype=dtype, on_progress=on_progress
+            base_model_of(source), device=device, on_progress=on_progress
         )
         return merge_into(base, source), tokenizer
-    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
     parameters = count_parameters(source, name=name_or_path)
     if parameters is not None:
-        check_memory(name_or_path, parameters * precision.itemsize, device=target)
+        check_memory(name_or_path, parameters * torch.float32.itemsize, device=target)
     try:
         with reporting_tensors(on_progress):
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
             model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-                source, dtype=precision, local_files_only=True
+                source, dtype=torch.float32, local_files_only=True
             )
         torch.nn.Module.to(model, target)
     # transformers, safetensors and torch raise all of these for problems that the user can fix.
@@ -78,7 +77,7 @@ def merge_adapters(folder: Path, out: Path) -> None:
 
     Raises what `load_pretrained` does, and OSError when it cannot be written.
     """
-    model, tokenizer = load_pretrained(str(folder), device="cpu", dtype="float32")
+    model, tokenizer = load_pretrained(str(folder), device="cpu")
     try:
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
@@ -106,15 +105,13 @@ def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders
     """Load the weights that `save_model` wrote into the model's existing parameters.
 
     `remainders` are those of a model whose weights are stored in halves; the file has float32.
-
     Raises CheckpointError if only one of the folder and the model has adapters.
     """
     check_adapters(model, folder)
     if has_adapters(model):
         load_adapters(model, folder)
         return
-    dtype = torch.float32 if remainders else model.dtype
-    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).state_dict()
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
     model.load_state_dict(saved)
     for name, parameter in model.named_parameters():
         if parameter in remainders:
