@@ -175,17 +175,16 @@ class Trainer:
         Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out.
         """
         timer = StepTimer(clock_of(self.policy.device))
-        wanted = self._mix.external
+        external_places = self._mix.external
+        own_places = self._plan.size - external_places
         # Draw questions, answer each L times, score the answers.
-        local = self._maker.make(
-            wanted=self._plan.size - wanted, seed=self._seed("sample"), timer=timer
-        )
+        local = self._maker.make(wanted=own_places, seed=self._seed("sample"), timer=timer)
         # Share them, or a subset.
         with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._publish(shared)
         # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
-        external = self._fetch_external(wanted, timer)
+        external = self._fetch_external(external_places, timer)
         own = [rollout.group for rollout in local]
         if self.config.resampling == "dynamic":
             places = self._plan.size - len(external.groups)

@@ -4,9 +4,10 @@ Completions of others are hostile input, and no claim of a peer about its rollou
 question and the rewards are computed again here, from the task spec alone.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from node_client.learning.rewards import Reward
@@ -99,10 +100,9 @@ class ExternalChecker:
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
-        remaining = deque(offered)
-        while remaining and len(groups) < wanted:
-            # No more than are still wanted: later ones may not have to be checked at all.
-            batch = self._take_candidates(remaining, limit=wanted - len(groups), dropped=dropped)
+        # Checked when they are taken, and no more are taken than are still wanted.
+        candidates = (each for each in offered if self._is_candidate(each, dropped))
+        while batch := list(islice(candidates, wanted - len(groups))):
             for scored in self._score(self._regenerate_questions(batch, dropped), dropped):
                 made = self._make_group(scored)
                 if isinstance(made, TrainingGroup):
@@ -111,22 +111,15 @@ class ExternalChecker:
                     dropped[made] += 1
         return CheckedExternals(groups=groups, dropped=+dropped)
 
-    def _take_candidates(
-        self, remaining: deque[ExternalRollout], *, limit: int, dropped: Counter[DropReason]
-    ) -> list[ExternalRollout]:
-        """Take up to `limit` rollouts off `remaining` that pass the cheap checks."""
-        candidates: list[ExternalRollout] = []
-        while remaining and len(candidates) < limit:
-            external = remaining.popleft()
-            reason = self._check_origin(external)
-            if reason is None:
-                candidates.append(external)
-            else:
-                dropped[reason] += 1
-        return candidates
+    def _is_candidate(self, external: ExternalRollout, dropped: Counter[DropReason]) -> bool:
+        """Whether a rollout passes all checks that need no verifier; count it if not."""
+        reason = self._check_origin(external)
+        if reason is not None:
+            dropped[reason] += 1
+        return reason is None
 
     def _check_origin(self, external: ExternalRollout) -> DropReason | None:
-        """Check everything that needs no verifier, and return why the rollout cannot be used."""
+        """Return why a rollout cannot be used, if that needs no verifier to find out."""
         rollout = external.rollout
         if external.node == self.node:
             return "own"
