@@ -52,7 +52,3 @@ def test_step_without_informative_rollouts_ends_at_the_bound(
     config = TrainConfig(resampling="dynamic", dynamic_batches=3)
     report = make_trainer(verifier, policy=policy, config=config).step()
     assert (report.generated, report.local_used) == (12, 4)
-
-
-def test_one_batch_is_generated_without_dynamic_sampling(verifier: Verifier) -> None:
-    assert make_trainer(verifier).step().generated == 4

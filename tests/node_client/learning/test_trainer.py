@@ -202,18 +202,6 @@ def test_policy_learns_from_others_what_it_could_not_find(verifier: Verifier) ->
     assert likelihoods[-1] > 4 * likelihoods[0]
 
 
-@pytest.mark.slow
-def test_demo_base_raises_its_own_training_reward(verifier: Verifier) -> None:
-    trainer = make_trainer(
-        verifier,
-        policy=Policy.load("tiny", device="cpu"),
-        season=toy_season(local=4, external=4, completions=8),
-        config=TrainConfig(learning_rate=3e-4),
-    )
-    rewards = [trainer.step().training_reward for _ in range(16)]
-    assert sum(rewards[-5:]) > sum(rewards[:5]) + 1
-
-
 # A season's batch is the number of rollouts that a node generates, in both arms.
 ROOMY = replace(toy_season(local=8, external=24), batch=8)
 
