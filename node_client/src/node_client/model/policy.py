@@ -22,6 +22,7 @@ from node_client.model.loading.progress import OnProgress, ignore_progress
 from node_client.model.memory.budget import MemoryBudget
 from node_client.model.memory.estimates import initial_share
 from node_client.model.memory.limits import return_freed_memory
+from node_client.model.padding import Rows
 from node_client.model.policy_tokenizer import PolicyTokenizer
 from node_client.model.sampling import Generated, Sampling, sample_completions, sample_in_batches
 from node_client.model.scoring import ScoringMode, find_scoring_mode, make_scoring_batch, score
@@ -164,11 +165,7 @@ class Policy:
         )
 
     def logprobs(
-        self,
-        prompts: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[int]],
-        *,
-        temperature: float = 1.0,
+        self, prompts: Rows, completions: Rows, *, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
 
@@ -201,11 +198,7 @@ class Policy:
 
     @torch.no_grad()
     def reference_logprobs(
-        self,
-        prompts: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[int]],
-        *,
-        temperature: float = 1.0,
+        self, prompts: Rows, completions: Rows, *, temperature: float = 1.0
     ) -> Tensor:
         """Return log-probs (B, T) as `logprobs` does, of the model that `keep_reference` kept."""
         if has_adapters(self._model):
@@ -226,7 +219,7 @@ class Policy:
         load_weights(self._model, folder, remainders=self.remainders)
 
     def _answer(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, *, decoder: Decoder | None
+        self, prompts: Rows, sampling: Sampling, *, decoder: Decoder | None
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
         with ExitStack() as stack:

@@ -1,6 +1,6 @@
 """Sampling completions: each prompt runs once for all of them, in batches that fit into memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -10,7 +10,7 @@ from torch.nn.functional import softmax
 
 from node_client.model.decoder import Decoder
 from node_client.model.memory.budget import MemoryBudget, release_memory
-from node_client.model.padding import pad_left, positions_of
+from node_client.model.padding import Rows, pad_left, positions_of
 from swarm_protocol.messages import FinishReason
 
 # Tokens, prompts included, that are generated at once: bounds the memory of the key-value cache.
@@ -19,7 +19,6 @@ GENERATION_TOKENS = 32_768
 MIN_FINISHED_SHARE = 0.25
 
 AnswerT = TypeVar("AnswerT")
-Prompt = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Generated:
 
 
 def sample_in_batches(
-    prompts: Sequence[Prompt],
+    prompts: Rows,
     *,
-    sample: Callable[[Sequence[Prompt], Sampling], list[list[AnswerT]]],
+    sample: Callable[[Rows, Sampling], list[list[AnswerT]]],
     sampling: Sampling,
     budget: MemoryBudget,
     device: torch.device,
@@ -89,8 +88,8 @@ def sample_in_batches(
 
 
 def next_batch(
-    prompts: Sequence[Prompt], *, missing: int, sampling: Sampling, budget: MemoryBudget
-) -> tuple[Sequence[Prompt], int]:
+    prompts: Rows, *, missing: int, sampling: Sampling, budget: MemoryBudget
+) -> tuple[Rows, int]:
     """Return as many of the first prompts as fit, and the number of completions of each.
 
     `missing` is the number of completions that the first prompt lacks. Completions of one prompt
@@ -145,7 +144,7 @@ class ModelSteps:
 
 def sample_completions(
     model: nn.Module,
-    prompts: Sequence[Prompt],
+    prompts: Rows,
     *,
     sampling: Sampling,
     eos_ids: Tensor,

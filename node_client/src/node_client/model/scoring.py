@@ -6,7 +6,6 @@ whether its head can be applied separately from its body.
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, cast
@@ -19,7 +18,7 @@ from transformers import Cache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from node_client.model.head import token_logprobs
-from node_client.model.padding import pad_left, pad_right, positions_of
+from node_client.model.padding import Rows, pad_left, pad_right, positions_of
 
 # Logits in memory at once: more are computed in portions, and again in the backward pass.
 LOGITS_AT_ONCE = 2**24
@@ -63,12 +62,7 @@ class ScoringBatch:
 
 
 def make_scoring_batch(
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    *,
-    pad_id: int,
-    device: torch.device,
-    mode: ScoringMode,
+    prompts: Rows, completions: Rows, *, pad_id: int, device: torch.device, mode: ScoringMode
 ) -> ScoringBatch:
     """Return the rows `prompts[i]` + `completions[i]` as tensors.
 

@@ -27,6 +27,8 @@ from typing import Any
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import StepPlan, TrainConfig
 
+Groups = Sequence[TrainingGroup]
+
 # The number of latest own informative rollouts of each dataset that external ones are compared to.
 COMPARED = 64
 # Steps between two moves, the weight of the newest step in the averages (over about ten steps), and
@@ -45,13 +47,7 @@ class RolloutMix:
     def __init__(self, external: int) -> None:
         self.external = external
 
-    def update(
-        self,
-        *,
-        own: Sequence[TrainingGroup],
-        comparable: Sequence[TrainingGroup],
-        external: Sequence[TrainingGroup],
-    ) -> None:
+    def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from its usable external ones.
 
         `comparable` are the own ones of the season's difficulty, which all external ones have; a
@@ -86,7 +82,7 @@ class _Places:
     # Older checkpoints lack this key.
     informative: dict[str, list[float]] = field(default_factory=dict)
 
-    def follow(self, own: Sequence[TrainingGroup]) -> None:
+    def follow(self, own: Groups) -> None:
         """Learn from the own rollouts of a step that have the season's difficulty."""
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
@@ -126,13 +122,7 @@ class AutoMix(RolloutMix):
         self._places = _Places()
         super().__init__(self._bound(external))
 
-    def update(
-        self,
-        *,
-        own: Sequence[TrainingGroup],
-        comparable: Sequence[TrainingGroup],
-        external: Sequence[TrainingGroup],
-    ) -> None:
+    def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Update the values of the places; every PERIOD steps, move a place if MARGIN is passed."""
         places = self._places
         places.follow(comparable)
