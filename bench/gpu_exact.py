@@ -11,7 +11,6 @@ from torch.nn.utils import get_total_norm
 from bench.node_ours import bench_config, make_trainer
 from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier
-from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.timing import StepTimer, clock_of
 from node_client.learning.update.rows import TrainingRow, make_rows
@@ -107,7 +106,7 @@ def make_work(size: Size, policy: Policy) -> Work:
         )
         for question, answered in zip(questions, answers, strict=True)
     ]
-    rows = make_rows(groups, config=CONFIG, max_completion_length=size.completion_tokens)
+    rows = make_rows(groups, config=CONFIG)
     logprobs = _logprobs(policy, rows)
     chosen = torch.randint(4, logprobs.shape, generator=torch.Generator().manual_seed(0))
     return Work(questions, rows, logprobs + _MOVES[chosen])
@@ -117,12 +116,7 @@ def run_pass(work: Work, policy: Policy) -> Pass:
     """Return the loss of the work under the policy, its gradient and the log-probs."""
     set_gradient_types(policy.trainable(), summed=True)  # float32 gradients, also of halves
     batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
-    updater = Updater(
-        policy,
-        CONFIG,
-        optimizer=torch.optim.SGD(policy.trainable()),
-        scaler=make_scaler(policy, CONFIG),
-    )
+    updater = Updater(policy, CONFIG, optimizer=torch.optim.SGD(policy.trainable()))
     loss = updater.accumulate(batch, timer=StepTimer(clock_of(policy.device)))
     gradient = []
     for parameter in policy.trainable():

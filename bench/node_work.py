@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from bench.node_sizes import COMPLETIONS, Size
-from node_client.learning.questions.choice import TaskStream
-from node_client.learning.questions.curriculum import SeasonMix
+from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
+from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
@@ -69,5 +69,5 @@ def bench_season(size: Size) -> SeasonInfo:
 def draw_tasks(size: Size, verifier: Verifier, *, steps: int) -> list[DrawnTask]:
     """Return the tasks of the first `steps` steps, the same ones that our trainer draws."""
     season = bench_season(size)
-    stream = TaskStream(verifier=verifier, season=season, curriculum=SeasonMix(season), key=KEY)
-    return stream.draw(steps * size.prompts)
+    questions = Questions(verifier=verifier, season=season, config=TrainConfig(), key=KEY)
+    return questions.draw(steps * size.prompts)

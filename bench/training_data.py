@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from node_client.learning.questions.held_out import HeldOutSet
+from node_client.learning.questions.held_out import Evaluation, HeldOutSet
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
@@ -111,7 +111,7 @@ def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifie
 
 
 def _score(held_out: HeldOutSet, policy: Policy) -> float:
-    evaluation = held_out.begin(policy)
+    evaluation = Evaluation(held_out, policy)
     while (found := evaluation.ask()) is None:
         pass
     return found.score

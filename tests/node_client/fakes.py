@@ -1,12 +1,13 @@
 """A toy model, a small season and a pool in memory, for the trainer's tests."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from node_client.learning.questions.choice import TaskStream
-from node_client.learning.questions.curriculum import SeasonMix
+from node_client.learning.questions.choice import Questions
+from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.trainer import Trainer
 from node_client.model.demo.make_model import Base, build_model
 from node_client.model.demo.tokenizer import build_tokenizer
@@ -71,18 +72,24 @@ def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> Se
     )
 
 
+def group_of(*rewards: float, **fields: Any) -> TrainingGroup:
+    """Return a group of one-token completions with these rewards, and other parts as given."""
+    count = len(rewards)
+    parts = {
+        "prompt": [1],
+        "completions": [[2]] * count,
+        "truncated": [False] * count,
+        "dataset": "chain_sum",
+    }
+    return TrainingGroup(rewards=list(rewards), **{**parts, **fields})
+
+
 def toy_stream(
-    verifier: Verifier, *, key: bytes = b"key", counter: int = 0, season: SeasonInfo | None = None
-) -> TaskStream:
+    verifier: Verifier, *, key: bytes = b"key", season: SeasonInfo | None = None
+) -> Questions:
     """Return a node's stream of one-digit sums, or of the tasks of another season."""
     season = season or toy_season()
-    return TaskStream(
-        verifier=verifier,
-        season=season,
-        curriculum=SeasonMix(season),
-        key=key,
-        counter=counter,
-    )
+    return Questions(verifier=verifier, season=season, config=TrainConfig(), key=key)
 
 
 class BorrowingVerifier(Verifier):

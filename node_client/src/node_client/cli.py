@@ -207,7 +207,7 @@ def make_model(
             size,
             out,
             verifier=verifier,
-            progress=lambda done: bar.update(warming, completed=done.step, total=done.steps),
+            on_step=lambda done, total: bar.update(warming, completed=done, total=total),
         )
     typer.echo(f"Created {out}. Use it with --model {out}.")
 

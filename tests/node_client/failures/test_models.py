@@ -94,6 +94,7 @@ def test_missing_model_path_is_reported(tmp_path: Path) -> None:
     ended = train(tmp_path, "--model", "./nope")
     assert ended.code == FAILED
     assert "There is no folder ./nope and no such model on the hub." in ended.stderr
+    assert "--model tiny" in ended.stderr
 
 
 def test_file_is_not_accepted_as_a_model_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, parse_experiment, read_experiment
 from node_client.lab.swarm import LabSwarm
-from node_client.learning.questions.subjects import CODE, MATHEMATICS
+from node_client.learning.questions.subjects import MATHEMATICS
 from node_client.model.demo.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
@@ -101,5 +101,5 @@ def test_experiment_uses_mathematics_code_and_the_thinking_base() -> None:
     datasets = {task.dataset for task in experiment.season.tasks}
     assert datasets == {task.dataset for task in THINKER_TASKS}
     assert datasets & MATHEMATICS.keys()
-    assert datasets & CODE.keys()
+    assert datasets - MATHEMATICS.keys()
     assert find_base(experiment.base) != experiment.base

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -50,3 +50,24 @@ def _generated(policy: Policy, answer: object) -> Generated:
     ids = policy.completion_ids(text, "stop")
     assert ids is not None
     return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
+
+
+class RecordedBatch(NamedTuple):
+    """The questions of a batch, how answers were sampled, and the answers."""
+
+    questions: Sequence[str]
+    sampling: dict[str, Any]
+    answers: list[list[Generated]]
+
+
+def record_batches(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> list[RecordedBatch]:
+    """Return the batches that the policy answers from now on; the list grows."""
+    batches: list[RecordedBatch] = []
+    answer = policy.generate
+
+    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+        batches.append(RecordedBatch(questions, sampling, answer(questions, **sampling)))
+        return batches[-1].answers
+
+    monkeypatch.setattr(policy, "generate", record)
+    return batches

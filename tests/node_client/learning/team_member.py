@@ -17,15 +17,12 @@ from tests.node_client.learning.teamwork import CONFIG, REQUEST, UPDATES
 def work(policy: Policy, team: Team) -> dict[str, object]:
     """Answer and update like a resumed leader; return answers, weights and reports."""
     timer = StepTimer(lambda: 0.0)
-    earlier = Updater.begin(policy, CONFIG)
-    earlier.update(UPDATES[0].groups, max_completion_length=4, timer=timer)
+    earlier = Updater(policy, CONFIG)
+    earlier.update(UPDATES[0].groups, timer=timer)
     leader = TeamLeader(policy, CONFIG, team=team)
     leader.load_state(earlier.state())
     answers = leader.generate(REQUEST)
-    reports = [
-        leader.update(each.groups, max_completion_length=each.max_completion_length, timer=timer)
-        for each in UPDATES
-    ]
+    reports = [leader.update(each.groups, timer=timer) for each in UPDATES]
     team.send(Dismiss())
     return {
         "answers": [[given.text for given in group] for group in answers],

@@ -28,6 +28,6 @@ def _group(prompt: int) -> TrainingGroup:
 
 # The last update has no row for a second process.
 UPDATES = [
-    UpdatePolicy([_group(10), _group(11), _group(12)], max_completion_length=4),
-    UpdatePolicy([_group(13)], max_completion_length=4),
+    UpdatePolicy([_group(10), _group(11), _group(12)]),
+    UpdatePolicy([_group(13)]),
 ]

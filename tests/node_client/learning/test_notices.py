@@ -5,12 +5,7 @@ import math
 import pytest
 from torch import Tensor
 
-from node_client.learning.notices import (
-    MAX_OVERFLOWS_FP16,
-    Notices,
-    describe_smaller_samples,
-    describe_smaller_updates,
-)
+from node_client.learning.notices import MAX_OVERFLOWS_FP16, Notices
 from node_client.learning.update.updater import UpdateReport
 from node_client.settings.choices import Precision
 from node_client.settings.train_config import TrainConfig
@@ -55,42 +50,19 @@ def test_overflowing_gradients_are_reported_only_if_they_persist() -> None:
     assert notices.end_step(OVERFLOWN) is None
 
 
-def test_notice_of_smaller_updates_states_the_numbers_of_tokens() -> None:
-    notice = describe_smaller_updates(2048, wanted=4096)
-    assert "2048 tokens at once instead of 4096" in notice
-
-
-def test_notice_of_smaller_samples_states_the_numbers_of_tokens() -> None:
-    notice = describe_smaller_samples(2048, wanted=4096)
-    assert "2048 tokens are sampled at once instead of 4096" in notice
-    assert "micro_batch_tokens" not in notice
-
-
 def test_lack_of_memory_is_reported_once_whether_in_a_step_or_before_it() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.sampling_budget.lower(0.5)  # in a judge round
-    notices.begin_step()
     policy.update_budget.lower(0.5)
     reported = notices.end_step(GOOD) or ""
-    assert "while completions were sampled" in reported
-    assert "updates now run" in reported
-    notices.begin_step()
+    assert "sampled, so 16384 tokens are sampled at once instead of 32768" in reported
+    assert "updates now run 2048 tokens at once instead of 4096" in reported
     assert notices.end_step(GOOD) is None
-
-
-def test_lack_of_memory_in_a_failed_step_is_reported_with_the_next_one() -> None:
-    policy = toy_policy()
-    notices = Notices(policy, TrainConfig())
-    notices.begin_step()
-    policy.sampling_budget.lower(0.5)
-    notices.begin_step()
-    assert "while completions were sampled" in (notices.end_step(GOOD) or "")
 
 
 def test_share_restored_by_a_resumed_run_is_not_reported() -> None:
     policy = toy_policy()
     notices = Notices(policy, TrainConfig())
     policy.update_budget.resume({"share": 0.5, "ran_out": True})
-    notices.begin_step()
     assert notices.end_step(GOOD) is None

@@ -2,17 +2,14 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
-from node_client.learning.rollouts import (
-    TrainingGroup,
-    assemble_training_set,
-)
+from node_client.learning.rollouts import TrainingGroup, assemble_training_set
+from tests.node_client.fakes import group_of
 
 
-def group_of(number: int) -> TrainingGroup:
-    return TrainingGroup(
-        prompt=[number], completions=[[1], [2]], rewards=[0.0, 1.0], truncated=[False, False]
-    )
+def groups_of(numbers: Iterable[int]) -> list[TrainingGroup]:
+    return [group_of(0, 1, prompt=[number]) for number in numbers]
 
 
 def numbers_of(groups: list[TrainingGroup]) -> list[int]:
@@ -21,10 +18,9 @@ def numbers_of(groups: list[TrainingGroup]) -> list[int]:
 
 def test_training_set_has_local_and_external_groups() -> None:
     mixed = assemble_training_set(
-        own=[group_of(number) for number in range(8)],
-        external=[group_of(number) for number in range(100, 108)],
-        local_count=4,
-        external_count=4,
+        own=groups_of(range(8)),
+        external=groups_of(range(100, 104)),
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 4)
@@ -34,10 +30,9 @@ def test_training_set_has_local_and_external_groups() -> None:
 
 def test_missing_external_groups_are_replaced_by_spare_own_ones() -> None:
     mixed = assemble_training_set(
-        own=[group_of(number) for number in range(8)],
-        external=[group_of(100)],
-        local_count=4,
-        external_count=4,
+        own=groups_of(range(8)),
+        external=groups_of([100]),
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (7, 1)
@@ -45,10 +40,9 @@ def test_missing_external_groups_are_replaced_by_spare_own_ones() -> None:
 
 def test_training_set_is_smaller_without_spare_own_groups() -> None:
     mixed = assemble_training_set(
-        own=[group_of(number) for number in range(4)],
+        own=groups_of(range(4)),
         external=[],
-        local_count=4,
-        external_count=4,
+        size=8,
         rng=random.Random(0),
     )
     assert (mixed.local, mixed.external) == (4, 0)
@@ -58,10 +52,9 @@ def test_own_groups_are_drawn_uniformly() -> None:
     drawn: Counter[int] = Counter()
     for seed in range(400):
         mixed = assemble_training_set(
-            own=[group_of(number) for number in range(4)],
+            own=groups_of(range(4)),
             external=[],
-            local_count=1,
-            external_count=0,
+            size=1,
             rng=random.Random(seed),
         )
         drawn.update(numbers_of(mixed.groups))

@@ -32,8 +32,8 @@ def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
 
 def trained(policy: Policy) -> Policy:
     """Train the policy's adapters for one optimizer step."""
-    updater = Updater.begin(policy, CONFIG)
-    updater.update(UPDATES[0].groups, max_completion_length=4, timer=StepTimer(lambda: 0.0))
+    updater = Updater(policy, CONFIG)
+    updater.update(UPDATES[0].groups, timer=StepTimer(lambda: 0.0))
     return policy
 
 
@@ -148,4 +148,4 @@ def test_adapters_of_fewer_layers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings")
 def test_policy_with_adapted_embeddings_samples_without_the_decoder() -> None:
     policy = adapted(config=TrainConfig(lora_r=4, lora_target_modules=("embed_tokens",)))
-    assert policy._make_decoder() is None
+    assert not policy._can_decode

@@ -80,14 +80,6 @@ def test_same_seed_gives_the_same_answers(policy: Policy) -> None:
     assert first == second
 
 
-def test_many_questions_are_generated_in_several_batches(
-    policy: Policy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0)
-    monkeypatch.setattr("node_client.model.sampling.GENERATION_TOKENS", 50)
-    assert policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0) == whole
-
-
 def test_no_questions_give_no_answers(policy: Policy) -> None:
     assert policy.generate([], completions=2, max_new_tokens=4, temperature=0) == []
 
@@ -144,12 +136,6 @@ def test_saved_policy_can_be_loaded_by_path(policy: Policy, tmp_path: Path) -> N
     assert loaded.tokenizer_fingerprint == policy.tokenizer_fingerprint
     greedy = {"completions": 1, "max_new_tokens": 4, "temperature": 0.0}
     assert loaded.generate(["?"], **greedy) == policy.generate(["?"], **greedy)  # type: ignore[arg-type]
-
-
-def test_missing_model_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailableError, match=r"There is no folder .*nowhere") as caught:
-        Policy.load(str(tmp_path / "nowhere"))
-    assert "--model tiny" in caught.value.fix
 
 
 def test_folder_without_a_model_is_explained(tmp_path: Path) -> None:

@@ -47,5 +47,5 @@ def _make(name: str, folder: Path, console: Console) -> None:
             name,
             folder,
             verifier=verifier,
-            progress=lambda done: bar.update(task, completed=done.step, total=done.steps),
+            on_step=lambda done, total: bar.update(task, completed=done, total=total),
         )

@@ -22,43 +22,40 @@ class Notices:
         self._max_skipped = MAX_OVERFLOWS_FP16 if config.precision == "fp16" else 1
         self._skipped_in_a_row = 0
         self._pending: str | None = None
-        self._between_steps: list[str] = []
-        self._reported = self._at_start = self._times_lowered()
+        self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
         """Report this notice with the next step, once. It replaces one not yet reported."""
         self._pending = notice
 
-    def begin_step(self) -> None:
-        """Begin a step. Keep what happened to memory since the last one ended, as in a judge round.
-
-        `end_step` reports it together with what happens during the step.
-        """
-        self._between_steps = list(self._describe_memory(since=self._reported))
-        self._at_start = self._times_lowered()
-
     def end_step(self, update: UpdateReport) -> str | None:
-        """Return what the owner should know of the step that `begin_step` began."""
-        notices = [
-            self._pending,
-            *self._between_steps,
-            *self._describe_memory(since=self._at_start),
-            self._describe_skipped(update),
-        ]
+        """Return what the owner should know of a step, and of the time since the one before, such
+        as that memory ran out in a judge round.
+        """
+        notices = [self._pending, *self._describe_memory(), self._describe_skipped(update)]
         self._pending, self._reported = None, self._times_lowered()
         return " ".join(filter(None, notices)) or None
 
     def _times_lowered(self) -> tuple[int, int]:
         return self._policy.sampling_budget.times_lowered, self._policy.update_budget.times_lowered
 
-    def _describe_memory(self, *, since: tuple[int, int]) -> Iterator[str]:
+    def _describe_memory(self) -> Iterator[str]:
         sampling, update = self._times_lowered()
-        if sampling > since[0]:
+        if sampling > self._reported[0]:
             fitting = self._policy.sampling_budget.fit(GENERATION_TOKENS)
-            yield describe_smaller_samples(fitting, wanted=GENERATION_TOKENS)
-        if update > since[1]:
+            yield (
+                f"Memory ran out while completions were sampled, so {fitting} tokens are sampled "
+                f"at once instead of {GENERATION_TOKENS}, which takes longer. Shorter completions "
+                "(max_completion_length), fewer (num_generations) or a smaller model leave more "
+                "room."
+            )
+        if update > self._reported[1]:
             fitting = self._policy.update_budget.fit(self._micro_batch_tokens)
-            yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
+            yield (
+                f"Memory ran out, so updates now run {fitting} tokens at once instead of "
+                f"{self._micro_batch_tokens}, also when this run is resumed. If there is more "
+                "memory by then, change micro_batch_tokens: what fits is then estimated again."
+            )
 
     def _describe_skipped(self, update: UpdateReport) -> str | None:
         """Explain an update that was skipped because of numbers that are not finite."""
@@ -73,21 +70,3 @@ class Notices:
             f"The {cause}, so the step changed nothing. If this continues, lower the "
             "learning rate or set precision to fp32."
         )
-
-
-def describe_smaller_updates(fitting: int, *, wanted: int) -> str:
-    """Say that updates run fewer tokens at once, because memory ran out."""
-    return (
-        f"Memory ran out, so updates now run {fitting} tokens at once instead of {wanted}, also "
-        "when this run is resumed. If there is more memory by then, change micro_batch_tokens: "
-        "what fits is then estimated again."
-    )
-
-
-def describe_smaller_samples(fitting: int, *, wanted: int) -> str:
-    """Say that fewer tokens are sampled at once, because memory ran out."""
-    return (
-        f"Memory ran out while completions were sampled, so {fitting} tokens are sampled at once "
-        f"instead of {wanted}, which takes longer. Shorter completions (max_completion_length), "
-        "fewer (num_generations) or a smaller model leave more room."
-    )

@@ -114,7 +114,7 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
         ) from problem
     make: Callable[..., torch.optim.Optimizer] = AdamW8bit
     optimizer = make(policy.trainable(), lr=rate, weight_decay=0.0)
-    allocate_states_first(optimizer)
+    optimizer.register_step_pre_hook(_allocate_states)
     return optimizer
 
 
@@ -245,7 +245,8 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Drop all optimizer states that the step in the block allocated, if memory runs out in it.
 
     The error is raised again. Dropping is correct only if all states are allocated before the first
-    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need `allocate_states_first`.
+    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need
+    `_allocate_states`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:
@@ -256,16 +257,12 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
         raise
 
 
-def allocate_states_first(optimizer: torch.optim.Optimizer) -> None:
-    """Make an optimizer of bitsandbytes allocate all states before it changes a parameter.
+def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Allocate all states of an optimizer of bitsandbytes, before a step changes a parameter.
 
     By itself it allocates a state and changes its parameter, one after the other: if memory runs
     out in the middle, a repeated step would change the first parameters twice.
     """
-    optimizer.register_step_pre_hook(_allocate_states)
-
-
-def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     for place, group in enumerate(optimizer.param_groups):
         for number, parameter in enumerate(group["params"]):
             if parameter.grad is not None and not optimizer.state[parameter]:

@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
-from node_client.learning.rollouts import LocalRollout, TrainingGroup
+from node_client.learning.rollouts import LocalRollout, TrainingGroup, score_answers
 from node_client.learning.team import SEED_STRIDE
 from node_client.learning.team_messages import GenerateAnswers, TeamLeader
 from node_client.learning.timing import StepTimer
@@ -14,33 +15,21 @@ from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
-from swarm_tasks.answers import find_rules
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
+@dataclass(frozen=True)
 class RolloutMaker:
     """Makes a node's own rollouts."""
 
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        verifier: Verifier,
-        season: SeasonInfo,
-        config: TrainConfig,
-        plan: StepPlan,
-        questions: Questions,
-        reward: Reward,
-        leader: TeamLeader,
-    ) -> None:
-        self._policy = policy
-        self._verifier = verifier
-        self._season = season
-        self._config = config
-        self._plan = plan
-        self._questions = questions
-        self._reward = reward
-        self._leader = leader
+    policy: Policy
+    verifier: Verifier
+    season: SeasonInfo
+    config: TrainConfig
+    plan: StepPlan
+    questions: Questions
+    reward: Reward
+    leader: TeamLeader
 
     def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Answer a batch of questions, and more if dynamic sampling finds too few informative.
@@ -50,41 +39,27 @@ class RolloutMaker:
         model that solves nothing, or everything, would never finish a step. Raises RefusedError
         when the verifier fails.
         """
-        rollouts = self._answer_batch(seed, timer)
-        while self._config.resampling == "dynamic" and needs_more(
-            [rollout.group for rollout in rollouts],
-            wanted=wanted,
-            batch=self._plan.batch,
-            max_batches=self._config.dynamic_batches,
-        ):
-            seed += SEED_STRIDE
-            rollouts += self._answer_batch(seed, timer)
+        rollouts: list[LocalRollout] = []
+        batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1
+        for number in range(batches):
+            rollouts += self._answer_batch(seed + number * SEED_STRIDE, timer)
+            if sum(rollout.group.informative for rollout in rollouts) >= wanted:
+                break
         return rollouts
-
-    def groups_to_train_on(
-        self, rollouts: Sequence[LocalRollout], *, limit: int, rng: random.Random
-    ) -> list[TrainingGroup]:
-        """Return the own groups to draw from: with dynamic sampling up to `limit`, informative ones
-        first, otherwise all.
-        """
-        groups = [rollout.group for rollout in rollouts]
-        if self._config.resampling != "dynamic":
-            return groups
-        return prefer_informative(groups, count=limit, rng=rng)
 
     def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Draw questions, answer each L times, and score the answers."""
         with timer.measure("score"):
-            tasks = self._questions.draw(self._plan.batch)
+            tasks = self.questions.draw(self.plan.batch)
         with timer.measure("generate"):
-            answers = self._leader.generate(
+            answers = self.leader.generate(
                 GenerateAnswers(
                     questions=[task.question for task in tasks],
-                    completions=self._plan.completions,
-                    max_new_tokens=self._plan.max_completion_length,
-                    temperature=self._config.temperature,
-                    top_p=self._config.top_p,
-                    system_prompt=self._season.system_prompt,
+                    completions=self.plan.completions,
+                    max_new_tokens=self.plan.max_completion_length,
+                    temperature=self.config.temperature,
+                    top_p=self.config.top_p,
+                    system_prompt=self.season.system_prompt,
                     seed=seed,
                 )
             )
@@ -95,13 +70,7 @@ class RolloutMaker:
         self, tasks: Sequence[DrawnTask], answers: Sequence[list[Generated]]
     ) -> list[LocalRollout]:
         try:
-            verdicts = self._verifier.score_many(
-                [
-                    (task.spec, [answer.text for answer in completions])
-                    for task, completions in zip(tasks, answers, strict=True)
-                ],
-                rules=find_rules(self._season.answers),
-            )
+            verdicts = score_answers(tasks, answers, verifier=self.verifier, season=self.season)
         except RefusedError:
             self._exclude_broken(task.spec for task in tasks)
             raise
@@ -115,9 +84,9 @@ class RolloutMaker:
         """Return the rollout of an answered task, with its rewards."""
         texts = [answer.text for answer in answers]
         group = TrainingGroup(
-            prompt=self._policy.prompt_ids(task.question, system_prompt=self._season.system_prompt),
+            prompt=self.policy.prompt_ids(task.question, system_prompt=self.season.system_prompt),
             completions=[answer.token_ids for answer in answers],
-            rewards=self._reward.rewards(task.question, texts, verdicts),
+            rewards=self.reward.rewards(task.question, texts, verdicts),
             truncated=[answer.finish_reason == "length" for answer in answers],
             dataset=task.spec.dataset,
         )
@@ -128,20 +97,10 @@ class RolloutMaker:
         for spec in specs:
             try:
                 # Without any text the task would not be generated.
-                self._verifier.score(spec, [""])
+                self.verifier.score(spec, [""])
             except RefusedError:
-                self._questions.exclude(spec)
+                self.questions.exclude(spec)
                 return
-
-
-def needs_more(
-    groups: Sequence[TrainingGroup], *, wanted: int, batch: int, max_batches: int
-) -> bool:
-    """Whether to generate another `batch` groups: fewer than `wanted` are informative, and the
-    total stays within `max_batches` batches.
-    """
-    informative = sum(group.informative for group in groups)
-    return informative < wanted and len(groups) + batch <= max_batches * batch
 
 
 def prefer_informative(

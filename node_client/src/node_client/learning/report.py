@@ -7,11 +7,11 @@ from statistics import fmean
 
 from node_client.learning.external.checking import CheckedExternals
 from node_client.learning.questions.held_out import HeldOutScore
-from node_client.learning.reflection import Pattern, reflection_shares
+from node_client.learning.reflection import reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import UpdateReport
-from swarm_protocol.messages import RolloutName
+from swarm_protocol.messages import Reflection, RolloutName
 from swarm_tasks.cells import summarize_outcomes
 from swarm_tasks.verifier import Verdict
 
@@ -60,7 +60,7 @@ class StepReport:
     clip_ratio: float
     completion_length: float
     clipped_ratio: float
-    reflection: dict[Pattern, float]
+    reflection: dict[Reflection, float]
     seconds: dict[str, float]
     example: ShownExample
     training_set_reward: float

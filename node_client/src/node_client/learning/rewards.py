@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 
 from node_client.learning.plugins import make_plugin
+from node_client.model.padding import Rows
 from node_client.model.policy import Policy
 from swarm_tasks.verifier import Verdict
 
@@ -101,9 +102,7 @@ def make_reward(name: str) -> Reward:
 
 
 @torch.no_grad()
-def confidences(
-    policy: Policy, prompt: Sequence[int], completions: Sequence[Sequence[int]]
-) -> list[float]:
+def confidences(policy: Policy, prompt: Sequence[int], completions: Rows) -> list[float]:
     """Return, for each completion of a prompt, the probability of "yes" versus "no", in [0, 1].
 
     The policy reads the question with the answer and is asked whether the answer is right: a

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node_client.model.sampling import Generated
-from swarm_protocol.messages import RolloutName
-from swarm_tasks.verifier import DrawnTask, Verdict
+from swarm_protocol.messages import RolloutName, SeasonInfo
+from swarm_tasks.answers import find_rules
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,21 @@ class LocalRollout:
         return len(solved) == 2 and not any(verdict.failed for verdict in self.verdicts)
 
 
+def score_answers(
+    tasks: Sequence[DrawnTask],
+    answers: Sequence[Sequence[Generated]],
+    *,
+    verifier: Verifier,
+    season: SeasonInfo,
+) -> list[list[Verdict]]:
+    """Return a verdict on each answer to each task, by the season's rules. Raises RefusedError."""
+    batch = [
+        (task.spec, [answer.text for answer in given])
+        for task, given in zip(tasks, answers, strict=True)
+    ]
+    return verifier.score_many(batch, rules=find_rules(season.answers))
+
+
 @dataclass(frozen=True)
 class TrainingSet:
     """The groups of one update, and how many of them are own and external ones."""
@@ -84,16 +100,14 @@ def assemble_training_set(
     *,
     own: Sequence[TrainingGroup],
     external: Sequence[TrainingGroup],
-    local_count: int,
-    external_count: int,
+    size: int,
     rng: random.Random,
 ) -> TrainingSet:
-    """Draw `local_count` (I) own and `external_count` (J) external groups, both uniformly.
+    """Take all external groups, and draw own ones uniformly until there are `size` (I + J).
 
     Own groups are drawn whether or not they are informative. Spare own ones replace missing
     external ones, so that the set keeps its size if possible.
     """
-    others = rng.sample(external, min(external_count, len(external)))
-    wanted = local_count + external_count - len(others)
-    mine = rng.sample(own, min(wanted, len(own)))
+    others = rng.sample(external, len(external))
+    mine = rng.sample(own, min(size - len(others), len(own)))
     return TrainingSet(groups=[*mine, *others], local=len(mine), external=len(others))

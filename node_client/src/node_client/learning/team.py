@@ -30,17 +30,25 @@ ItemT = TypeVar("ItemT")
 class Team:
     """The processes of a node. This class is for a single process.
 
-    `size` is the number of processes, `rank` the number of this one, from 0.
+    `size` is the number of processes, `rank` the number of this one, from 0. `is_idle` is false
+    while the leader carries out a message, and after it failed to.
     """
 
     rank = 0
     size = 1
+    is_idle = True
 
     @contextmanager
     def sending(self, message: object) -> Iterator[None]:
-        """Send a message to every follower; the leader carries it out itself in the block."""
+        """Send a message to every follower; the leader carries it out itself in the block.
+
+        If the leader fails in the block, the followers still wait for its part of that message, so
+        they can receive no other: `is_idle` stays false.
+        """
         self.send(message)
+        self.is_idle = False
         yield
+        self.is_idle = True
 
     def send(self, message: object) -> None:
         """Send a message to every follower; only for the leader."""
@@ -60,10 +68,6 @@ class Team:
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over all processes."""
 
-    def own_items(self, items: Sequence[ItemT]) -> list[ItemT]:
-        """Return this process's items: every `size`-th one, starting at its rank."""
-        return list(items[self.rank :: self.size])
-
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
@@ -76,8 +80,7 @@ ALONE = Team()
 class LaunchedTeam(Team):
     """Processes that were launched together.
 
-    Every exchange between them raises NodeError when one of them has ended. `is_idle` is false
-    while the leader carries out a message, and after it failed to.
+    Every exchange between them raises NodeError when one of them has ended.
     """
 
     def __init__(self) -> None:
@@ -92,19 +95,6 @@ class LaunchedTeam(Team):
         self.rank: int = state.process_index
         self.size: int = state.num_processes
         self.device: torch.device = state.device
-        self.is_idle = True
-
-    @contextmanager
-    def sending(self, message: object) -> Iterator[None]:
-        """Send a message to every follower; the leader carries it out itself in the block.
-
-        If the leader fails in the block, the followers still wait for its part of that message, so
-        they can receive no other: `is_idle` stays false.
-        """
-        self.send(message)
-        self.is_idle = False
-        yield
-        self.is_idle = True
 
     def send(self, message: object) -> None:
         """Send a message to every follower, pickled: all processes run the same trusted code."""

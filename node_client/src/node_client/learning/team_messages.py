@@ -46,7 +46,6 @@ class UpdatePolicy:
     """Update the policy on these groups."""
 
     groups: Sequence[TrainingGroup]
-    max_completion_length: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class TeamLeader:
     def __init__(self, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> None:
         self._policy = policy
         self._team = team
-        self._updater = Updater.begin(policy, config, team=team)
+        self._updater = Updater(policy, config, team=team)
         self._is_aligned = False
 
     def generate(self, message: GenerateAnswers) -> list[list[Generated]]:
@@ -72,15 +71,11 @@ class TeamLeader:
         with self._team.sending(message):
             return generate_together(message, policy=self._policy, team=self._team)
 
-    def update(
-        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, timer: StepTimer
-    ) -> UpdateReport:
+    def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Update the policy on the groups. Raises MemoryExhaustedError."""
         self._align()
-        with self._team.sending(UpdatePolicy(groups, max_completion_length)):
-            return self._updater.update(
-                groups, max_completion_length=max_completion_length, timer=timer
-            )
+        with self._team.sending(UpdatePolicy(groups)):
+            return self._updater.update(groups, timer=timer)
 
     def state(self) -> dict[str, Any]:
         """Return what `load_state` needs; the policy's weights are saved separately."""
@@ -105,17 +100,13 @@ def follow(team: LaunchedTeam, policy: Policy) -> None:
     while not isinstance(message := team.receive(), Dismiss):
         match message:
             case BeginTraining(config):
-                updater = Updater.begin(policy, config, team=team)
+                updater = Updater(policy, config, team=team)
                 team.align(policy, updater.optimizer, updater.scaler)
             case GenerateAnswers():
                 generate_together(message, policy=policy, team=team)
-            case UpdatePolicy(groups, max_completion_length):
+            case UpdatePolicy(groups):
                 assert updater is not None
-                updater.update(
-                    groups,
-                    max_completion_length=max_completion_length,
-                    timer=StepTimer(time.perf_counter),
-                )
+                updater.update(groups, timer=StepTimer(time.perf_counter))
 
 
 def generate_together(
@@ -129,7 +120,7 @@ def generate_together(
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below
         own = policy.generate(
-            team.own_items(message.questions),
+            message.questions[team.rank :: team.size],
             completions=message.completions,
             max_new_tokens=message.max_new_tokens,
             temperature=message.temperature,

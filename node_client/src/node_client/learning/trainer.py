@@ -46,6 +46,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from node_client.learning.external.checking import CheckedExternals, DropReason, ExternalChecker
@@ -53,7 +54,7 @@ from node_client.learning.external.mix import make_mix
 from node_client.learning.external.sampling import draw, make_strategy
 from node_client.learning.external.sharing import shareable_rollouts
 from node_client.learning.notices import Notices
-from node_client.learning.own import RolloutMaker
+from node_client.learning.own import RolloutMaker, prefer_informative
 from node_client.learning.questions.choice import Questions
 from node_client.learning.questions.held_out import Evaluation, HeldOutSet
 from node_client.learning.report import StepReport, TrainingTotals, describe_step
@@ -109,9 +110,10 @@ class Trainer:
         self._node = node
         self._key = key
         check_objective(config)
-        self._leader = TeamLeader(policy, config, team=team)
-        self._notices = Notices(policy, config)
         self._plan = plan_step(config, season)
+        longest = self._plan.max_completion_length
+        self._leader = TeamLeader(policy, replace(config, max_completion_length=longest), team=team)
+        self._notices = Notices(policy, config)
         self._mix = make_mix(self._plan, config)
         self._external_strategy = make_strategy(config.external_sampling)
         self._sharing_strategy = make_strategy(config.sharing, setting="sharing")
@@ -130,13 +132,19 @@ class Trainer:
             reward=reward,
             leader=self._leader,
         )
-        self._held_out = HeldOutSet.of(config, verifier=verifier, season=season)
+        self._held_out = HeldOutSet(
+            verifier=verifier,
+            season=season,
+            size=config.eval_tasks,
+            samples=config.eval_samples,
+            temperature=config.eval_temperature,
+        )
         self._checker = ExternalChecker(
             policy=policy,
             verifier=verifier,
             season=season,
             node=node,
-            max_completion_length=self._plan.max_completion_length,
+            max_completion_length=longest,
             reward=reward,
             keep_uninformative=config.keep_uninformative,
         )
@@ -144,7 +152,7 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """The number of rollouts of other nodes that each step asks for."""
-        wanted = self._mix.counts.external
+        wanted = self._mix.external
         return (self.config.external_candidates or max(CANDIDATES, wanted)) if wanted else 0
 
     @property
@@ -159,7 +167,7 @@ class Trainer:
 
     def begin_evaluation(self) -> Evaluation:
         """Start an evaluation of the present policy; make no step before it has ended."""
-        return self._held_out.begin(self.policy)
+        return Evaluation(self._held_out, self.policy)
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1, and return its report.
@@ -167,34 +175,25 @@ class Trainer:
         Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out.
         """
         timer = StepTimer(clock_of(self.policy.device))
-        self._notices.begin_step()
-        counts = self._mix.counts
+        external_places = self._mix.external
+        own_places = self._plan.size - external_places
         # Draw questions, answer each L times, score the answers.
-        local = self._maker.make(wanted=counts.local, seed=self._seed("sample"), timer=timer)
+        local = self._maker.make(wanted=own_places, seed=self._seed("sample"), timer=timer)
         # Share them, or a subset.
         with timer.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._publish(shared)
         # Take rollouts of other nodes, score them too, and mix I own ones with J of them.
-        external = self._fetch_external(counts.external, timer)
-        own = self._maker.groups_to_train_on(
-            local,
-            limit=self._plan.size - len(external.groups),
-            rng=self._rng("prefer"),
-        )
+        external = self._fetch_external(external_places, timer)
+        own = [rollout.group for rollout in local]
+        if self.config.resampling == "dynamic":
+            places = self._plan.size - len(external.groups)
+            own = prefer_informative(own, count=places, rng=self._rng("prefer"))
         training_set = assemble_training_set(
-            own=own,
-            external=external.groups,
-            local_count=counts.local,
-            external_count=counts.external,
-            rng=self._rng("mix"),
+            own=own, external=external.groups, size=self._plan.size, rng=self._rng("mix")
         )
         # Advantages, loss, gradient, optimizer step: `update.updater`.
-        update = self._leader.update(
-            training_set.groups,
-            max_completion_length=self._plan.max_completion_length,
-            timer=timer,
-        )
+        update = self._leader.update(training_set.groups, timer=timer)
         self._finish_step(local, shared, training_set, external)
         return describe_step(
             self.steps_done,
@@ -219,7 +218,7 @@ class Trainer:
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._external_strategy.state()},
             "sharing": {self.config.sharing: self._sharing_strategy.state()},
-            "seen": self._checker.seen,
+            "seen": list(self._checker.seen),
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
             "external_dropped": dict(self.totals.external_dropped),
@@ -258,20 +257,19 @@ class Trainer:
                 rng=self._rng("share"),
             )
             rollouts = [each for each in rollouts if any(each.group is group for group in drawn)]
-        informative = self._shareable([each for each in rollouts if each.is_informative_for_all])
-        others = self._shareable([each for each in rollouts if not each.is_informative_for_all])
+        informative, others = (
+            shareable_rollouts(
+                [each for each in rollouts if each.is_informative_for_all is declared],
+                policy=self.policy,
+                season=self.season,
+                node=self._node,
+                step=self.steps_done,
+                with_logprobs=self.config.share_logprobs,
+            )
+            for declared in (True, False)
+        )
         self._exchange.publish(
             [*informative, *others], informative=[rollout.id for rollout in informative]
-        )
-
-    def _shareable(self, rollouts: Sequence[LocalRollout]) -> list[Rollout]:
-        return shareable_rollouts(
-            rollouts,
-            policy=self.policy,
-            season=self.season,
-            node=self._node,
-            step=self.steps_done,
-            with_logprobs=self.config.share_logprobs,
         )
 
     def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:

@@ -35,7 +35,7 @@ class Conversation:
     @classmethod
     def load(cls, name_or_path: str, *, device: str, settings: ChatSettings) -> Self:
         """Load a model and start a conversation with it. Raises what `load_pretrained` does."""
-        model, tokenizer = load_pretrained(name_or_path, device=device, dtype="auto")
+        model, tokenizer = load_pretrained(name_or_path, device=device)
         return cls(model=model, tokenizer=tokenizer, settings=settings)
 
     def reset(self) -> None:

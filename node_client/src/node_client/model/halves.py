@@ -44,8 +44,8 @@ def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
 
 
 def can_halve(model: PreTrainedModel) -> bool:
-    """Tell whether a model's weights are float32 and its embedding is a plain one."""
-    return model.dtype == torch.float32 and type(model.get_input_embeddings()) is nn.Embedding
+    """Tell whether a model's embedding is a plain one."""
+    return type(model.get_input_embeddings()) is nn.Embedding
 
 
 @torch.no_grad()
@@ -61,7 +61,7 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
         if type(module) not in (nn.Linear, WideEmbedding):
             continue
         for parameter in module.parameters(recurse=False):
-            if parameter not in remainders and parameter.dtype == torch.float32:
+            if parameter not in remainders:
                 full = parameter.data.clone(memory_format=torch.contiguous_format)
                 half = torch.empty_like(full, dtype=torch.bfloat16)
                 remainder = torch.empty_like(full, dtype=torch.int16)

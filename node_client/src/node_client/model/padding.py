@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+# Several prompts or completions, each as its tokens.
+Rows = Sequence[Sequence[int]]
 
-def pad_left(
-    rows: Sequence[Sequence[int]], *, pad: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
+
+def pad_left(rows: Rows, *, pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return rows as (B, longest), padded on the left, and a mask that is 1 on tokens."""
     width = max(map(len, rows))
     ids = [[pad] * (width - len(row)) + list(row) for row in rows]
@@ -16,9 +17,7 @@ def pad_left(
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def pad_right(
-    rows: Sequence[Sequence[int]], *, pad: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
+def pad_right(rows: Rows, *, pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return rows as (B, longest), padded on the right, and a mask that is 1 on tokens."""
     width = max(map(len, rows))
     ids = [list(row) + [pad] * (width - len(row)) for row in rows]

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import adapters_disabled, add_adapters, has_adapters
-from node_client.model.decoder import Decoder, can_decode, freeing_cache
+from node_client.model.decoder import Decoder, can_decode
 from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
 from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.loading.pretrained import load_pretrained, load_weights, save_model
@@ -22,6 +22,7 @@ from node_client.model.loading.progress import OnProgress, ignore_progress
 from node_client.model.memory.budget import MemoryBudget
 from node_client.model.memory.estimates import initial_share
 from node_client.model.memory.limits import return_freed_memory
+from node_client.model.padding import Rows
 from node_client.model.policy_tokenizer import PolicyTokenizer
 from node_client.model.sampling import Generated, Sampling, sample_completions, sample_in_batches
 from node_client.model.scoring import ScoringMode, find_scoring_mode, make_scoring_batch, score
@@ -54,17 +55,10 @@ class Policy:
 
     @classmethod
     def load(
-        cls,
-        name_or_path: str,
-        *,
-        device: str = "auto",
-        dtype: str = "auto",
-        on_progress: OnProgress = ignore_progress,
+        cls, name_or_path: str, *, device: str = "auto", on_progress: OnProgress = ignore_progress
     ) -> "Policy":
         """Load a model as `load_pretrained` does, and raise what it raises."""
-        model, tokenizer = load_pretrained(
-            name_or_path, device=device, dtype=dtype, on_progress=on_progress
-        )
+        model, tokenizer = load_pretrained(name_or_path, device=device, on_progress=on_progress)
         return cls(
             model=model,
             tokenizer=tokenizer,
@@ -159,20 +153,19 @@ class Policy:
 
         Raises MemoryExhaustedError when not even one completion fits into memory.
         """
+        decoder = None
+        if self._can_decode:
+            decoder = Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
         return sample_in_batches(
             [self.prompt_ids(text, system_prompt=system_prompt) for text in questions],
-            sample=partial(self._answer, decoder=self._make_decoder()),
+            sample=partial(self._answer, decoder=decoder),
             sampling=Sampling(completions, max_new_tokens, temperature, top_p, generator),
             budget=self.sampling_budget,
             device=self.device,
         )
 
     def logprobs(
-        self,
-        prompts: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[int]],
-        *,
-        temperature: float = 1.0,
+        self, prompts: Rows, completions: Rows, *, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
 
@@ -205,11 +198,7 @@ class Policy:
 
     @torch.no_grad()
     def reference_logprobs(
-        self,
-        prompts: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[int]],
-        *,
-        temperature: float = 1.0,
+        self, prompts: Rows, completions: Rows, *, temperature: float = 1.0
     ) -> Tensor:
         """Return log-probs (B, T) as `logprobs` does, of the model that `keep_reference` kept."""
         if has_adapters(self._model):
@@ -220,7 +209,7 @@ class Policy:
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
-        save_model(self._model, self._tokenizer, folder, remainders=self.remainders)
+        save_model(self._model, self._tokenizer.tokenizer, folder, remainders=self.remainders)
 
     def load_weights(self, folder: Path) -> None:
         """Load the weights that `save` wrote, keeping the parameter objects and their device.
@@ -230,7 +219,7 @@ class Policy:
         load_weights(self._model, folder, remainders=self.remainders)
 
     def _answer(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, *, decoder: Decoder | None
+        self, prompts: Rows, sampling: Sampling, *, decoder: Decoder | None
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
         with ExitStack() as stack:
@@ -238,7 +227,7 @@ class Policy:
             if decoder is None or self.remainders:
                 stack.enter_context(self._autocast())
             if decoder is not None:
-                stack.enter_context(freeing_cache(decoder))
+                stack.callback(decoder.free_cache)  # also if memory runs out
             tokens, logprobs = sample_completions(
                 self._model,
                 prompts,
@@ -256,16 +245,12 @@ class Policy:
 
     def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
         """Cut a sampled row after its first EOS and decode it."""
-        end = self._tokenizer.end_of(row)
+        ends = self._tokenizer.ends
+        end = next((place for place, token in enumerate(row) if token in ends), None)
         if end is None:
-            text = self._tokenizer.decode(row)
-            return Generated(text, "length", token_ids=row, logprobs=logprobs)
-        return Generated(
-            text=self._tokenizer.decode(row[:end]),
-            finish_reason="stop",
-            token_ids=row[: end + 1],
-            logprobs=logprobs[: end + 1],
-        )
+            return Generated(self._tokenizer.decode(row), "length", row, logprobs)
+        text = self._tokenizer.decode(row[:end])
+        return Generated(text, "stop", row[: end + 1], logprobs[: end + 1])
 
     @cached_property
     def _scoring_mode(self) -> ScoringMode:
@@ -294,14 +279,9 @@ class Policy:
             for layer in self._checkpointed:
                 layer.training = False
 
-    def _make_decoder(self) -> Decoder | None:
-        """Return a decoder, which is faster than the model itself, if it supports the model."""
-        if not self._can_decode:
-            return None
-        return Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
-
     @cached_property
     def _can_decode(self) -> bool:
+        """Whether a decoder, which is faster than the model itself, supports the model."""
         # New adapters do not change the output, so a trial would not notice them.
         return not has_adapters(self._model) and can_decode(
             self._model, pad_id=self._tokenizer.pad_id

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,14 +25,11 @@ class PolicyTokenizer:
         self.fingerprint = _fingerprint(tokenizer)
         self._backend = _find_backend(tokenizer)
         self._eos_id = cast(int, tokenizer.eos_token_id)  # a slow look-up in transformers
+        pad = tokenizer.pad_token_id
+        # Masks tell padding from an end-of-sequence token.
+        self.pad_id = self._eos_id if pad is None else cast(int, pad)
         self._special_ids = frozenset(tokenizer.all_special_ids)
         self._prompt_ids = lru_cache(maxsize=_MAX_CACHED_PROMPTS)(self._encode_prompt)
-
-    @property
-    def pad_id(self) -> int:
-        """The token used as padding; masks tell it from an end-of-sequence token."""
-        pad = self.tokenizer.pad_token_id
-        return cast(int, self.tokenizer.eos_token_id if pad is None else pad)
 
     def prompt_ids(self, question: str, *, system_prompt: str) -> list[int]:
         """Return the tokens of a question as a prompt in the model's own format."""
@@ -51,10 +47,6 @@ class PolicyTokenizer:
         if finish_reason == "stop":
             return [*ids, self._eos_id]
         return ids or None
-
-    def end_of(self, row: list[int]) -> int | None:
-        """Return the index of a row's first end-of-sequence token, or None."""
-        return next((place for place, token in enumerate(row) if token in self.ends), None)
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, without special ones around it."""
@@ -77,10 +69,6 @@ class PolicyTokenizer:
         return tuple(
             self.encode(write_prompt(self.tokenizer, question, system_prompt=system_prompt))
         )
-
-    def save(self, folder: Path) -> None:
-        """Write the tokenizer into a model's folder."""
-        self.tokenizer.save_pretrained(folder)
 
 
 def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:

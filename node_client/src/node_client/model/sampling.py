@@ -1,8 +1,8 @@
 """Sampling completions: each prompt runs once for all of them, in batches that fit into memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch.nn.functional import softmax
 
 from node_client.model.decoder import Decoder
 from node_client.model.memory.budget import MemoryBudget, release_memory
-from node_client.model.padding import pad_left, positions_of
+from node_client.model.padding import Rows, pad_left, positions_of
 from swarm_protocol.messages import FinishReason
 
 # Tokens, prompts included, that are generated at once: bounds the memory of the key-value cache.
@@ -19,7 +19,6 @@ GENERATION_TOKENS = 32_768
 MIN_FINISHED_SHARE = 0.25
 
 AnswerT = TypeVar("AnswerT")
-Prompt = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Generated:
 
 
 def sample_in_batches(
-    prompts: Sequence[Prompt],
+    prompts: Rows,
     *,
-    sample: Callable[[Sequence[Prompt], Sampling], list[list[AnswerT]]],
+    sample: Callable[[Rows, Sampling], list[list[AnswerT]]],
     sampling: Sampling,
     budget: MemoryBudget,
     device: torch.device,
@@ -89,8 +88,8 @@ def sample_in_batches(
 
 
 def next_batch(
-    prompts: Sequence[Prompt], *, missing: int, sampling: Sampling, budget: MemoryBudget
-) -> tuple[Sequence[Prompt], int]:
+    prompts: Rows, *, missing: int, sampling: Sampling, budget: MemoryBudget
+) -> tuple[Rows, int]:
     """Return as many of the first prompts as fit, and the number of completions of each.
 
     `missing` is the number of completions that the first prompt lacks. Completions of one prompt
@@ -109,20 +108,11 @@ def next_batch(
     return prompts[:count], sampling.completions
 
 
-class Steps(Protocol):
-    """A batch of rows that the model continues by one token at a time."""
-
-    def step(self, tokens: Tensor) -> Tensor:
-        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
-
-    def select_rows(self, rows: Tensor) -> None:
-        """Keep only the rows with these indices, a tensor (K,), in this order."""
-
-
 class ModelSteps:
     """Continues rows with any causal language model, from its cache after the prompts.
 
-    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows.
+    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows. `Decoder` has
+    the same methods `step` and `select_rows`.
     """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
@@ -154,7 +144,7 @@ class ModelSteps:
 
 def sample_completions(
     model: nn.Module,
-    prompts: Sequence[Prompt],
+    prompts: Rows,
     *,
     sampling: Sampling,
     eos_ids: Tensor,
@@ -177,7 +167,7 @@ def sample_completions(
         logits_to_keep=1,
     )
     logits = output.logits[:, -1].repeat_interleave(copies, dim=0)  # (B, V)
-    steps: Steps
+    steps: ModelSteps | Decoder
     if decoder is None:
         steps = ModelSteps(model, output.past_key_values, attention, copies=copies)
     else:
@@ -188,7 +178,7 @@ def sample_completions(
 
 
 def _draw(
-    steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
+    steps: ModelSteps | Decoder, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
     max_tokens = sampling.max_new_tokens

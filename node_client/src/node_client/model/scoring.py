@@ -6,7 +6,6 @@ whether its head can be applied separately from its body.
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, cast
@@ -19,14 +18,13 @@ from transformers import Cache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from node_client.model.head import token_logprobs
-from node_client.model.padding import pad_left, pad_right, positions_of
+from node_client.model.padding import Rows, pad_left, pad_right, positions_of
 
 # Logits in memory at once: more are computed in portions, and again in the backward pass.
 LOGITS_AT_ONCE = 2**24
 # What a model may raise when it is called with arguments that it does not support.
 _REFUSALS = (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError)
-_TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-4}
-_HALF_TOLERANCE = 0.1
+_TOLERANCE = 1e-4
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +62,7 @@ class ScoringBatch:
 
 
 def make_scoring_batch(
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    *,
-    pad_id: int,
-    device: torch.device,
-    mode: ScoringMode,
+    prompts: Rows, completions: Rows, *, pad_id: int, device: torch.device, mode: ScoringMode
 ) -> ScoringBatch:
     """Return the rows `prompts[i]` + `completions[i]` as tensors.
 
@@ -133,7 +126,7 @@ def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
         except _REFUSALS as refusal:
             log.info("%s cannot be run with %s: %s", model.config.model_type, mode, refusal)
             continue
-        if difference <= _TOLERANCES.get(model.dtype, _HALF_TOLERANCE):
+        if difference <= _TOLERANCE:
             return mode
         log.info("%s with %s is off by %.1g", model.config.model_type, mode, difference)
     return PLAIN

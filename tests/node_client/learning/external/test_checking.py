@@ -27,6 +27,7 @@ from swarm_tasks.pipe import Draw, Draws, Job, ReplyT, SampleRequest
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     SEED,
+    SUMS,
     BorrowingVerifier,
     FailingVerifier,
     external_sum,
@@ -43,7 +44,9 @@ def policy() -> Policy:
     return toy_policy()
 
 
-def make_checker(policy: Policy, verifier: Verifier) -> ExternalChecker:
+def make_checker(
+    policy: Policy, verifier: Verifier, *, keep_uninformative: bool = False
+) -> ExternalChecker:
     return ExternalChecker(
         policy=policy,
         verifier=verifier,
@@ -51,6 +54,7 @@ def make_checker(policy: Policy, verifier: Verifier) -> ExternalChecker:
         node="here",
         max_completion_length=16,
         reward=BinaryReward(),
+        keep_uninformative=keep_uninformative,
     )
 
 
@@ -140,11 +144,22 @@ def test_rollout_used_before_a_restart_is_a_duplicate(
 def test_oldest_rollouts_are_forgotten_after_many_checks(checker: ExternalChecker) -> None:
     names = [f"elsewhere/{number}" for number in range(REMEMBERED + 2)]
     checker.remember(names)
-    assert checker.seen == names[2:]
+    assert list(checker.seen) == names[2:]
 
 
-def test_rollout_of_another_season_is_foreign(checker: ExternalChecker, verifier: Verifier) -> None:
-    assert_dropped(checker, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": SEED + 1},
+        {"config": SUMS | {"max_digits": 2}},
+        {"dataset": "countdown", "config": {}},
+    ],
+    ids=["another season", "config outside the season", "dataset off the allow-list"],
+)
+def test_task_that_is_not_of_the_season_is_foreign(
+    checker: ExternalChecker, verifier: Verifier, changes: dict[str, object]
+) -> None:
+    assert_dropped(checker, with_task(external_sum(verifier, MIXED), **changes), "foreign")
 
 
 def test_rollout_received_before_its_season_is_not_remembered(
@@ -152,20 +167,7 @@ def test_rollout_received_before_its_season_is_not_remembered(
 ) -> None:
     early = with_task(external_sum(verifier, MIXED), seed=SEED + 1)
     checker.check([early], wanted=1)
-    assert checker.seen == []
-
-
-def test_config_outside_the_season_is_foreign(checker: ExternalChecker, verifier: Verifier) -> None:
-    external = external_sum(verifier, MIXED)
-    config = {**external.rollout.task.config, "max_digits": 2}
-    assert_dropped(checker, with_task(external, config=config), "foreign")
-
-
-def test_dataset_off_the_allow_list_is_foreign(
-    checker: ExternalChecker, verifier: Verifier
-) -> None:
-    external = external_sum(verifier, MIXED)
-    assert_dropped(checker, with_task(external, dataset="countdown", config={}), "foreign")
+    assert not checker.seen
 
 
 def test_judge_question_is_foreign(checker: ExternalChecker, verifier: Verifier) -> None:
@@ -284,15 +286,7 @@ def test_equal_rewards_are_not_informative(
 
 
 def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) -> None:
-    checker = ExternalChecker(
-        policy=policy,
-        verifier=verifier,
-        season=toy_season(),
-        node="here",
-        max_completion_length=16,
-        reward=BinaryReward(),
-        keep_uninformative=True,
-    )
+    checker = make_checker(policy, verifier, keep_uninformative=True)
     checked = checker.check([external_sum(verifier, ["wrong"] * 4)], wanted=1)
     assert [group.rewards for group in checked.groups] == [[0, 0, 0, 0]]
     assert not checked.dropped
@@ -311,40 +305,27 @@ def test_no_more_candidates_are_checked_than_wanted(
 PACKED = encode_logprobs([-0.5, -1.0, -0.25])
 
 
-def completion_with(*, logprobs: str | None = None, logprob: float | None = None) -> Completion:
-    return Completion("4", "stop", logprobs=logprobs, logprob=logprob)
-
-
-def test_token_log_probs_are_used_if_the_tokens_are_the_same() -> None:
-    sender = read_sender_logprobs(
-        completion_with(logprobs=PACKED), token_count=3, same_tokenizer=True
-    )
-    assert sender == SenderLogprobs(-1.75, [-0.5, -1.0, -0.25])
-
-
-@pytest.mark.parametrize(("token_count", "same"), [(3, False), (4, True), (2, True)])
-def test_only_their_sum_is_used_if_the_tokens_differ(token_count: int, same: bool) -> None:
-    sender = read_sender_logprobs(
-        completion_with(logprobs=PACKED), token_count=token_count, same_tokenizer=same
-    )
-    assert sender == SenderLogprobs(-1.75)
-
-
-def test_log_prob_of_a_whole_completion_is_used() -> None:
-    sender = read_sender_logprobs(completion_with(logprob=-7.5), token_count=3, same_tokenizer=True)
-    assert sender == SenderLogprobs(-7.5)
-
-
-@pytest.mark.parametrize("logprobs", [None, "", "AAA", "AA=="])
-def test_undecodable_log_probs_count_as_missing(logprobs: str | None) -> None:
-    assert (
-        read_sender_logprobs(completion_with(logprobs=logprobs), token_count=3, same_tokenizer=True)
-        is None
-    )
-
-
-def test_sum_is_used_if_the_token_log_probs_are_undecodable() -> None:
-    sender = read_sender_logprobs(
-        completion_with(logprobs="AAA", logprob=-2.0), token_count=3, same_tokenizer=True
-    )
-    assert sender == SenderLogprobs(-2.0)
+@pytest.mark.parametrize(
+    ("logprobs", "logprob", "token_count", "same_tokenizer", "expected"),
+    [
+        (PACKED, None, 3, True, SenderLogprobs(-1.75, [-0.5, -1.0, -0.25])),
+        # Only their sum is used if the tokens differ.
+        (PACKED, None, 3, False, SenderLogprobs(-1.75)),
+        (PACKED, None, 4, True, SenderLogprobs(-1.75)),
+        (PACKED, None, 2, True, SenderLogprobs(-1.75)),
+        (None, -7.5, 3, True, SenderLogprobs(-7.5)),
+        # Undecodable ones count as missing.
+        ("AAA", -2.0, 3, True, SenderLogprobs(-2.0)),
+        *((text, None, 3, True, None) for text in (None, "", "AAA", "AA==")),
+    ],
+)
+def test_readable_log_probs_of_the_sender_are_used(
+    logprobs: str | None,
+    logprob: float | None,
+    token_count: int,
+    same_tokenizer: bool,
+    expected: SenderLogprobs | None,
+) -> None:
+    completion = Completion("4", "stop", logprobs=logprobs, logprob=logprob)
+    found = read_sender_logprobs(completion, token_count=token_count, same_tokenizer=same_tokenizer)
+    assert found == expected

@@ -2,9 +2,10 @@
 
 import pytest
 
-from node_client.learning.rollouts import LocalRollout, TrainingGroup
+from node_client.learning.rollouts import LocalRollout
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.verifier import DrawnTask, Verdict
+from tests.node_client.fakes import group_of
 
 RIGHT, PARTIAL, WRONG = Verdict(1.0, "right"), Verdict(0.4, "partial"), Verdict(0.0, "wrong")
 HUNG, BROKEN = Verdict(0.0, "timeout"), Verdict(0.0, "verifier_error")
@@ -12,12 +13,7 @@ HUNG, BROKEN = Verdict(0.0, "timeout"), Verdict(0.0, "verifier_error")
 
 def rollout_with(*verdicts: Verdict) -> LocalRollout:
     """Return a rollout of a node that gives partial credit."""
-    group = TrainingGroup(
-        prompt=[1],
-        completions=[[2]] * len(verdicts),
-        rewards=[verdict.score for verdict in verdicts],
-        truncated=[False] * len(verdicts),
-    )
+    group = group_of(*(verdict.score for verdict in verdicts))
     task = DrawnTask(TaskSpec("gcd", {}, 1, 1, "test"), "1 + 1?")
     return LocalRollout(task=task, answers=[], verdicts=list(verdicts), group=group)
 

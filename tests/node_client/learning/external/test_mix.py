@@ -9,7 +9,7 @@ from statistics import fmean
 import msgspec
 import pytest
 
-from node_client.learning.external.mix import PERIOD, AutoMix, MixCounts, RolloutMix, make_mix
+from node_client.learning.external.mix import PERIOD, AutoMix, RolloutMix, make_mix
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.messages import Config, TaskChoice
@@ -17,30 +17,19 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     PoolInMemory,
     external_sum,
+    group_of,
     make_trainer,
     toy_policy,
     toy_season,
 )
 from tests.node_client.learning.scripted import answer_right
 
-
-def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
-    count = len(rewards)
-    return TrainingGroup(
-        prompt=[1],
-        completions=[[2]] * count,
-        rewards=list(rewards),
-        truncated=[False] * count,
-        dataset=dataset,
-    )
-
-
-UNSOLVED, HALF, SOLVED = group(0, 0, 0, 0), group(1, 1, 0, 0), group(1, 1, 1, 1)
-SELDOM_WRONG, SELDOM_RIGHT = group(1, 1, 1, 0), group(1, 0, 0, 0)
+UNSOLVED, HALF, SOLVED = group_of(0, 0, 0, 0), group_of(1, 1, 0, 0), group_of(1, 1, 1, 1)
+SELDOM_WRONG, SELDOM_RIGHT = group_of(1, 1, 1, 0), group_of(1, 0, 0, 0)
 
 
 def auto(*, local: int = 4, external: int = 4) -> AutoMix:
-    return AutoMix(MixCounts(local, external), batch=local + external)
+    return AutoMix(external, size=local + external, batch=local + external)
 
 
 def pass_steps(
@@ -48,29 +37,29 @@ def pass_steps(
 ) -> None:
     """Make steps in which the external places get the given rollouts, as far as they suffice."""
     for _ in range(count):
-        mix.update(own=own, comparable=own, external=external[: mix.counts.external])
+        mix.update(own=own, comparable=own, external=external[: mix.external])
 
 
 def test_mix_starts_with_that_of_the_season() -> None:
-    assert auto(local=6, external=2).counts == MixCounts(6, 2)
+    assert auto(local=6, external=2).external == 2
 
 
 def test_node_that_solves_nothing_gets_more_external_places() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
-    assert mix.counts == MixCounts(3, 5)
+    assert mix.external == 5
 
 
 def test_node_ahead_of_the_others_gets_fewer_external_places() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[SELDOM_WRONG] * 8, external=[HALF] * 8)
-    assert mix.counts == MixCounts(5, 3)
+    assert mix.external == 3
 
 
 def test_external_places_are_given_back_if_no_rollouts_arrive() -> None:
     mix = auto()
     pass_steps(mix, PERIOD, own=[HALF] * 4 + [UNSOLVED] * 4, external=[])
-    assert mix.counts == MixCounts(5, 3)
+    assert mix.external == 3
 
 
 def test_places_of_equal_worth_are_not_moved() -> None:
@@ -78,7 +67,7 @@ def test_places_of_equal_worth_are_not_moved() -> None:
     # Half of the own rollouts are informative; three in four external ones do better, one worse.
     own = [HALF] * 4 + [UNSOLVED] * 4
     pass_steps(mix, 5 * PERIOD, own=own, external=[SELDOM_WRONG] * 3 + [SELDOM_RIGHT])
-    assert mix.counts == MixCounts(4, 4)
+    assert mix.external == 4
 
 
 @pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
@@ -86,14 +75,14 @@ def test_external_places_are_worth_nothing_among_equal_nodes(likelihood: float) 
     mix, rng, worth = auto(), random.Random(0), list[float]()
 
     def answer() -> TrainingGroup:
-        return group(*(float(rng.random() < likelihood) for _ in range(8)))
+        return group_of(*(float(rng.random() < likelihood) for _ in range(8)))
 
     for _ in range(2000):
         passed = (each for each in iter(answer, None) if each.informative)
         mix.update(
             own=(own := [answer() for _ in range(8)]),
             comparable=own,
-            external=list(islice(passed, mix.counts.external)),
+            external=list(islice(passed, mix.external)),
         )
         worth.append(mix.figures()["external_place"])
     assert abs(fmean(worth)) < 0.05
@@ -147,25 +136,24 @@ def has_one_digit_terms(question: str) -> bool:
 
 def test_worth_of_external_rollouts_is_measured_by_dataset() -> None:
     mix = auto()
-    own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
-    pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
-    assert mix.counts == MixCounts(3, 5)
+    own = [SOLVED] * 4 + [group_of(0, 0, dataset="gcd")] * 4
+    pass_steps(mix, PERIOD, own=own, external=[group_of(1, 0, 0, 0, dataset="gcd")] * 8)
+    assert mix.external == 5
 
 
-def test_bounds_are_respected_and_the_size_is_constant() -> None:
+def test_bounds_are_respected() -> None:
     taking, keeping = auto(), auto()
     for _ in range(20):
         pass_steps(taking, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
         pass_steps(keeping, PERIOD, own=[HALF] * 8, external=[])
-        assert taking.counts.local + taking.counts.external == 8
-    assert taking.counts == MixCounts(2, 6)
-    assert keeping.counts == MixCounts(7, 1)
+    assert taking.external == 6
+    assert keeping.external == 1
 
 
 def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
-    mix = AutoMix(MixCounts(4, 4), batch=5)
+    mix = AutoMix(4, size=8, batch=5)
     pass_steps(mix, 20 * PERIOD, own=[HALF] * 5, external=[])
-    assert mix.counts == MixCounts(5, 3)
+    assert mix.external == 3
 
 
 def test_saved_mix_continues_where_it_was() -> None:
@@ -174,7 +162,7 @@ def test_saved_mix_continues_where_it_was() -> None:
     resumed.load(json.loads(json.dumps(mix.state())))
     assert resumed.figures() == mix.figures()
     pass_steps(resumed, 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
-    assert resumed.counts == MixCounts(2, 6)
+    assert resumed.external == 6
 
 
 @pytest.mark.parametrize(

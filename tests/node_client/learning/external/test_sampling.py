@@ -23,6 +23,7 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     PoolInMemory,
     external_sum,
+    group_of,
     make_trainer,
     toy_policy,
     toy_season,
@@ -61,34 +62,13 @@ class Given(SamplingStrategy):
         return self._weights
 
 
-class NeedsMore(SamplingStrategy):
-    """Cannot be created by its name alone."""
-
-    def __init__(self, more: int) -> None: ...
-
-    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        return []
-
-
-def group_of(
-    right: int = 1,
-    *,
-    of: int = 8,
-    node: str = "a",
-    dataset: str = "chain_sum",
-    age: float = 0,
-    completions: list[list[int]] | None = None,
+def group_with(
+    right: int = 1, *, of: int = 8, node: str = "a", age: float = 0, **fields: Any
 ) -> TrainingGroup:
     """Return a group whose first `right` completions of `of` are right."""
-    return TrainingGroup(
-        prompt=[right],
-        completions=completions or [[1]] * of,
-        rewards=[1.0] * right + [0.0] * (of - right),
-        truncated=[False] * of,
-        dataset=dataset,
-        source=RolloutName(node, "r"),
-        age_s=age,
-    )
+    rewards = [1.0] * right + [0.0] * (of - right)
+    source = RolloutName(node, "r")
+    return group_of(*rewards, prompt=[right], source=source, age_s=age, **fields)
 
 
 def weights_by(name: str, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -99,7 +79,7 @@ def drawn_places(
     weights: list[float], *, wanted: int, times: int = 20_000
 ) -> Counter[tuple[int, ...]]:
     """Return how often each sequence of places was drawn."""
-    groups = [TrainingGroup([place], [[1]], [0.0], [False]) for place in range(len(weights))]
+    groups = [group_of(0, prompt=[place]) for place in range(len(weights))]
     strategy, rng = Given(weights), random.Random(14)
     return Counter(
         tuple(group.prompt[0] for group in draw(groups, strategy=strategy, wanted=wanted, rng=rng))
@@ -109,7 +89,7 @@ def drawn_places(
 
 @pytest.mark.slow
 def test_places_are_drawn_one_by_one_in_proportion_to_the_remaining_weights() -> None:
-    weights = weights_by("advantage", [group_of(right) for right in (1, 2, 4, 7)])
+    weights = weights_by("advantage", [group_with(right) for right in (1, 2, 4, 7)])
     drawn = drawn_places(weights, wanted=2)
     whole = sum(weights)
     chances = {
@@ -126,7 +106,7 @@ def test_places_are_drawn_one_by_one_in_proportion_to_the_remaining_weights() ->
 @pytest.mark.slow
 def test_sender_of_94_in_100_candidates_is_drawn_as_often_as_each_other_one() -> None:
     nodes = ["flood"] * 94 + [f"node-{number}" for number in range(6)]
-    drawn = drawn_places(weights_by("by-node", [group_of(node=node) for node in nodes]), wanted=1)
+    drawn = drawn_places(weights_by("by-node", [group_with(node=node) for node in nodes]), wanted=1)
     by_node: Counter[str] = Counter()
     for (place,), times in drawn.items():
         by_node[nodes[place]] += times
@@ -135,7 +115,7 @@ def test_sender_of_94_in_100_candidates_is_drawn_as_often_as_each_other_one() ->
 
 def test_groups_without_weight_are_drawn_last() -> None:
     (first, *_) = draw(
-        [group_of(0), group_of(8), group_of(7)],
+        [group_with(0), group_with(8), group_with(7)],
         strategy=make_strategy("advantage"),
         wanted=3,
         rng=random.Random(0),
@@ -144,7 +124,7 @@ def test_groups_without_weight_are_drawn_last() -> None:
 
 
 def test_draw_returns_no_more_than_wanted_and_no_duplicates() -> None:
-    groups = [group_of(right) for right in range(1, 8)]
+    groups = [group_with(right) for right in range(1, 8)]
     drawn = draw(groups, strategy=make_strategy("uniform"), wanted=4, rng=random.Random(0))
     assert len({group.prompt[0] for group in drawn}) == len(drawn) == 4
 
@@ -160,55 +140,55 @@ def test_setting_names_every_strategy() -> None:
 
 
 def test_uniform_weights_are_equal() -> None:
-    assert weights_by("uniform", [group_of(1), group_of(7)]) == [1, 1]
+    assert weights_by("uniform", [group_with(1), group_with(7)]) == [1, 1]
 
 
 def test_weight_by_advantage_is_the_largest_of_the_group() -> None:
     # One of eight right: mean 1/8, variance 1/8 (of a sample), so (7/8) / sqrt(1/8).
     deviation = math.sqrt(1 / 8)
-    weights = weights_by("advantage", [group_of(1), group_of(7), group_of(0)])
+    weights = weights_by("advantage", [group_with(1), group_with(7), group_with(0)])
     assert weights == pytest.approx([7 / 8 / deviation, 1 / 8 / deviation, 0], rel=1e-3)
 
 
 def test_weight_by_reward_is_the_mean() -> None:
-    assert weights_by("reward", [group_of(2), group_of(6)]) == [0.25, 0.75]
+    assert weights_by("reward", [group_with(2), group_with(6)]) == [0.25, 0.75]
 
 
 def test_weight_by_node_is_shared_by_all_groups_of_a_sender() -> None:
-    groups = [group_of(node=node) for node in ("a", "b", "a", "a")]
+    groups = [group_with(node=node) for node in ("a", "b", "a", "a")]
     assert weights_by("by-node", groups) == pytest.approx([1 / 3, 1, 1 / 3, 1 / 3])
 
 
 def test_weight_by_task_is_shared_by_all_groups_of_a_dataset() -> None:
-    groups = [group_of(dataset=dataset) for dataset in ("gcd", "gcd", "chain_sum")]
+    groups = [group_with(dataset=dataset) for dataset in ("gcd", "gcd", "chain_sum")]
     assert weights_by("by-task", groups) == [0.5, 0.5, 1]
 
 
 def test_fresh_halves_the_weight_with_each_higher_age() -> None:
-    groups = [group_of(age=age) for age in (5, 1, 9, 1)]
+    groups = [group_with(age=age) for age in (5, 1, 9, 1)]
     assert weights_by("fresh", groups) == [0.5, 1, 0.25, 1]
 
 
 def test_variance_uses_the_solved_share_of_this_node() -> None:
     strategy = make_strategy("variance")
     for _ in range(2):
-        strategy.update([group_of(4, dataset="gcd")], [group_of(8, dataset="chain_sum")])
+        strategy.update([group_with(4, dataset="gcd")], [group_with(8, dataset="chain_sum")])
     solved = 0.03 * 0.5 * (1 + 0.97)
-    weights = strategy.weigh([group_of(dataset="gcd"), group_of(dataset="chain_sum")])
+    weights = strategy.weigh([group_with(dataset="gcd"), group_with(dataset="chain_sum")])
     assert weights == pytest.approx([solved * (1 - solved), 0.01 * 0.99])
 
 
 def test_novel_is_the_share_of_right_completions_that_are_new() -> None:
     strategy = make_strategy("novel")
     strategy.update(
-        [group_of(1, of=2, completions=[[5, 6], [7]])],
-        [group_of(1, of=2, completions=[[8], [9]])],
+        [group_with(1, of=2, completions=[[5, 6], [7]])],
+        [group_with(1, of=2, completions=[[8], [9]])],
     )
     candidates = [
-        group_of(2, of=3, completions=[[5, 6], [4], [4]]),  # one known, one new
-        group_of(2, of=3, completions=[[5, 6], [8], [4]]),  # both known
-        group_of(1, of=3, completions=[[7], [5, 6], [8]]),  # new: it was wrong before
-        group_of(0, of=2, completions=[[4], [4]]),
+        group_with(2, of=3, completions=[[5, 6], [4], [4]]),  # one known, one new
+        group_with(2, of=3, completions=[[5, 6], [8], [4]]),  # both known
+        group_with(1, of=3, completions=[[7], [5, 6], [8]]),  # new: it was wrong before
+        group_with(0, of=2, completions=[[4], [4]]),
     ]
     assert strategy.weigh(candidates) == [0.5, 0.001, 1, 0.001]
 
@@ -217,7 +197,7 @@ def test_confidence_is_the_probability_of_yes_over_no_for_right_completions() ->
     policy = toy_policy()
     strategy = make_strategy("confidence")
     strategy.begin(policy)
-    group = group_of(1, of=2, completions=[[5, 6], [7]])
+    group = group_with(1, of=2, completions=[[5, 6], [7]])
     requested = policy.completion_ids("\nIs this answer right? Say yes or no: ", "length")
     words = [policy.completion_ids(word, "length") for word in ("yes", "no")]
     assert requested is not None
@@ -227,46 +207,31 @@ def test_confidence_is_the_probability_of_yes_over_no_for_right_completions() ->
 
 
 def test_weights_of_joined_strategies_are_multiplied() -> None:
-    groups = [group_of(2, dataset="gcd"), group_of(6, dataset="gcd"), group_of(4)]
+    groups = [group_with(2, dataset="gcd"), group_with(6, dataset="gcd"), group_with(4)]
     assert weights_by("reward+by-task", groups) == [0.125, 0.375, 0.5]
 
 
 @pytest.mark.parametrize("name", ["variance", "novel", "novel+variance"])
 def test_saved_strategy_continues_where_it_was(name: str) -> None:
     before, after, fresh = (make_strategy(name) for _ in range(3))
-    before.update([group_of(6)], [group_of(1, of=2, completions=[[5], [6]])])
+    before.update([group_with(6)], [group_with(1, of=2, completions=[[5], [6]])])
     after.load(json.loads(json.dumps(before.state())))
     candidates = [
-        group_of(1, of=2, completions=[[5], [6]]),
-        group_of(1, of=2, completions=[[7], [6]], dataset="gcd"),
+        group_with(1, of=2, completions=[[5], [6]]),
+        group_with(1, of=2, completions=[[7], [6]], dataset="gcd"),
     ]
     assert after.weigh(candidates) == before.weigh(candidates)
     assert fresh.weigh(candidates) != before.weigh(candidates)
 
 
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("nearest", "external_sampling cannot be nearest"),
-        ("uniform+nearest", "external_sampling cannot be nearest"),
-        ("no.such.module:Class", "cannot be imported"),
-        ("node_client.errors:Missing", "cannot be imported"),
-        ("collections:Counter", "is not a SamplingStrategy"),
-        ("math:pi", "math:pi is not a SamplingStrategy"),
-        (f"{HERE}:NeedsMore", "NeedsMore cannot be made"),
-        (
-            "node_client.learning.external.sampling:SamplingStrategy",
-            "SamplingStrategy cannot be made",
-        ),
-    ],
-)
-def test_invalid_strategy_name_is_refused(name: str, complaint: str) -> None:
-    with pytest.raises(SettingsError, match=complaint):
+@pytest.mark.parametrize("name", ["nearest", "uniform+nearest"])
+def test_unknown_strategy_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match="external_sampling cannot be nearest"):
         make_strategy(name)
 
 
 def test_custom_class_is_named_by_its_module() -> None:
-    groups = [group_of(2), group_of(6)]
+    groups = [group_with(2), group_with(6)]
     assert weights_by(f"{HERE}:InTurns", groups) == [1, 0]
     assert weights_by(f"reward+{HERE}:InTurns", groups) == [0.25, 0]
 

@@ -1,8 +1,5 @@
 """The held-out curve: fixed questions, a correct interval, and no effect on the training."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -15,32 +12,25 @@ from node_client.learning.questions.held_out import (
     wilson_interval,
 )
 from node_client.model.policy import Policy
-from node_client.model.sampling import Generated
 from node_client.runtime.alone import practice_season
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import OnceFailingVerifier, make_trainer, toy_policy
+from tests.node_client.learning.scripted import record_batches
 
 
 def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the questions of an evaluation."""
     policy = toy_policy()
-    asked: list[str] = []
-    answer = policy.generate
-
-    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
-        asked.extend(questions)
-        return answer(questions, **sampling)
-
-    monkeypatch.setattr(policy, "generate", record)
+    batches = record_batches(policy, monkeypatch)
     evaluate(held_out, policy)
-    return asked
+    return [question for batch in batches for question in batch.questions]
 
 
 def evaluate(held_out: HeldOutSet, policy: Policy) -> HeldOutScore:
-    return finish(held_out.begin(policy))
+    return finish(Evaluation(held_out, policy))
 
 
 def finish(evaluation: Evaluation) -> HeldOutScore:
@@ -102,16 +92,9 @@ def test_questions_are_asked_in_batches(
 ) -> None:
     held_out = held_out_set(verifier, size=QUESTIONS_AT_ONCE + 3)
     policy = toy_policy()
-    batches: list[int] = []
-    answer = policy.generate
-
-    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
-        batches.append(len(questions))
-        return answer(questions, **sampling)
-
-    monkeypatch.setattr(policy, "generate", record)
+    batches = record_batches(policy, monkeypatch)
     assert evaluate(held_out, policy).n == QUESTIONS_AT_ONCE + 3
-    assert batches == [QUESTIONS_AT_ONCE, 3]
+    assert [len(batch.questions) for batch in batches] == [QUESTIONS_AT_ONCE, 3]
 
 
 def test_every_dataset_has_the_same_weight_for_any_number_of_questions() -> None:
@@ -134,18 +117,10 @@ def test_sampled_answers_do_not_depend_on_the_time_of_the_evaluation(
     season = msgspec.structs.replace(practice_season(), temperature=1.0)
     held_out = HeldOutSet(verifier=verifier, season=season, size=8)
     policy = Policy.load("tiny", device="cpu")
-    given: list[str] = []
-    answer = policy.generate
-
-    def record(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
-        answers = answer(questions, **sampling)
-        given.extend(generated.text for [generated] in answers)
-        return answers
-
-    monkeypatch.setattr(policy, "generate", record)
+    batches = record_batches(policy, monkeypatch)
     evaluate(held_out, policy)
     evaluate(held_out, policy)
-    assert given[:8] == given[8:]
+    assert batches[0].answers == batches[1].answers
 
 
 @pytest.mark.slow

@@ -1,19 +1,16 @@
 """Several answers to each held-out question: their mean counts, and the question is the unit."""
 
 import random
-from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import pytest
 
 from node_client.learning.questions.held_out import HeldOutScore, score_shares, wilson_interval
 from node_client.model.policy import Policy
-from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import make_trainer, toy_policy, toy_season
-from tests.node_client.learning.scripted import answer_right, sum_of
+from tests.node_client.learning.scripted import answer_right, record_batches, sum_of
 
 SAMPLED = TrainConfig(eval_tasks=12, eval_samples=8, eval_temperature=0.7)
 
@@ -27,19 +24,6 @@ def evaluate(
     while (score := evaluation.ask()) is None:
         pass
     return score
-
-
-def record_batches(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return the arguments of each batch that the policy is asked; the list grows."""
-    batches: list[dict[str, Any]] = []
-    answer = policy.generate
-
-    def note(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
-        batches.append({"questions": len(questions), **sampling})
-        return answer(questions, **sampling)
-
-    monkeypatch.setattr(policy, "generate", note)
-    return batches
 
 
 def test_score_is_the_mean_share_of_right_answers(
@@ -71,7 +55,7 @@ def test_single_answer_has_the_seasons_temperature_and_several_have_their_own(
     batches = record_batches(policy, monkeypatch)
     evaluate(verifier, policy, config, temperature=0.2)
     [batch] = batches
-    assert (batch["completions"], batch["temperature"]) == expected
+    assert (batch.sampling["completions"], batch.sampling["temperature"]) == expected
 
 
 def test_fewer_questions_are_asked_at_once_with_many_samples(
@@ -81,7 +65,7 @@ def test_fewer_questions_are_asked_at_once_with_many_samples(
     answer_right(policy, monkeypatch, right=lambda question: 0)
     batches = record_batches(policy, monkeypatch)
     evaluate(verifier, policy, TrainConfig(eval_tasks=5, eval_samples=128))
-    assert [batch["questions"] for batch in batches] == [2, 2, 1]
+    assert [len(batch.questions) for batch in batches] == [2, 2, 1]
 
 
 def test_interval_of_questions_always_or_never_solved_ignores_the_samples() -> None:

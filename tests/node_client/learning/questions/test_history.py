@@ -18,7 +18,6 @@ from swarm_tasks.verifier import Verdict, Verifier
 from tests.node_client.fakes import (
     BorrowingVerifier,
     FailingVerifier,
-    PoolInMemory,
     make_trainer,
     toy_policy,
     toy_season,
@@ -118,36 +117,6 @@ def test_training_drops_mastered_questions_and_repeats_the_others(
     kept = Counter(question for question in first.elements() if sum_of(question) % 3)
     assert 0 < kept.total() < 12
     assert kept <= second
-
-
-def test_resumed_run_asks_the_same_questions_again(verifier: Verifier) -> None:
-    config = TrainConfig(resampling="history", history_epoch=8)
-    first, second = (make_trainer(verifier, config=config) for _ in range(2))
-    for _ in range(3):
-        first.step()
-    second.load_state(json_round_trip(first.state_dict(), second.state_dict()))
-    assert [first.step().example, first.step().example] == [
-        second.step().example,
-        second.step().example,
-    ]
-
-
-def json_round_trip(state: dict[str, object], fresh: dict[str, object]) -> dict[str, object]:
-    """Return a state as from a checkpoint, but with the state of a fresh optimizer."""
-    questions = json.loads(json.dumps(state["questions"]))
-    return {**state, "questions": questions, "optimizer": fresh["optimizer"]}
-
-
-def test_no_question_is_repeated_without_resampling(
-    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = toy_policy()
-    answer_right(policy, monkeypatch, right=lambda question: 0)
-    pool = PoolInMemory()
-    trainer = make_trainer(verifier, policy=policy, exchange=pool)
-    for _ in range(6):
-        trainer.step()
-    assert len({rollout.task.index for rollout in pool.published}) == 24
 
 
 class UnscoringVerifier(BorrowingVerifier):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from node_client.learning.rollouts import SenderLogprobs
-from node_client.learning.update.losses import Correction, Objective, Tokens, policy_loss
+from node_client.learning.update.losses import ClippedLoss, Correction, Objective, Tokens
 from node_client.learning.update.rows import TrainingRow, denominators, sequence_weight
 from node_client.settings.choices import ExternalShaping, Importance, SequenceImportance
 from node_client.settings.train_config import TrainConfig
@@ -41,7 +41,9 @@ def gradient_of(logprobs: list[float], *, advantage: float, correction: Correcti
         weights=torch.tensor([1.0]),
         correction=correction,
     )
-    (gradient,) = torch.autograd.grad(policy_loss(tokens, objective=Objective()).value, values)
+    (gradient,) = torch.autograd.grad(
+        ClippedLoss().compute(tokens, objective=Objective()).value, values
+    )
     return gradient
 
 
@@ -144,5 +146,7 @@ def test_weight_multiplies_the_loss_of_its_row() -> None:
             torch.full((2,), math.inf), torch.tensor([1.0, 0.25]), torch.zeros(2).bool()
         ),
     )
-    (gradient,) = torch.autograd.grad(policy_loss(tokens, objective=Objective()).value, logprobs)
+    (gradient,) = torch.autograd.grad(
+        ClippedLoss().compute(tokens, objective=Objective()).value, logprobs
+    )
     assert gradient.flatten().tolist() == [-0.5, -0.125]

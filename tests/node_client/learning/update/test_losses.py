@@ -9,14 +9,13 @@ from torch import Tensor
 
 from node_client.errors import SettingsError
 from node_client.learning.update.losses import (
+    ClippedLoss,
     Correction,
     Loss,
     Objective,
     PolicyLoss,
     Tokens,
     group_advantages,
-    make_policy_loss,
-    policy_loss,
 )
 from node_client.settings.choices import ImportanceSamplingLevel
 from node_client.settings.train_config import TrainConfig
@@ -45,7 +44,7 @@ def loss_of(
         weights=torch.full((len(ratios),), 1 / int(weights.sum())),
         correction=None if cap is None else capped(len(ratios), cap=cap),
     )
-    loss = policy_loss(tokens, objective=objective or Objective())
+    loss = ClippedLoss().compute(tokens, objective=objective or Objective())
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
     return loss, logprobs.grad
@@ -118,17 +117,11 @@ def test_right_token_above_the_cap_is_clipped_as_without_a_cap() -> None:
     assert loss.clip_high == 1
 
 
-def test_cap_does_not_affect_ratios_below_it() -> None:
-    ratios, advantages = [[2.9, 0.5], [1.5, 1.0]], [-1.0, 0.5]
-    (loss, gradient), (other, same) = (loss_of(ratios, advantages, cap=cap) for cap in (3.0, None))
-    assert torch.equal(loss.value, other.value)
-    assert torch.equal(gradient, same)
-
-
-def test_infinite_cap_has_no_effect() -> None:
-    ratios, advantages = [[1e9, 0.5], [1.5, 1e-9]], [-1.0, 0.5]
+@pytest.mark.parametrize(("cap", "highest"), [(3.0, 2.9), (math.inf, 1e9)])
+def test_cap_does_not_affect_ratios_below_it(cap: float, highest: float) -> None:
+    ratios, advantages = [[highest, 0.5], [1.5, 1e-9]], [-1.0, 0.5]
     (loss, gradient), (other, same) = (
-        loss_of(ratios, advantages, cap=cap) for cap in (math.inf, None)
+        loss_of(ratios, advantages, cap=each) for each in (cap, None)
     )
     assert torch.equal(loss.value, other.value)
     assert torch.equal(gradient, same)
@@ -161,7 +154,7 @@ def test_padding_with_extreme_log_probs_affects_neither_loss_nor_gradient() -> N
         weights=torch.tensor([1.0]),
         reference_logprobs=torch.zeros(1, 2),
     )
-    loss = policy_loss(tokens, objective=Objective(beta=0.1))
+    loss = ClippedLoss().compute(tokens, objective=Objective(beta=0.1))
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert loss.value.item() == -1
     assert logprobs.grad is not None
@@ -172,7 +165,7 @@ class Doubled(PolicyLoss):
     """Twice the clipped loss."""
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        loss = policy_loss(tokens, objective=objective)
+        loss = ClippedLoss().compute(tokens, objective=objective)
         return replace(loss, value=2 * loss.value)
 
 
@@ -191,56 +184,18 @@ def test_custom_loss_is_used_in_training(verifier: Verifier) -> None:
     assert plain.grad_norm > 0
 
 
-@pytest.mark.parametrize("name", ["kind", "collections:Counter"])
-def test_invalid_loss_name_is_refused(name: str) -> None:
-    with pytest.raises(SettingsError, match="policy_loss"):
-        make_policy_loss(name)
-
-
-def test_trainer_with_unknown_loss_is_refused_before_its_first_step(verifier: Verifier) -> None:
-    with pytest.raises(SettingsError, match="policy_loss"):
-        make_trainer(verifier, config=TrainConfig(policy_loss="kind"))
-
-
-def test_gradient_equals_that_of_the_explicit_formula() -> None:
-    generator = torch.Generator().manual_seed(0)
-    logprobs = (torch.randn(3, 5, generator=generator) / 3).requires_grad_()
-    old = torch.randn(3, 5, generator=generator) / 3
-    advantages = [1.0, -0.5, 2.0]
-    written_out = torch.zeros(())
-    for row in range(3):
-        for token in range(5):
-            ratio = torch.exp(logprobs[row, token] - old[row, token])
-            bounded = min(max(ratio, torch.tensor(0.8)), torch.tensor(1.28))
-            written_out = written_out - min(ratio * advantages[row], bounded * advantages[row]) / 15
-    (expected,) = torch.autograd.grad(written_out, logprobs)
-    tokens = Tokens(
-        logprobs=logprobs,
-        old_logprobs=old,
-        mask=torch.ones(3, 5),
-        advantages=torch.tensor(advantages),
-        weights=torch.full((3,), 1 / 15),
-    )
-    loss = policy_loss(tokens, objective=Objective())
-    (gradient,) = torch.autograd.grad(loss.value, logprobs)
-    assert math.isclose(loss.value.item(), written_out.item(), rel_tol=1e-5)
-    assert torch.allclose(gradient, expected, atol=1e-6)
+@pytest.mark.parametrize("config", [TrainConfig(policy_loss="kind"), TrainConfig(reward="kind")])
+def test_trainer_with_an_unknown_part_is_refused_before_its_first_step(
+    verifier: Verifier, config: TrainConfig
+) -> None:
+    with pytest.raises(SettingsError, match="cannot be kind"):
+        make_trainer(verifier, config=config)
 
 
 def test_advantages_are_differences_from_the_group_mean_in_standard_deviations() -> None:
     (advantages,) = group_advantages([[1.0, 0.0, 0.0, 0.0]], scale_rewards="group")
     # mean 1/4, Bessel-corrected standard deviation 1/2
     assert advantages == pytest.approx([1.5, -0.5, -0.5, -0.5], rel=1e-3)
-
-
-def test_advantages_can_be_left_unscaled() -> None:
-    (advantages,) = group_advantages([[1.0, 0.0, 0.0, 0.0]], scale_rewards="none")
-    assert advantages == [0.75, -0.25, -0.25, -0.25]
-
-
-def test_batch_scaling_divides_all_groups_by_the_same_deviation() -> None:
-    both = group_advantages([[1.0, 0.0], [0.0, 0.0]], scale_rewards="batch")
-    assert both == [pytest.approx([1, -1], rel=1e-3), [0, 0]]
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.1, 1.0])

@@ -23,12 +23,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.losses import group_advantages
 from node_client.learning.update.rows import make_rows, split_rows
-from node_client.learning.update.updater import Updater, prepare
+from node_client.learning.update.updater import Updater
 from node_client.model.padding import pad_left, pad_right
 from node_client.model.policy import Policy
 from node_client.settings.choices import (
@@ -149,26 +148,18 @@ def our_gradients(
 ) -> tuple[float, float, list[Tensor]]:
     """Return loss, clipped tokens and gradient of one pass over the groups."""
     timer = StepTimer(lambda: 0.0)
-    rows = make_rows(groups, config=config, max_completion_length=LONGEST)
+    rows = make_rows(groups, config=replace(config, max_completion_length=LONGEST))
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)
-    updater = Updater(
-        policy,
-        config,
-        optimizer=torch.optim.SGD(policy.trainable()),
-        scaler=make_scaler(policy, config),
+    updater = Updater(policy, config, optimizer=torch.optim.SGD(policy.trainable()))
+    # With several passes, the log-probs before the update are stored.
+    before = Updater(
+        policies.before,
+        replace(config, num_iterations=2),
+        optimizer=torch.optim.SGD(policies.before.trainable()),
     )
     losses = [
-        updater.accumulate(
-            # With several passes, the log-probs before the update are stored.
-            prepare(
-                batch,
-                policy=policies.before,
-                config=replace(config, num_iterations=2),
-                timer=timer,
-            ),
-            timer=timer,
-        )
+        updater.accumulate(before.prepare(batch, timer=timer), timer=timer)
         for batch in split_rows(
             rows, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts
         )

@@ -29,7 +29,7 @@ GROUP = TrainingGroup(
 def test_loss_type_determines_the_weight_of_a_token(
     loss_type: LossType, divisors: list[int]
 ) -> None:
-    rows = make_rows([GROUP], config=TrainConfig(loss_type=loss_type), max_completion_length=8)
+    rows = make_rows([GROUP], config=TrainConfig(loss_type=loss_type, max_completion_length=8))
     assert [1 / row.weight for row in rows] == pytest.approx(divisors)
 
 
@@ -39,18 +39,16 @@ def test_loss_type_determines_the_weight_of_a_token(
 def test_masked_truncated_row_counts_as_a_row_but_its_tokens_do_not(
     loss_type: LossType, divisors: list[int]
 ) -> None:
-    config = TrainConfig(loss_type=loss_type, mask_truncated_completions=True)
-    rows = make_rows([GROUP], config=config, max_completion_length=8)
+    config = TrainConfig(
+        loss_type=loss_type, mask_truncated_completions=True, max_completion_length=8
+    )
+    rows = make_rows([GROUP], config=config)
     assert [1 / row.weight for row in rows] == pytest.approx(divisors)
 
 
 def test_masked_truncated_row_counts_in_the_mean_of_its_group() -> None:
     whole, masked = (
-        make_rows(
-            [GROUP],
-            config=TrainConfig(mask_truncated_completions=mask),
-            max_completion_length=8,
-        )
+        make_rows([GROUP], config=TrainConfig(mask_truncated_completions=mask))
         for mask in (False, True)
     )
     assert [row.advantage for row in masked] == [row.advantage for row in whole[:2]]

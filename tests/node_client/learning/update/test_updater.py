@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.rows import make_rows
@@ -52,13 +51,10 @@ def update(
     optimizer: torch.optim.Optimizer | None = None,
 ) -> UpdateReport:
     """Update the policy by plain gradient descent."""
-    updater = Updater(
-        policy,
-        config,
-        optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=rate),
-        scaler=scaler or make_scaler(policy, config),
-    )
-    return updater.update(groups, max_completion_length=8, timer=StepTimer(lambda: 0.0))
+    optimizer = optimizer or torch.optim.SGD(policy.trainable(), lr=rate)
+    updater = Updater(policy, config, optimizer=optimizer)
+    updater.scaler = scaler or updater.scaler
+    return updater.update(groups, timer=StepTimer(lambda: 0.0))
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:
@@ -68,7 +64,7 @@ def weights_of(policy: Policy) -> list[torch.Tensor]:
 def gradient_of_formula(policy: Policy) -> list[torch.Tensor]:
     """Return the gradient of the token mean of -log p · advantage, row by row, unbatched."""
     objective = torch.zeros(())
-    for row in make_rows(GROUPS, config=TrainConfig(), max_completion_length=8):
+    for row in make_rows(GROUPS, config=TrainConfig()):
         logprobs, _ = policy.logprobs([row.prompt], [row.completion])
         objective = objective - logprobs.sum() * row.advantage / TOKENS
     return list(torch.autograd.grad(objective, policy.trainable()))

@@ -6,15 +6,16 @@ import pytest
 import torch
 
 from node_client.model.demo import make_model
-from node_client.model.demo.make_model import THINKER_TASKS, Base, WarmUpProgress
+from node_client.model.demo.make_model import THINKER_TASKS, Base
 from node_client.model.demo.teacher import work_out
 from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.demo.warmup import WarmUpConfig
 from node_client.model.loading.pretrained import BASE_MODELS, DEMO_BASES
 from node_client.model.policy import Policy
+from swarm_protocol.messages import TaskChoice
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 SMALL_RECIPE = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=3, batch_size=4))
 
@@ -25,20 +26,20 @@ def quick_bases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_model, "EXAMPLES_PER_DATASET", 4)
 
 
+def draw(
+    verifier: Verifier, choice: TaskChoice, count: int, *, part: Part = Part.TRAINING
+) -> list[DrawnTask]:
+    """Return questions of a dataset; those of the training part are the first of a warm-up."""
+    key, seed = b"warm-up of the demo bases", STARTER_SEASON_SEED
+    places = [StreamPosition(choice.dataset, choice.config, place) for place in range(count)]
+    return verifier.draw_many(places, key=key, part=part, seed=seed)
+
+
 @pytest.mark.parametrize("name", ["tiny", "small"])
 def test_bundled_base_solves_some_but_not_most_questions(name: str, verifier: Verifier) -> None:
     policy = Policy.load(name, device="cpu")
     tasks = [
-        verifier.draw(
-            key=b"test",
-            part=Part.HELD_OUT,
-            dataset=choice.dataset,
-            config=choice.config,
-            seed=1,
-            counter=counter,
-        )
-        for choice in STARTER_TASKS
-        for counter in range(16)
+        task for choice in STARTER_TASKS for task in draw(verifier, choice, 16, part=Part.HELD_OUT)
     ]
     answers = policy.generate(
         [task.question for task in tasks],
@@ -85,30 +86,24 @@ def test_same_seed_makes_the_same_weights(tmp_path: Path, verifier: Verifier) ->
 
 @pytest.mark.usefixtures("quick_bases")
 def test_progress_is_reported_for_every_step(tmp_path: Path, verifier: Verifier) -> None:
-    reported: list[WarmUpProgress] = []
-    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=reported.append)
-    assert [(progress.step, progress.steps) for progress in reported] == [(1, 3), (2, 3), (3, 3)]
+    reported: list[tuple[int, int]] = []
+    make_model.make(
+        "tiny", tmp_path / "out", verifier=verifier, on_step=lambda *step: reported.append(step)
+    )
+    assert reported == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.usefixtures("quick_bases")
 def test_existing_base_is_not_made_again(tmp_path: Path, verifier: Verifier) -> None:
-    reported: list[WarmUpProgress] = []
-    make_model.make("tiny", tmp_path / "out", verifier=verifier)
-    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=reported.append)
-    assert reported == []
+    out = make_model.make("tiny", tmp_path / "out", verifier=verifier)
+    written = (out / "model.safetensors").stat().st_mtime_ns
+    make_model.make("tiny", out, verifier=verifier)
+    assert (out / "model.safetensors").stat().st_mtime_ns == written
 
 
 def test_teacher_is_right_for_every_starter_dataset(verifier: Verifier) -> None:
     for choice in STARTER_TASKS:
-        for counter in range(16):
-            task = verifier.draw(
-                key=b"test",
-                part=Part.TRAINING,
-                dataset=choice.dataset,
-                config=choice.config,
-                seed=1,
-                counter=counter,
-            )
+        for task in draw(verifier, choice, 16):
             answer = work_out(choice.dataset, task.question)
             (verdict,) = verifier.score(task.spec, [f"<answer>{answer}</answer>"])
             assert verdict.solved
@@ -131,15 +126,7 @@ def test_most_thinker_examples_are_right_and_fit_into_its_experiment(
     tokenizer = build_tokenizer()
     right = []
     for choice in THINKER_TASKS:
-        for counter in range(50):
-            task = verifier.draw(
-                key=b"warm-up of the demo bases",
-                part=Part.TRAINING,
-                dataset=choice.dataset,
-                config=choice.config,
-                seed=STARTER_SEASON_SEED,
-                counter=counter,
-            )
+        for task in draw(verifier, choice, 50):
             [example] = [each for each in examples if each.question == task.question][:1]
             text = f"{example.working}<answer>{example.answer}</answer>"
             assert len(tokenizer.encode(text)) < 96

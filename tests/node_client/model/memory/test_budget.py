@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from node_client.errors import MemoryExhaustedError
-from node_client.learning.optimizer import begin_training, make_scaler
+from node_client.learning.optimizer import begin_training
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import Updater
@@ -48,13 +48,8 @@ def update(
     *,
     config: TrainConfig = CONFIG,
 ) -> None:
-    updater = Updater(
-        policy,
-        config,
-        optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=1.0),
-        scaler=make_scaler(policy, config),
-    )
-    updater.update(GROUPS, max_completion_length=8, timer=StepTimer(lambda: 0.0))
+    optimizer = optimizer or torch.optim.SGD(policy.trainable(), lr=1.0)
+    Updater(policy, config, optimizer=optimizer).update(GROUPS, timer=StepTimer(lambda: 0.0))
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ Completions of others are hostile input, and no claim of a peer about its rollou
 question and the rewards are computed again here, from the task spec alone.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from node_client.learning.rewards import Reward
@@ -22,7 +23,7 @@ from swarm_protocol.messages import (
     RolloutName,
     SeasonInfo,
 )
-from swarm_tasks.allowlist import check_training_spec
+from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.answers import find_rules
 from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
@@ -54,14 +55,6 @@ class CheckedExternals:
     dropped: Counter[DropReason]
 
 
-class _DroppedError(Exception):
-    """A rollout cannot be used, for this reason."""
-
-    def __init__(self, reason: DropReason) -> None:
-        super().__init__(reason)
-        self.reason: DropReason = reason
-
-
 class _Scored(NamedTuple):
     """A rollout with its question, which was generated again, and a verdict per completion."""
 
@@ -70,37 +63,23 @@ class _Scored(NamedTuple):
     verdicts: list[Verdict]
 
 
+@dataclass
 class ExternalChecker:
     """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
 
-    With `keep_uninformative`, rollouts whose rewards are all equal are kept.
+    With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the latest
+    rollouts that were checked, each as `node/id`.
     """
 
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        verifier: Verifier,
-        season: SeasonInfo,
-        node: str,
-        max_completion_length: int,
-        reward: Reward,
-        keep_uninformative: bool = False,
-    ) -> None:
-        self._policy = policy
-        self._verifier = verifier
-        self._season = season
-        self._node = node
-        self._max_completion_length = max_completion_length
-        self._reward = reward
-        self._keep_uninformative = keep_uninformative
-        self._seen: OrderedDict[str, None] = OrderedDict()
-        self._ungenerated: Counter[str] = Counter()
-
-    @property
-    def seen(self) -> list[str]:
-        """The latest rollouts that were checked, each as `node/id`, for a checkpoint."""
-        return list(self._seen)
+    policy: Policy
+    verifier: Verifier
+    season: SeasonInfo
+    node: str
+    max_completion_length: int
+    reward: Reward
+    keep_uninformative: bool = False
+    seen: OrderedDict[str, None] = field(default_factory=OrderedDict, init=False)
+    _ungenerated: Counter[str] = field(default_factory=Counter, init=False)
 
     def remember(self, names: Sequence[str]) -> None:
         """Treat these rollouts as seen, such as those of a run that is resumed.
@@ -108,12 +87,9 @@ class ExternalChecker:
         A name without a node, as in older checkpoints, applies to every node.
         """
         for name in names:
-            self._add_seen(name)
-
-    def _add_seen(self, name: str) -> None:
-        self._seen[name] = None
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
+            self.seen[name] = None
+            if len(self.seen) > REMEMBERED:
+                self.seen.popitem(last=False)
 
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
         """Return up to `wanted` usable groups, and why the rollouts before them were dropped.
@@ -124,50 +100,41 @@ class ExternalChecker:
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
-        remaining = deque(offered)
-        while remaining and len(groups) < wanted:
-            # No more than are still wanted: later ones may not have to be checked at all.
-            batch = self._take_candidates(remaining, limit=wanted - len(groups), dropped=dropped)
+        # Checked when they are taken, and no more are taken than are still wanted.
+        candidates = (each for each in offered if self._is_candidate(each, dropped))
+        while batch := list(islice(candidates, wanted - len(groups))):
             for scored in self._score(self._regenerate_questions(batch, dropped), dropped):
-                try:
-                    groups.append(self._make_group(scored))
-                except _DroppedError as drop:
-                    dropped[drop.reason] += 1
+                made = self._make_group(scored)
+                if isinstance(made, TrainingGroup):
+                    groups.append(made)
+                else:
+                    dropped[made] += 1
         return CheckedExternals(groups=groups, dropped=+dropped)
 
-    def _take_candidates(
-        self, remaining: deque[ExternalRollout], *, limit: int, dropped: Counter[DropReason]
-    ) -> list[ExternalRollout]:
-        """Take up to `limit` rollouts off `remaining` that pass the cheap checks."""
-        candidates: list[ExternalRollout] = []
-        while remaining and len(candidates) < limit:
-            external = remaining.popleft()
-            try:
-                self._check_origin(external)
-            except _DroppedError as drop:
-                dropped[drop.reason] += 1
-            else:
-                candidates.append(external)
-        return candidates
+    def _is_candidate(self, external: ExternalRollout, dropped: Counter[DropReason]) -> bool:
+        """Whether a rollout passes all checks that need no verifier; count it if not."""
+        reason = self._check_origin(external)
+        if reason is not None:
+            dropped[reason] += 1
+        return reason is None
 
-    def _check_origin(self, external: ExternalRollout) -> None:
-        """Check everything that needs no verifier. Raises _DroppedError."""
+    def _check_origin(self, external: ExternalRollout) -> DropReason | None:
+        """Return why a rollout cannot be used, if that needs no verifier to find out."""
         rollout = external.rollout
-        if external.node == self._node:
-            raise _DroppedError("own")
+        if external.node == self.node:
+            return "own"
         # A node may give its rollouts any ids, also those of another node's.
         name = f"{external.node}/{rollout.id}"
-        if name in self._seen or rollout.id in self._seen:
-            raise _DroppedError("duplicate")
+        if name in self.seen or rollout.id in self.seen:
+            return "duplicate"
         # A rollout that fails these checks is not remembered: it may be of the next season, whose
         # rules have not arrived yet, and be offered again.
-        if len(rollout.completions) > self._season.completions:
-            raise _DroppedError("foreign")
-        try:
-            check_training_spec(rollout.task, seed=self._season.seed, tasks=self._season.tasks)
-        except RefusedError:
-            raise _DroppedError("foreign") from None
-        self._add_seen(name)
+        if len(rollout.completions) > self.season.completions or not is_training_spec(
+            rollout.task, seed=self.season.seed, tasks=self.season.tasks
+        ):
+            return "foreign"
+        self.remember([name])
+        return None
 
     def _regenerate_questions(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
@@ -179,7 +146,7 @@ class ExternalChecker:
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:
-                questions = self._verifier.questions([each.rollout.task for each in batch])
+                questions = self.verifier.questions([each.rollout.task for each in batch])
             except NoQuestionError as problem:
                 failed = batch.pop(problem.position)
                 dropped[self._explain(problem.refusal, failed)] += 1
@@ -214,9 +181,9 @@ class ExternalChecker:
     ) -> list[_Scored]:
         """Score all completions in one request; if it fails, each rollout in its own request."""
         batch = [(external.rollout.task, _texts_of(external)) for external, _ in with_questions]
-        rules = find_rules(self._season.answers)
+        rules = find_rules(self.season.answers)
         try:
-            verdicts = self._verifier.score_many(batch, rules=rules)
+            verdicts = self.verifier.score_many(batch, rules=rules)
         except RefusedError as refusal:
             if len(with_questions) > 1:
                 return [
@@ -226,16 +193,20 @@ class ExternalChecker:
             return []
         return [_Scored(*pair, given) for pair, given in zip(with_questions, verdicts, strict=True)]
 
-    def _make_group(self, scored: _Scored) -> TrainingGroup:
-        """Return the group to train on. Raises _DroppedError."""
+    def _make_group(self, scored: _Scored) -> TrainingGroup | DropReason:
+        """Return the group to train on, or why there is none."""
         external, rollout = scored.external, scored.external.rollout
-        rewards = self._reward_all(scored)
+        if any(verdict.failed for verdict in scored.verdicts):
+            return "unscorable"
+        rewards = self.reward.rewards(scored.question, _texts_of(external), scored.verdicts)
+        if min(rewards) == max(rewards) and not self.keep_uninformative:
+            return "not_informative"
         completions = self._encode(rollout)
-        same_tokenizer = rollout.tokenizer == self._policy.tokenizer_fingerprint
+        if isinstance(completions, str):
+            return completions
+        same_tokenizer = rollout.tokenizer == self.policy.tokenizer_fingerprint
         return TrainingGroup(
-            prompt=self._policy.prompt_ids(
-                scored.question, system_prompt=self._season.system_prompt
-            ),
+            prompt=self.policy.prompt_ids(scored.question, system_prompt=self.season.system_prompt),
             completions=completions,
             rewards=rewards,
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
@@ -251,32 +222,20 @@ class ExternalChecker:
             ],
         )
 
-    def _reward_all(self, scored: _Scored) -> list[float]:
-        """Return every completion's reward. Raises _DroppedError if they are not informative."""
-        if any(verdict.failed for verdict in scored.verdicts):
-            raise _DroppedError("unscorable")
-        texts = _texts_of(scored.external)
-        rewards = self._reward.rewards(scored.question, texts, scored.verdicts)
-        if min(rewards) == max(rewards) and not self._keep_uninformative:
-            raise _DroppedError("not_informative")
-        return rewards
-
-    def _encode(self, rollout: Rollout) -> list[list[int]]:
+    def _encode(self, rollout: Rollout) -> list[list[int]] | DropReason:
+        """Return the tokens of all completions, or why this node cannot train on them."""
         # Small models often give the same answer twice.
         known: dict[tuple[str, FinishReason], list[int]] = {}
         for completion in rollout.completions:
             key = completion.text, completion.finish_reason
             if key not in known:
-                known[key] = self._encode_one(*key)
+                ids = self.policy.completion_ids(*key)
+                if ids is None:
+                    return "not_decodable"
+                if len(ids) > self.max_completion_length:
+                    return "too_long"
+                known[key] = ids
         return [known[each.text, each.finish_reason] for each in rollout.completions]
-
-    def _encode_one(self, text: str, finish_reason: FinishReason) -> list[int]:
-        ids = self._policy.completion_ids(text, finish_reason)
-        if ids is None:
-            raise _DroppedError("not_decodable")
-        if len(ids) > self._max_completion_length:
-            raise _DroppedError("too_long")
-        return ids
 
 
 def read_sender_logprobs(

@@ -27,6 +27,8 @@ from typing import Any
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import StepPlan, TrainConfig
 
+Groups = Sequence[TrainingGroup]
+
 # The number of latest own informative rollouts of each dataset that external ones are compared to.
 COMPARED = 64
 # Steps between two moves, the weight of the newest step in the averages (over about ten steps), and
@@ -36,32 +38,16 @@ NEWEST = 0.1
 MARGIN = 0.1
 
 
-@dataclass(frozen=True)
-class MixCounts:
-    """The numbers of own (`local`, I) and external (J) rollouts in a training set."""
-
-    local: int
-    external: int
-
-
 class RolloutMix:
-    """Decides how the next training set is divided. This base class never changes the counts."""
+    """Decides how the next training set is divided. This base class never changes it.
 
-    def __init__(self, counts: MixCounts) -> None:
-        self._counts = counts
+    `external` is J, the number of external places in it; the others are for own rollouts.
+    """
 
-    @property
-    def counts(self) -> MixCounts:
-        """The I and J of the next step."""
-        return self._counts
+    def __init__(self, external: int) -> None:
+        self.external = external
 
-    def update(
-        self,
-        *,
-        own: Sequence[TrainingGroup],
-        comparable: Sequence[TrainingGroup],
-        external: Sequence[TrainingGroup],
-    ) -> None:
+    def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from its usable external ones.
 
         `comparable` are the own ones of the season's difficulty, which all external ones have; a
@@ -69,7 +55,7 @@ class RolloutMix:
         """
 
     def figures(self) -> dict[str, float]:
-        """Return the counts and the values of the places for the step's report; empty if fixed."""
+        """Return I, J and the values of the places for the step's report; empty if fixed."""
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -81,15 +67,14 @@ class RolloutMix:
 
 
 @dataclass
-class _MixState:
-    """The state of the automatic mix.
+class _Places:
+    """What the automatic mix knows of the places.
 
-    `external` is J. `own_place` and `external_place` are the two values of the module's docstring,
+    `own_place` and `external_place` are the two values of the module's docstring,
     None before the first step. By dataset: the moving average of the own rewards (`solved`), and
     the mean reward of each of the latest own informative rollouts (`informative`).
     """
 
-    external: int
     steps: int = 0
     own_place: float | None = None
     external_place: float | None = None
@@ -97,7 +82,7 @@ class _MixState:
     # Older checkpoints lack this key.
     informative: dict[str, list[float]] = field(default_factory=dict)
 
-    def follow(self, own: Sequence[TrainingGroup]) -> None:
+    def follow(self, own: Groups) -> None:
         """Learn from the own rollouts of a step that have the season's difficulty."""
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
@@ -125,65 +110,57 @@ class _MixState:
 class AutoMix(RolloutMix):
     """Moves one place every PERIOD steps to the side where places have the higher value.
 
-    `batch` is the number of own rollouts that are generated in a step, which limits the own places.
+    `size` is the number of all places, and `batch` that of the own rollouts that are generated in a
+    step, which limits the own places.
     """
 
-    def __init__(self, start: MixCounts, *, batch: int) -> None:
-        self._size = start.local + start.external
+    def __init__(self, external: int, *, size: int, batch: int) -> None:
+        self._size = size
         # No more own rollouts can be trained on than are generated.
-        self._minimum = min(max(1, self._size - batch), self._size - 1)
-        self._maximum = max(self._minimum, self._size - max(1, self._size // 4))
-        self._state = _MixState(external=min(max(start.external, self._minimum), self._maximum))
+        self._minimum = min(max(1, size - batch), size - 1)
+        self._maximum = max(self._minimum, size - max(1, size // 4))
+        self._places = _Places()
+        super().__init__(self._bound(external))
 
-    @property
-    def counts(self) -> MixCounts:
-        return MixCounts(local=self._size - self._state.external, external=self._state.external)
-
-    def update(
-        self,
-        *,
-        own: Sequence[TrainingGroup],
-        comparable: Sequence[TrainingGroup],
-        external: Sequence[TrainingGroup],
-    ) -> None:
+    def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Update the values of the places; every PERIOD steps, move a place if MARGIN is passed."""
-        mix = self._state
-        mix.follow(comparable)
-        advantage = sum(mix.advantage_of(group) for group in external)
-        mix.own_place = _average(mix.own_place, fmean(group.informative for group in own))
-        mix.external_place = _average(mix.external_place, advantage / mix.external)
-        mix.steps += 1
-        if mix.steps % PERIOD == 0:
-            gain = mix.external_place - mix.own_place
-            move = (gain > MARGIN) - (gain < -MARGIN)
-            mix.external = min(max(mix.external + move, self._minimum), self._maximum)
+        places = self._places
+        places.follow(comparable)
+        advantage = sum(places.advantage_of(group) for group in external)
+        places.own_place = _average(places.own_place, fmean(group.informative for group in own))
+        places.external_place = _average(places.external_place, advantage / self.external)
+        places.steps += 1
+        if places.steps % PERIOD == 0:
+            gain = places.external_place - places.own_place
+            self.external = self._bound(self.external + (gain > MARGIN) - (gain < -MARGIN))
 
     def figures(self) -> dict[str, float]:
-        mix = self._state
         return {
-            "local": self.counts.local,
-            "external": self.counts.external,
-            "own_place": mix.own_place or 0.0,
-            "external_place": mix.external_place or 0.0,
+            "local": self._size - self.external,
+            "external": self.external,
+            "own_place": self._places.own_place or 0.0,
+            "external_place": self._places.external_place or 0.0,
         }
 
     def state(self) -> dict[str, Any]:
-        return asdict(self._state)
+        return {"external": self.external, **asdict(self._places)}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state`, within the bounds of this run."""
-        self._state = _MixState(**state)
-        self._state.external = min(max(self._state.external, self._minimum), self._maximum)
+        self.external = self._bound(state["external"])
+        self._places = _Places(**{name: state[name] for name in state if name != "external"})
+
+    def _bound(self, external: int) -> int:
+        return min(max(external, self._minimum), self._maximum)
 
 
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
     """Return the mix that the settings name. It is fixed for an arm other than `swarm`, which uses
     no external rollouts, and for a training set of one place.
     """
-    counts = MixCounts(plan.local, plan.external)
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
-        return AutoMix(counts, batch=plan.batch)
-    return RolloutMix(counts)
+        return AutoMix(plan.external, size=plan.size, batch=plan.batch)
+    return RolloutMix(plan.external)
 
 
 def _average(before: float | None, newest: float) -> float:

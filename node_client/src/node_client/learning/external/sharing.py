@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -63,7 +64,7 @@ def _as_rollout(
     rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
 ) -> Rollout:
     """Return a rollout with log-probs by token, or with their sums if it would be too large."""
-    without_logprobs = Rollout(
+    bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
         task=rollout.task.spec,
         completions=[
@@ -75,30 +76,25 @@ def _as_rollout(
         tokenizer=policy.tokenizer_fingerprint,
     )
     if not with_logprobs:
-        return without_logprobs
+        return bare
     packed = [encode_logprobs(answer.logprobs) for answer in rollout.answers]
-    full = _replace_completions(without_logprobs, [{"logprobs": text} for text in packed])
+    full = _with_logprobs(bare, "logprobs", packed)
     too_long = max(map(len, packed)) > MAX_LOGPROBS_CHARS
     if too_long or len(msgspec.json.encode(full)) > MAX_ROLLOUT_BYTES:
-        return _replace_completions(
-            without_logprobs, [{"logprob": _sum_logprobs(answer)} for answer in rollout.answers]
-        )
+        # At most 0: rounding may raise a token's log-prob above it.
+        sums = [min(0.0, sum(answer.logprobs)) for answer in rollout.answers]
+        return _with_logprobs(bare, "logprob", sums)
     return full
 
 
-def _replace_completions(
-    rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]
+def _with_logprobs(
+    rollout: Rollout, field: Literal["logprobs", "logprob"], values: Sequence[str | float]
 ) -> Rollout:
     completions = [
-        msgspec.structs.replace(completion, **change)
-        for completion, change in zip(rollout.completions, changes, strict=True)
+        msgspec.structs.replace(completion, **{field: value})
+        for completion, value in zip(rollout.completions, values, strict=True)
     ]
     return msgspec.structs.replace(rollout, completions=completions)
-
-
-def _sum_logprobs(answer: Generated) -> float:
-    """Return the answer's log-prob, at most 0: rounding may raise a token's log-prob above 0."""
-    return min(0.0, sum(answer.logprobs))
 
 
 def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:

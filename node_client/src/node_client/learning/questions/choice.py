@@ -25,44 +25,11 @@ from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 
-class TaskStream:
-    """Draws a node's training tasks. Each depends on the key, a counter and the curriculum.
-
-    To resume a stream, create a new one with the saved `counter`.
-    """
-
-    def __init__(
-        self,
-        *,
-        verifier: Verifier,
-        season: SeasonInfo,
-        curriculum: Curriculum,
-        key: bytes,
-        counter: int = 0,
-    ) -> None:
-        self._verifier = verifier
-        self._season = season
-        self._curriculum = curriculum
-        self._key = key
-        self.counter = counter
-
-    def draw(self, count: int) -> list[DrawnTask]:
-        """Return the next tasks, as the curriculum chooses them. Raises RefusedError."""
-        places = [self._choose(counter) for counter in range(self.counter, self.counter + count)]
-        # Counted before the draw: a task that the verifier cannot make must not come again.
-        self.counter += count
-        return self._verifier.draw_many(
-            places, key=self._key, part=Part.TRAINING, seed=self._season.seed
-        )
-
-    def _choose(self, counter: int) -> StreamPosition:
-        rng = random.Random(f"{self._key.hex()}:{counter}")
-        choice = self._curriculum.choose(counter, rng=rng)
-        return StreamPosition(choice.dataset, choice.config, counter)
-
-
 class Questions:
-    """The training questions of a node, as its settings choose them."""
+    """The training questions of a node, as its settings choose them.
+
+    New ones are a stream: each depends on the key, a counter and the curriculum.
+    """
 
     def __init__(
         self, *, verifier: Verifier, season: SeasonInfo, config: TrainConfig, key: bytes
@@ -72,11 +39,10 @@ class Questions:
         season = msgspec.structs.replace(season, tasks=tasks)
         self._verifier = verifier
         self._season = season
+        self._key = key
+        self._counter = 0
         self._parts = make_curriculum(season, config)
         self._curriculum = [*self._parts.values()][-1]
-        self._stream = TaskStream(
-            verifier=verifier, season=season, curriculum=self._curriculum, key=key
-        )
         self._history = (
             QuestionHistory(epoch_size=config.history_epoch, key=key)
             if config.resampling == "history"
@@ -90,7 +56,7 @@ class Questions:
         batch, except one that is dropped by `exclude`.
         """
         if self._history is None:
-            return self._stream.draw(count)
+            return self._draw_new(count)
         return [self._ask(place) for place in self._history.next_specs(count)]
 
     def exclude(self, spec: TaskSpec) -> None:
@@ -127,24 +93,38 @@ class Questions:
     def state(self) -> dict[str, Any]:
         """Return what `load` needs, as plain values."""
         return {
-            "counter": self._stream.counter,
+            "counter": self._counter,
             "history": None if self._history is None else self._history.state(),
             "curriculum": {name: part.state() for name, part in self._parts.items()},
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`. Parts that this run's settings do not use are ignored."""
-        self._stream.counter = state["counter"]
+        self._counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])
         for name, part in self._parts.items():
             if name in state["curriculum"]:
                 part.load(state["curriculum"][name], same_season=same_season)
 
+    def _draw_new(self, count: int) -> list[DrawnTask]:
+        """Return the next tasks of the stream, as the curriculum chooses them."""
+        places = [self._choose(counter) for counter in range(self._counter, self._counter + count)]
+        # Counted before the draw: a task that the verifier cannot make must not come again.
+        self._counter += count
+        return self._verifier.draw_many(
+            places, key=self._key, part=Part.TRAINING, seed=self._season.seed
+        )
+
+    def _choose(self, counter: int) -> StreamPosition:
+        rng = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, rng=rng)
+        return StreamPosition(choice.dataset, choice.config, counter)
+
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
         """Return an old question, generated again, or a new one."""
         if spec is None:
-            (new,) = self._stream.draw(1)
+            (new,) = self._draw_new(1)
             return new
         try:
             return DrawnTask(spec, self._verifier.question(spec))

@@ -15,10 +15,9 @@ from statistics import fmean, pvariance
 
 import torch
 
+from node_client.learning.rollouts import score_answers
 from node_client.model.policy import Policy
-from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
-from swarm_tasks.answers import find_rules
 from swarm_tasks.keyspace import Part
 from swarm_tasks.quiz import Stream, draw_distinct, share_questions
 from swarm_tasks.verifier import DrawnTask, Verifier
@@ -66,25 +65,10 @@ class HeldOutSet:
     ) -> None:
         self.samples = samples
         self.temperature = season.temperature if samples == 1 else temperature
-        self._verifier = verifier
-        self._season = season
+        self.verifier = verifier
+        self.season = season
         self._size = max(size, len(season.tasks))
         self._tasks: list[DrawnTask] = []
-
-    @classmethod
-    def of(cls, config: TrainConfig, *, verifier: Verifier, season: SeasonInfo) -> "HeldOutSet":
-        """Return the set that a node's settings describe."""
-        return cls(
-            verifier=verifier,
-            season=season,
-            size=config.eval_tasks,
-            samples=config.eval_samples,
-            temperature=config.eval_temperature,
-        )
-
-    def begin(self, policy: Policy) -> "Evaluation":
-        """Start an evaluation of the policy."""
-        return Evaluation(self, policy=policy, verifier=self._verifier, season=self._season)
 
     def draw(self) -> list[DrawnTask]:
         """Return the questions: each dataset's share by weight, without repeats if possible.
@@ -92,7 +76,7 @@ class HeldOutSet:
         Raises RefusedError when the verifier fails.
         """
         if not self._tasks:
-            season = self._season
+            season = self.season
             asked: set[str] = set()
             # Stored only when complete: a partial set, after the verifier failed, is another set.
             drawn: list[DrawnTask] = []
@@ -104,7 +88,7 @@ class HeldOutSet:
                     key=b"held-out questions",
                     part=Part.HELD_OUT,
                     seed=season.seed,
-                    verifier=self._verifier,
+                    verifier=self.verifier,
                 )
                 drawn += draw_distinct(stream, share, asked)
             self._tasks = drawn
@@ -114,14 +98,10 @@ class HeldOutSet:
 class Evaluation:
     """One evaluation, batch by batch; the policy must not change in between."""
 
-    def __init__(
-        self, questions: HeldOutSet, *, policy: Policy, verifier: Verifier, season: SeasonInfo
-    ) -> None:
+    def __init__(self, questions: HeldOutSet, policy: Policy) -> None:
         self._questions = questions
         self._policy = policy
-        self._verifier = verifier
-        self._season = season
-        self._generator = torch.Generator(policy.device).manual_seed(season.seed)
+        self._generator = torch.Generator(policy.device).manual_seed(questions.season.seed)
         self._asked = 0
         self._shares: dict[str, list[float]] = {}
 
@@ -138,7 +118,7 @@ class Evaluation:
         return score_shares(self._shares, samples=samples)
 
     def _ask(self, tasks: Sequence[DrawnTask]) -> None:
-        season = self._season
+        season = self._questions.season
         answers = self._policy.generate(
             [task.question for task in tasks],
             completions=self._questions.samples,
@@ -147,13 +127,7 @@ class Evaluation:
             generator=self._generator,
             system_prompt=season.system_prompt,
         )
-        verdicts = self._verifier.score_many(
-            [
-                (task.spec, [answer.text for answer in completions])
-                for task, completions in zip(tasks, answers, strict=True)
-            ],
-            rules=find_rules(season.answers),
-        )
+        verdicts = score_answers(tasks, answers, verifier=self._questions.verifier, season=season)
         for task, judged in zip(tasks, verdicts, strict=True):
             share = fmean(verdict.solved for verdict in judged)
             self._shares.setdefault(task.spec.dataset, []).append(share)

@@ -18,17 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from swarm_protocol.messages import TaskSpec
-
-
-class _SavedHistory(Struct):
-    """The part of a checkpoint that is the history."""
-
-    epoch: int
-    places: list[TaskSpec | None]
-    kept: list[TaskSpec]
 
 
 class QuestionHistory:
@@ -74,14 +65,14 @@ class QuestionHistory:
 
     def state(self) -> Any:
         """Return what `load` needs, as plain values."""
-        return msgspec.to_builtins(
-            _SavedHistory(self.epoch, [*self._pending, *self._places], self._kept)
-        )
+        places = [*self._pending, *self._places]
+        return msgspec.to_builtins({"epoch": self.epoch, "places": places, "kept": self._kept})
 
     def load(self, state: Any) -> None:
         """Continue from a saved `state`. Raises msgspec.ValidationError."""
-        saved = msgspec.convert(state, _SavedHistory)
-        self.epoch, self._places, self._kept = saved.epoch, saved.places, saved.kept
+        self.epoch = state["epoch"]
+        self._places = msgspec.convert(state["places"], list[TaskSpec | None])
+        self._kept = msgspec.convert(state["kept"], list[TaskSpec])
         self._pending = []
 
     def _begin_epoch(self) -> None:

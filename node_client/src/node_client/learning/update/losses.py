@@ -111,10 +111,41 @@ class PolicyLoss(ABC):
 
 
 class ClippedLoss(PolicyLoss):
-    """The clipped policy gradient of GRPO and its variants."""
+    """The clipped policy gradient of GRPO and its variants (PPO, arXiv 1707.06347, equation 7).
+
+    The baseline is the group's mean, so no value is learned (GRPO, arXiv 2402.03300). The ratio may
+    leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where that
+    lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
+    """
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        return policy_loss(tokens, objective=objective)
+        ratio = importance_ratio(tokens, level=objective.level)
+        correction = tokens.correction
+        advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
+        clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
+        bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
+        losses = -torch.minimum(bounded * advantages, clipped * advantages)  # (B, T) or (B, 1)
+        if correction is not None:
+            shaped = -shaped_probability(tokens) * advantages  # (B, T)
+            losses = torch.where(correction.shaped.unsqueeze(1), shaped, losses)
+            losses = losses * correction.weight.unsqueeze(1)
+        kl = torch.zeros_like(tokens.logprobs)
+        if tokens.reference_logprobs is not None:
+            kl = kl_to_reference(tokens, reference=tokens.reference_logprobs) * ratio
+            losses = losses + objective.beta * kl
+        with torch.no_grad():
+            low = (ratio < 1 - objective.epsilon) & (advantages < 0)
+            high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
+            if objective.delta is not None:
+                high = high | ((ratio > objective.delta) & (advantages < 0))
+            if correction is not None:
+                low, high = (side & ~correction.shaped.unsqueeze(1) for side in (low, high))
+        return Loss(
+            value=(losses * tokens.mask * tokens.weights.unsqueeze(1)).sum(),
+            clip_low=(low * tokens.mask).sum().item(),
+            clip_high=(high * tokens.mask).sum().item(),
+            kl=(kl.detach() * tokens.mask).sum().item(),
+        )
 
 
 def make_policy_loss(name: str) -> PolicyLoss:
@@ -124,42 +155,6 @@ def make_policy_loss(name: str) -> PolicyLoss:
         known={"clipped": ClippedLoss},
         base=PolicyLoss,  # type: ignore[type-abstract]
         setting="policy_loss",
-    )
-
-
-def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
-    """Return the clipped policy-gradient loss of some rows (PPO, arXiv 1707.06347, equation 7).
-
-    The baseline is the group's mean, so no value is learned (GRPO, arXiv 2402.03300). The ratio may
-    leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where that
-    lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
-    """
-    ratio = importance_ratio(tokens, level=objective.level)
-    correction = tokens.correction
-    advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
-    clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
-    bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
-    losses = -torch.minimum(bounded * advantages, clipped * advantages)  # (B, T) or (B, 1)
-    if correction is not None:
-        shaped = -shaped_probability(tokens) * advantages  # (B, T)
-        losses = torch.where(correction.shaped.unsqueeze(1), shaped, losses)
-        losses = losses * correction.weight.unsqueeze(1)
-    kl = torch.zeros_like(tokens.logprobs)
-    if tokens.reference_logprobs is not None:
-        kl = kl_to_reference(tokens, reference=tokens.reference_logprobs) * ratio
-        losses = losses + objective.beta * kl
-    with torch.no_grad():
-        low = (ratio < 1 - objective.epsilon) & (advantages < 0)
-        high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
-        if objective.delta is not None:
-            high = high | ((ratio > objective.delta) & (advantages < 0))
-        if correction is not None:
-            low, high = (side & ~correction.shaped.unsqueeze(1) for side in (low, high))
-    return Loss(
-        value=(losses * tokens.mask * tokens.weights.unsqueeze(1)).sum(),
-        clip_low=(low * tokens.mask).sum().item(),
-        clip_high=(high * tokens.mask).sum().item(),
-        kl=(kl.detach() * tokens.mask).sum().item(),
     )
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.update.losses import Correction, group_advantages
-from node_client.settings.choices import LossType
 from node_client.settings.train_config import TrainConfig
 
 
@@ -30,9 +29,7 @@ class TrainingRow:
     sender: SenderLogprobs | None = None
 
 
-def make_rows(
-    groups: Sequence[TrainingGroup], *, config: TrainConfig, max_completion_length: int
-) -> list[TrainingRow]:
+def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[TrainingRow]:
     """Return every completion whose tokens count in the loss, weighted by `loss_type`.
 
     With `mask_truncated_completions` the truncated ones are left out. As in trl they still count in
@@ -55,13 +52,7 @@ def make_rows(
             group.completions[place],
             advantage,
             weight=1
-            / divisor(
-                config.loss_type,
-                rows=rows,
-                tokens=tokens,
-                length=len(group.completions[place]),
-                max_completion_length=max_completion_length,
-            ),
+            / divisor(config, rows=rows, tokens=tokens, length=len(group.completions[place])),
             external=group.external,
             sender=group.sender_logprobs[place] if group.sender_logprobs else None,
         )
@@ -69,9 +60,7 @@ def make_rows(
     ]
 
 
-def divisor(
-    loss_type: LossType, *, rows: int, tokens: int, length: int, max_completion_length: int
-) -> int:
+def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
     """Return the divisor of a token's loss in a set of `rows` with `tokens` in total.
 
     - `grpo`: a mean over each row's `length` tokens, then over rows (arXiv 2402.03300).
@@ -79,10 +68,11 @@ def divisor(
       the tokens of each micro-batch: here micro-batches never change a loss.
     - `dr_grpo`: over rows of a constant length, so that long rows count more (arXiv 2503.20783).
     """
-    if loss_type == "grpo":
+    if config.loss_type == "grpo":
         return rows * length
-    if loss_type == "dr_grpo":
-        return rows * max_completion_length
+    if config.loss_type == "dr_grpo":
+        assert config.max_completion_length is not None  # set by the trainer
+        return rows * config.max_completion_length
     return tokens
 
 

@@ -1,7 +1,4 @@
-"""Runs an update in all processes of a node, with smaller micro-batches after memory ran out.
-
-So the update itself (`update.updater`) reads as if there were one process with enough memory.
-"""
+"""Runs the parts of an update in all processes of a node, again with less after memory ran out."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,16 +15,10 @@ class UpdateRunner:
     """Runs the parts of an update. All processes must call the same methods in the same order."""
 
     def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer, *, team: Team) -> None:
-        self._policy = policy
         self._optimizer = optimizer
         self._team = team
         self._budget = policy.update_budget
         self._share_before = self._budget.share
-
-    @property
-    def is_distributed(self) -> bool:
-        """Whether several processes share the rows."""
-        return self._team.size > 1
 
     def own_rows(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
         """Return the rows of this process.
@@ -70,18 +61,10 @@ class UpdateRunner:
         Call it after an optimizer step that ran out of memory: other processes may have made their
         step, so their copies of the policy may differ from this one.
         """
-        if self.is_distributed:
+        if self._team.size > 1:
             raise MemoryExhaustedError(
                 "Memory ran out in the optimizer of one of this node's processes, and the others "
                 "may have made their step.",
                 fix="Resume with the optimizer adamw_8bit, or start over (--fresh) with adapters "
                 "instead of all weights (lora_r = 16) or with a smaller model.",
             )
-
-    def sum_gradients(self) -> None:
-        """Replace every gradient by its sum over all processes."""
-        self._team.sum_gradients(self._policy.trainable())
-
-    def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all processes."""
-        return self._team.sum(values)

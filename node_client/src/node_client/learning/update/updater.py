@@ -58,35 +58,35 @@ class MicroBatch:
 
 
 class Updater:
-    """Updates one policy. Holds the optimizer, the loss and its scale."""
+    """Updates one policy. Holds the optimizer, the loss and its scale.
+
+    It sets the policy up as configured, unless it is given an optimizer.
+    """
 
     def __init__(
         self,
         policy: Policy,
         config: TrainConfig,
         *,
-        optimizer: torch.optim.Optimizer,
-        scaler: torch.amp.GradScaler,
         team: Team = ALONE,
+        optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
         self.policy = policy
         self.config = config
-        self.optimizer = optimizer
-        self.scaler = scaler
+        self.optimizer = begin_training(policy, config) if optimizer is None else optimizer
+        self.scaler = make_scaler(policy, config)
         self._policy_loss = make_policy_loss(config.policy_loss)
-        self._runner = UpdateRunner(policy, optimizer, team=team)
-
-    @classmethod
-    def begin(cls, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> "Updater":
-        """Set the policy up as configured, and return its updater."""
-        optimizer = begin_training(policy, config)
-        return cls(
-            policy, config, optimizer=optimizer, scaler=make_scaler(policy, config), team=team
+        self._objective = Objective(
+            epsilon=config.epsilon,
+            epsilon_high=config.epsilon_high,
+            delta=config.delta,
+            beta=config.beta,
+            level=config.importance_sampling_level,
         )
+        self._team = team
+        self._runner = UpdateRunner(policy, self.optimizer, team=team)
 
-    def update(
-        self, groups: Sequence[TrainingGroup], *, max_completion_length: int, timer: StepTimer
-    ) -> UpdateReport:
+    def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
         Rows without advantage count in the loss's mean, but without a KL term they have no gradient
@@ -95,7 +95,7 @@ class Updater:
         When memory runs out, also at the optimizer's first allocation, micro-batches are halved and
         the update starts over. Raises MemoryExhaustedError if that does not help.
         """
-        rows = make_rows(groups, config=self.config, max_completion_length=max_completion_length)
+        rows = make_rows(groups, config=self.config)
         token_count = sum(len(row.completion) for row in rows)
         moving = [row for row in rows if row.advantage or self.config.beta]
         if not moving:
@@ -104,7 +104,7 @@ class Updater:
         while (outcome := self._make_steps(own_rows, timer=timer)) is None:
             release_memory(self.policy.device)
         losses, norm = outcome
-        loss, clipped, kl = self._runner.sum(
+        loss, clipped, kl = self._team.sum(
             [
                 sum(loss.value.item() for loss in losses),
                 sum(loss.clip_low + loss.clip_high for loss in losses),
@@ -124,24 +124,22 @@ class Updater:
         runs out later, the remaining passes are skipped: the earlier ones have changed the policy
         and must not be repeated.
         """
-        policy, config, scaler, runner = self.policy, self.config, self.scaler, self._runner
+        policy, runner = self.policy, self._runner
         with runner.attempt():
             batches = self._prepare_all(rows, timer=timer)
         if runner.needs_retry():
             return None
-        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or runner.is_distributed)
+        set_gradient_types(policy.trainable(), summed=len(batches) > 1 or self._team.size > 1)
         outcome: tuple[list[Loss], float] | None = None
-        for _ in range(config.num_iterations):
+        for _ in range(self.config.num_iterations):
             with runner.attempt():
                 losses = [self.accumulate(batch, timer=timer) for batch in batches]
             if runner.needs_retry():
                 break
             with timer.measure("optimizer"):
-                runner.sum_gradients()
+                self._team.sum_gradients(policy.trainable())
                 with runner.attempt():
-                    norm = optimizer_step(
-                        policy, self.optimizer, scaler, max_norm=config.max_grad_norm
-                    )
+                    norm = self._step()
             if runner.needs_retry():
                 runner.check_copies()
                 break
@@ -155,19 +153,26 @@ class Updater:
             limit=self.policy.update_budget.fit(self.config.micro_batch_tokens),
             shared_prompts=self.policy.shares_prompts,
         )
-        return [
-            prepare(batch, policy=self.policy, config=self.config, timer=timer) for batch in split
-        ]
+        return [self.prepare(batch, timer=timer) for batch in split]
+
+    @torch.no_grad()
+    def prepare(self, rows: list[TrainingRow], *, timer: StepTimer) -> MicroBatch:
+        """Compute the log-probs before the update and those of the reference, if needed."""
+        old = reference = None
+        config, texts = self.config, _texts_of(rows)
+        with timer.measure("forward"):
+            if config.num_iterations > 1:
+                old, _ = self.policy.logprobs(*texts, temperature=config.temperature)
+            if config.beta:
+                reference = self.policy.reference_logprobs(*texts, temperature=config.temperature)
+        return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
 
     def accumulate(self, batch: MicroBatch, *, timer: StepTimer) -> Loss:
         """Add the gradient of one micro-batch to the parameters' gradients; return its loss."""
         rows, config = batch.rows, self.config
         with timer.measure("forward"):
-            logprobs, mask = self.policy.logprobs(
-                [row.prompt for row in rows],
-                [row.completion for row in rows],
-                temperature=config.temperature,  # of the distribution that was sampled from
-            )
+            # At the temperature of the distribution that was sampled from.
+            logprobs, mask = self.policy.logprobs(*_texts_of(rows), temperature=config.temperature)
             before = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
             old, correction = denominators(rows, before=before, config=config)
             tokens = Tokens(
@@ -179,10 +184,31 @@ class Updater:
                 reference_logprobs=batch.reference_logprobs,
                 correction=correction,
             )
-            loss = self._policy_loss.compute(tokens, objective=objective_of(config))
+            loss = self._policy_loss.compute(tokens, objective=self._objective)
         with timer.measure("backward"):
             self.scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
         return loss
+
+    def _step(self) -> float:
+        """Make one optimizer step with clipped gradients, and return their norm before clipping.
+
+        If the norm is not finite no step is made: a single such gradient would ruin every weight.
+        """
+        optimizer, limit = self.optimizer, self.config.max_grad_norm
+        self.scaler.unscale_(optimizer)
+        try:
+            if isinstance(optimizer, HalvesAdamW):
+                norm = optimizer.clip(limit)
+            else:
+                norm = torch.nn.utils.clip_grad_norm_(self.policy.trainable(), limit)
+            if norm.isfinite():
+                with dropping_partial_states(optimizer):
+                    self.scaler.step(optimizer)
+        finally:
+            # Also when memory ran out: the scaler must know that this step is over.
+            self.scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        return norm.item()
 
     def state(self) -> dict[str, Any]:
         """Return what `load_state` needs; the policy's weights are saved separately."""
@@ -213,34 +239,6 @@ class Updater:
         return notice
 
 
-@torch.no_grad()
-def prepare(
-    rows: list[TrainingRow], *, policy: Policy, config: TrainConfig, timer: StepTimer
-) -> MicroBatch:
-    """Compute the log-probs before the update and those of the reference, if they are needed."""
-    old = reference = None
-    prompts, completions = [row.prompt for row in rows], [row.completion for row in rows]
-    with timer.measure("forward"):
-        if config.num_iterations > 1:
-            old, _ = policy.logprobs(prompts, completions, temperature=config.temperature)
-        if config.beta:
-            reference = policy.reference_logprobs(
-                prompts, completions, temperature=config.temperature
-            )
-    return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
-
-
-def objective_of(config: TrainConfig) -> Objective:
-    """Return the settings that the loss depends on."""
-    return Objective(
-        epsilon=config.epsilon,
-        epsilon_high=config.epsilon_high,
-        delta=config.delta,
-        beta=config.beta,
-        level=config.importance_sampling_level,
-    )
-
-
 def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
     """Make gradients that are summed float32, and others of their weights' type.
 
@@ -250,27 +248,6 @@ def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> N
         parameter.grad_dtype = torch.float32 if summed else parameter.dtype
 
 
-def optimizer_step(
-    policy: Policy,
-    optimizer: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-    *,
-    max_norm: float,
-) -> float:
-    """Make one optimizer step with clipped gradients, and return their norm before clipping.
-
-    If the norm is not finite no step is made: a single such gradient would ruin every weight.
-    """
-    scaler.unscale_(optimizer)
-    try:
-        if isinstance(optimizer, HalvesAdamW):
-            norm = optimizer.clip(max_norm)
-        else:
-            norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
-        if norm.isfinite():
-            with dropping_partial_states(optimizer):
-                scaler.step(optimizer)
-    finally:
-        scaler.update()  # also when memory ran out: the scaler must know that this step is over
-    optimizer.zero_grad(set_to_none=True)
-    return norm.item()
+def _texts_of(rows: Sequence[TrainingRow]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the prompts and the completions of rows."""
+    return [row.prompt for row in rows], [row.completion for row in rows]

@@ -91,27 +91,19 @@ BASES = {
 }
 
 
-@dataclass(frozen=True)
-class WarmUpProgress:
-    """Step `step` (from 1) of `steps` of the warm-up is finished; `loss` is that of its batch."""
-
-    step: int
-    steps: int
-    loss: float
-
-
 def make(
     name: str,
     out: Path,
     *,
     verifier: Verifier,
     seed: int = 0,
-    progress: Callable[[WarmUpProgress], None] = lambda _: None,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Path:
     """Make one of the `BASES` in the folder `out` and return the folder.
 
-    It is not changed if its recipe shows that it holds this base. `progress` is called after each
-    step. Raises KeyError for an unknown name and RefusedError when the verifier fails.
+    It is not changed if its recipe shows that it holds this base. `on_step` is called with the
+    numbers of finished and of all steps. Raises KeyError for an unknown name and RefusedError when
+    the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)
@@ -121,13 +113,7 @@ def make(
     examples = draw_examples(name, verifier, per_dataset=EXAMPLES_PER_DATASET)
     model = build_model(base, seed=seed)
     policy = Policy(model=model, tokenizer=build_tokenizer(), name=name)
-    warm_up(
-        policy,
-        examples,
-        config=base.warm_up,
-        seed=seed,
-        report=lambda step, loss: progress(WarmUpProgress(step, base.warm_up.steps, loss)),
-    )
+    warm_up(policy, examples, config=base.warm_up, seed=seed, on_step=on_step)
     # Halves the download; the rounding is far smaller than the remaining loss.
     model.half()  # type: ignore[no-untyped-call]
     policy.save(out)

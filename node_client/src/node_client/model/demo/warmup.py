@@ -40,9 +40,9 @@ def warm_up(
     *,
     config: WarmUpConfig,
     seed: int,
-    report: Callable[[int, float], None],
+    on_step: Callable[[int, int], None],
 ) -> None:
-    """Train the policy on the examples; `report` gets the number and the loss of each step."""
+    """Train the policy on the examples; `on_step` gets the numbers of finished and of all steps."""
     parameters = policy.trainable()
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -58,7 +58,7 @@ def warm_up(
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
-        report(step, loss.item())
+        on_step(step, config.steps)
 
 
 def _draw_batches(

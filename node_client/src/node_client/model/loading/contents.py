@@ -4,10 +4,8 @@ Reads headers only, so that a damaged or far too large model is found at once.
 """
 
 import json
-from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -34,9 +32,7 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
             return None
         raise _without_weights(folder, name=name)
     _check_shards(folder, name=name)
-    tensors = (tensor for file in files for tensor in _read_tensors(file, name=name))
-    parameters: int = sum(prod(tensor["shape"]) for tensor in tensors)
-    return parameters
+    return sum(_count_in(file, name=name) for file in files)
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
@@ -46,6 +42,11 @@ def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
         fix=fix
         or "Give --model a causal language model for transformers; `--model tiny` is the demo's.",
     )
+
+
+def first_line(problem: Exception) -> str:
+    """Return the first line of an error's message, or its type if it has none."""
+    return next(filter(str.strip, str(problem).splitlines()), type(problem).__name__)
 
 
 def _check_config(folder: Path, *, name: str) -> None:
@@ -93,9 +94,10 @@ def _check_shards(folder: Path, *, name: str) -> None:
             raise _damaged(name, f"{shard} is missing")
 
 
-def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the header's entry for each tensor of a safetensors file (safetensors' README).
+def _count_in(file: Path, *, name: str) -> int:
+    """Return the number of parameters in a safetensors file, by its header (safetensors' README).
 
+    safetensors' own `safe_open` maps the whole file, so it fails for a model that is too large.
     Raises ModelUnavailableError if the file is damaged or shorter than the header says.
     """
     size = file.stat().st_size
@@ -106,16 +108,16 @@ def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
         try:
             header = json.loads(raw.read(length))
             tensors = [part for key, part in header.items() if key != "__metadata__"]
-            expected_size = (
-                _LENGTH_BYTES + length + max(part["data_offsets"][1] for part in tensors)
-            )
+            end = max(part["data_offsets"][1] for part in tensors)
+            parameters: int = sum(prod(part["shape"]) for part in tensors)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise _damaged(name, f"{file.name} is damaged") from None
+    expected_size = _LENGTH_BYTES + length + end
     if size < expected_size:
         raise _damaged(
             name, f"{file.name} is cut short: {size:,} of {expected_size:,} bytes are there"
         )
-    yield from tensors
+    return parameters
 
 
 def _damaged(name: str, reason: str) -> ModelUnavailableError:

@@ -16,7 +16,7 @@ from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from node_client.errors import ModelUnavailableError
-from node_client.model.loading.contents import unusable
+from node_client.model.loading.contents import first_line, unusable
 from node_client.model.loading.progress import OnProgress, counting_bar
 
 LOOKUP_TIMEOUT_S = 10.0
@@ -51,7 +51,7 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     except RepositoryNotFoundError:
         raise _not_found(name) from None
     except (HTTPError, OSError) as problem:
-        return _use_cache(name, f"the hub does not answer ({_first_line(problem)})")
+        return _use_cache(name, f"the hub does not answer ({first_line(problem)})")
 
 
 def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
@@ -115,8 +115,3 @@ def _not_found(name: str) -> ModelUnavailableError:
         fix=f"Check the spelling on {constants.ENDPOINT}.{private} `--model tiny` works without a "
         "download.",
     )
-
-
-def _first_line(problem: Exception) -> str:
-    lines = str(problem).splitlines()
-    return lines[0] if lines else type(problem).__name__

@@ -1,7 +1,5 @@
 """Models by name or path: loaded, saved as folders, and their weights restored."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -25,43 +23,42 @@ from node_client.model.adapters import (
 )
 from node_client.model.devices import choose_device
 from node_client.model.halves import Remainders, full_precision, split
-from node_client.model.loading.contents import count_parameters
+from node_client.model.loading.contents import count_parameters, first_line
 from node_client.model.loading.hub import fetch_model
 from node_client.model.loading.progress import OnProgress, ignore_progress, reporting_tensors
 from node_client.model.memory.estimates import check_memory
-from node_client.model.policy_tokenizer import PolicyTokenizer
+
+# A bar that redraws itself garbles the panel and every log.
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 BASE_MODELS = Path(__file__).parents[1] / "base_models"
 DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 def load_pretrained(
-    name_or_path: str, *, device: str, dtype: str, on_progress: OnProgress = ignore_progress
+    name_or_path: str, *, device: str, on_progress: OnProgress = ignore_progress
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load any transformers causal LM by hub name or path, or one of the `DEMO_BASES`.
 
-    The device `auto` is the fastest available; the dtype `auto` is float32, because half precision
-    loses small updates. A folder of adapters is loaded as their base model with the adapters
-    merged. Raises ModelUnavailableError, SettingsError if the device, or peft for adapters, is
+    The device `auto` is the fastest available. Weights are float32, because half precision loses
+    small updates. A folder of adapters is loaded as their base model with the adapters merged.
+    Raises ModelUnavailableError, SettingsError if the device, or peft for adapters, is
     missing, and MemoryExhaustedError if the weights are too large for the device.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):
         base, tokenizer = load_pretrained(
-            base_model_of(source), device=device, dtype=dtype, on_progress=on_progress
+            base_model_of(source), device=device, on_progress=on_progress
         )
         return merge_into(base, source), tokenizer
-    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
     parameters = count_parameters(source, name=name_or_path)
     if parameters is not None:
-        check_memory(name_or_path, parameters * precision.itemsize, device=target)
-    # A bar that redraws itself garbles the panel and every log.
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        check_memory(name_or_path, parameters * torch.float32.itemsize, device=target)
     try:
         with reporting_tensors(on_progress):
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
             model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-                source, dtype=precision, local_files_only=True
+                source, dtype=torch.float32, local_files_only=True
             )
         torch.nn.Module.to(model, target)
     # transformers, safetensors and torch raise all of these for problems that the user can fix.
@@ -80,7 +77,7 @@ def merge_adapters(folder: Path, out: Path) -> None:
 
     Raises what `load_pretrained` does, and OSError when it cannot be written.
     """
-    model, tokenizer = load_pretrained(str(folder), device="cpu", dtype="float32")
+    model, tokenizer = load_pretrained(str(folder), device="cpu")
     try:
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
@@ -89,47 +86,36 @@ def merge_adapters(folder: Path, out: Path) -> None:
 
 
 def save_model(
-    model: PreTrainedModel, tokenizer: PolicyTokenizer, folder: Path, *, remainders: Remainders
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    *,
+    remainders: Remainders,
 ) -> None:
     """Write model and tokenizer as a folder that transformers can read.
 
     Weights that are stored in halves are written as float32; `remainders` has their second halves.
     """
-    with _no_progress_bars(), full_precision(remainders):
+    with full_precision(remainders):
         model.save_pretrained(folder)
-        tokenizer.save(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
     """Load the weights that `save_model` wrote into the model's existing parameters.
 
     `remainders` are those of a model whose weights are stored in halves; the file has float32.
-
     Raises CheckpointError if only one of the folder and the model has adapters.
     """
     check_adapters(model, folder)
     if has_adapters(model):
         load_adapters(model, folder)
         return
-    dtype = torch.float32 if remainders else model.dtype
-    with _no_progress_bars():
-        saved = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).state_dict()
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
     model.load_state_dict(saved)
     for name, parameter in model.named_parameters():
         if parameter in remainders:
             split(saved[name].clone(), half=parameter.detach(), remainder=remainders[parameter])
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing bars for work on local files over the client's panel."""
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
@@ -141,10 +127,8 @@ def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
 
 
 def _unavailable(name: str, problem: Exception) -> ModelUnavailableError:
-    lines = [line for line in str(problem).splitlines() if line.strip()]
-    reason = lines[0] if lines else type(problem).__name__
     return ModelUnavailableError(
-        f"The model {name} could not be loaded: {reason}",
+        f"The model {name} could not be loaded: {first_line(problem)}",
         fix="Check the name on huggingface.co or the path, the network, and free memory and disk; "
         "`--model tiny` works without a download.",
     )
