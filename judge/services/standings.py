@@ -19,7 +19,7 @@ from django.db.models.functions import Cast
 
 from judge.engine import Phase
 from judge.models import Counted, Ledger, Question, Round, Score, Season, Standing, Window
-from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants, sort_rows
+from swarm_record.board_rows import Minimum, StandingRow, build_rows, sort_rows
 from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, allocate_columns, pack, stack_scores, unpack
@@ -282,7 +282,9 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
     nodes = ledgers.in_window(window)
     rows = build_rows(
-        make_entrants(nodes, window, quarantined=quarantined),
+        nodes,
+        window,
+        quarantined=quarantined,
         matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
         minimum=_read_minimum(season, window),
     )
@@ -325,11 +327,11 @@ def _read_minimum(season: Season, window: Window) -> Minimum:
 
 
 def _to_columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
-    entrant = row.entrant
+    ledger, tally = row.ledger, row.tally
     low, high = row.rank or (None, None)
     return (
-        *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, row.remark),
+        *(season.pk, window.value, ledger.node_id, ledger.model, ledger.arm, row.remark),
         *(place, low, high, row.score, *row.interval, row.correct, row.n),
-        *(entrant.rounds, entrant.missed),
-        msgspec.json.encode(entrant.cells).decode(),
+        *(tally.rounds, tally.missed),
+        msgspec.json.encode(tally.cells).decode(),
     )
