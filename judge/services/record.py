@@ -24,7 +24,7 @@ from swarm_record.chain import (
     encode_signed_key,
     hash_link,
 )
-from swarm_record.keys import sign
+from swarm_record.keys import make_key, public_key_of, sign
 from swarm_record.merkle import merkle_root
 from swarm_web.nodes.models import Node
 
@@ -94,10 +94,8 @@ def read_chain_head(*, now: datetime) -> ChainHead:
 
 
 def _draw_key(now: datetime) -> SiteKey:
-    key = SiteKey.draw()
-    key.made_at = now
-    key.save()
-    return key
+    private = make_key()
+    return SiteKey.objects.create(private=private, public=public_key_of(private), made_at=now)
 
 
 def rotate_site_key(*, now: datetime) -> SiteKey:

@@ -152,20 +152,22 @@ def _stream_end(season: Season) -> int:
 
 def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
     """Load all ledgers of a season whose stream has `end` columns."""
-    stored = Ledger.objects.filter(season=season).order_by("pk")
-    labels = stored.annotate(text=Cast("tallies", TextField())).values_list(
-        "node_id", "model", "arm", "text", "deviations", "deviation_rounds"
+    stored = Ledger.objects.filter(season=season).annotate(text=Cast("tallies", TextField()))
+    rows = list(
+        stored.order_by("pk").values_list(
+            *("node_id", "model", "arm", "text", "deviations", "deviation_rounds"),
+            *("answered", "solved", "scores"),
+        )
     )
     nodes = [
         NodeLedger(node_id, row, model, arm, _decode_tallies(text), deviations, rounds)
-        for row, (node_id, model, arm, text, deviations, rounds) in enumerate(labels)
+        for row, (node_id, model, arm, text, deviations, rounds, *_) in enumerate(rows)
     ]
-    streams = list(stored.values_list("answered", "solved", "scores"))
     return SeasonLedgers(
         nodes,
-        answered=unpack([bytes(row[0]) for row in streams], QUESTIONS),
-        solved=unpack([bytes(row[1]) for row in streams], QUESTIONS),
-        scores=stack_scores([bytes(row[2]) for row in streams], max(0, end - QUESTIONS)),
+        answered=unpack([bytes(row[-3]) for row in rows], QUESTIONS),
+        solved=unpack([bytes(row[-2]) for row in rows], QUESTIONS),
+        scores=stack_scores([bytes(row[-1]) for row in rows], max(0, end - QUESTIONS)),
     )
 
 
