@@ -4,7 +4,6 @@ A link is added in the transaction whose change it records, as its last step: a 
 so the next writer of a link waits until that transaction ends.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -121,12 +120,6 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
         season=judge_round.season.name,
         commitment=judge_round.commitment,
     )
-
-
-def record_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
-    """Record that the rounds with these numbers were withdrawn before they opened."""
-    for number in numbers:
-        add_link("withdrawn", now=now, round=number)
 
 
 def record_void(judge_round: Round, *, now: datetime) -> None:
