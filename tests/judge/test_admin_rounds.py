@@ -215,17 +215,6 @@ def test_a_voided_round_is_recorded_with_actor_and_reason(
 
 
 @pytest.mark.slow
-def test_the_leaderboard_is_updated_when_a_round_is_voided(
-    operator: Client, season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    play_round(season, clock, verifier, amber=4)
-    second = play_round(season, clock, verifier, amber=0)
-    assert standing_of("amber", "season").score == 0.5
-    decide(operator, "judge/round", "void", second.pk, reason="wrong mix")
-    assert standing_of("amber", "season").score == 1
-
-
-@pytest.mark.slow
 def test_several_rounds_are_voided_with_one_reason(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:

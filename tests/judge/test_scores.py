@@ -207,14 +207,6 @@ def test_untrained_and_absent_nodes_have_no_deviation_and_do_not_affect_the_mean
 # ---- written once
 
 
-def test_a_second_tick_writes_no_second_score(site: Site) -> None:
-    site.join("amber")
-    judge_round = site.hold(amber="rrrr")
-    before = score_of(judge_round, "amber").pk
-    assert site.advance(1) == []
-    assert Score.objects.get().pk == before
-
-
 def test_writing_scores_again_replaces_them(site: Site) -> None:
     site.join("amber")
     judge_round = site.hold(amber="rrww")
