@@ -260,9 +260,13 @@ def _make_claim(
 ) -> ArmsClaim:
     """Return the claim about a model at the last look."""
     counted = _counted_values(trial, -1)
+    is_valid = ~np.isnan(counted)
     swarm, isolated = _split(counted, trial.swarm)
     unadjusted = _subtract_means(swarm, isolated)
-    difference, interval = _estimate(counted, trial)
+    adjusted_arms = _split(adjust(counted, trial.covariates), trial.swarm)
+    difference, interval = _estimate(trial, is_valid, *adjusted_arms)
+    rounds, noise = trial.rounds[-1][is_valid], trial.noise[is_valid]
+    spread = None if missing else estimate_spread(adjusted_arms, rounds=rounds, noise=noise)
     p_adjusted = adjusted[model] if tested else None
     return ArmsClaim(
         model=model,
@@ -277,39 +281,32 @@ def _make_claim(
         missing=missing,
         unadjusted=unadjusted,
         look=look,
-        spread=None if missing else _estimate_spread(counted, trial),
+        spread=spread,
     )
 
 
-def _estimate(counted: Floats, trial: ModelTrial) -> tuple[float | None, Interval | None]:
+def _estimate(
+    trial: ModelTrial, is_valid: Bits, swarm: Floats, isolated: Floats
+) -> tuple[float | None, Interval | None]:
     """Return the adjusted difference and its interval; None where they cannot be estimated.
+
+    `swarm` and `isolated` are the residuals (`adjust`) of the nodes in `is_valid` [nodes].
 
     Regressing on the covariates also removes the part of the arms that correlates with them, so the
     difference of the residuals is scaled up: the result equals a regression on arm and covariates.
     """
-    is_valid = ~np.isnan(counted)
     arms, regressors = trial.swarm[is_valid], _standardise(trial.covariates[is_valid])
     if arms.all() or not arms.any():
         return None, None
     unexplained = float(_compute_residuals(arms.astype(np.float64), regressors).var() / arms.var())
     if unexplained < _MIN_SPREAD:
         return None, None
-    swarm, isolated = _split(adjust(counted, trial.covariates), trial.swarm)
     difference = float(swarm.mean() - isolated.mean()) / unexplained
     interval = welch_interval(swarm, isolated)
     if interval is None:
         return difference, None
     half = (interval[1] - interval[0]) / 2 / unexplained
     return difference, (difference - half, difference + half)
-
-
-def _estimate_spread(counted: Floats, trial: ModelTrial) -> ScoreSpread | None:
-    is_valid = ~np.isnan(counted)
-    return estimate_spread(
-        _split(adjust(counted, trial.covariates), trial.swarm),
-        rounds=trial.rounds[-1][is_valid],
-        noise=trial.noise[is_valid],
-    )
 
 
 def _split(values: Floats, swarm: Bits) -> tuple[Floats, Floats]:

@@ -21,7 +21,6 @@ from tests.judge.operators import (
     answer_round,
     close_round,
     decide,
-    log_in,
     misgrade,
     only_ruling,
     play_round,
@@ -30,11 +29,6 @@ from tests.judge.operators import (
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return log_in()
 
 
 @pytest.fixture
