@@ -135,7 +135,7 @@ def _score_seat(
     `ungraded` are excluded for all nodes.
     """
     score = Score(round_id=seat.round_id, node=seat.node)
-    score.reason = _reason(seat, sheet, asked=len(asked), ungraded=ungraded)
+    score.reason = _reason(seat, sheet, asked, ungraded)
     score.status = Score.Status.ABSENT
     if seat.offered_at is None:
         return score
@@ -154,12 +154,14 @@ def _score_seat(
     return score
 
 
-def _reason(seat: Seat, sheet: _AnswerSheet, *, asked: int, ungraded: Set[int]) -> Score.Reason:
+def _reason(
+    seat: Seat, sheet: _AnswerSheet, asked: Mapping[int, str], ungraded: Set[int]
+) -> Score.Reason:
     if seat.offered_at is None:
         return Score.Reason.CAME_LATE if seat.came_late else Score.Reason.NOT_OFFERED
     if ungraded:
         return Score.Reason.UNSCORED
-    return Score.Reason.UNANSWERED if len(sheet.answered) < asked else Score.Reason.NONE
+    return Score.Reason.UNANSWERED if len(sheet.answered) < len(asked) else Score.Reason.NONE
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:
