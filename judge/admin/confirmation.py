@@ -1,12 +1,12 @@
-"""The confirmation page of an admin action: it lists the effects and asks for a reason."""
+"""Admin actions that need a decision: their page lists the effects and asks for a reason."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypedDict, TypeVar
+from functools import wraps
+from typing import Any, TypedDict, TypeVar
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import User
@@ -29,70 +29,56 @@ class DecisionDetails(TypedDict):
     now: datetime
 
 
-@dataclass(frozen=True)
-class Decision(Generic[Row]):
-    """A decision about rows that requires a reason.
+# Applies a decision to one row; returns None, or why nothing changed.
+Decision = Callable[[Row, DecisionDetails], str | None]
+Action = Callable[[ModelAdmin[Any], HttpRequest, QuerySet[Any]], TemplateResponse | None]
 
-    `action` is the admin action's name; `title` is the text of its page and button. `effects`
-    describe what will happen, and `done` what happened, with {} in place of the row. `apply`
-    applies the decision to one row; it returns None, or why nothing changed.
+
+def decision(
+    description: str, *, permission: str, title: str, effects: Sequence[str], done: str
+) -> Callable[[Decision[Row]], Action]:
+    """Turn a decision about one row into an admin action that asks for a reason first.
+
+    `description` is the action's text in the list, `title` that of its page and button. `effects`
+    describe what will happen, and `done` what happened, with {} in place of the row. The result for
+    each row becomes a message of the admin.
     """
 
-    action: str
-    title: str
-    effects: Sequence[str]
-    done: str
-    apply: Callable[[Row, DecisionDetails], str | None]
+    def make_action(apply: Decision[Row]) -> Action:
+        @admin.action(description=description, permissions=[permission])
+        @wraps(apply)
+        def act(
+            model_admin: ModelAdmin[Row], request: HttpRequest, rows: QuerySet[Row]
+        ) -> TemplateResponse | None:
+            form = ReasonForm(request.POST if "decided" in request.POST else None)
+            if not form.is_valid():
+                hidden = [(ACTION_CHECKBOX_NAME, str(row.pk)) for row in rows]
+                hidden += [("action", apply.__name__), ("decided", "yes")]
+                return ask(
+                    model_admin,
+                    request,
+                    form,
+                    title=title,
+                    effects=effects,
+                    rows=list(rows),
+                    hidden=hidden,
+                )
+            if not isinstance(request.user, User):
+                raise PermissionDenied
+            details = DecisionDetails(
+                reason=form.cleaned_data["reason"], actor=request.user, now=timezone.now()
+            )
+            for row in rows:
+                problem = apply(row, details)
+                if problem is None:
+                    messages.success(request, done.format(row))
+                else:
+                    messages.warning(request, f"Nothing changed for {row}: {problem}.")
+            return None
 
+        return act
 
-def decide(
-    model_admin: ModelAdmin[Row],
-    request: HttpRequest,
-    rows: QuerySet[Row],
-    decision: Decision[Row],
-) -> TemplateResponse | None:
-    """Return a page that asks for a reason, or apply the decision if the request has one.
-
-    The result for each row becomes a message of the admin, and None is returned.
-    """
-    form = ReasonForm(request.POST if "decided" in request.POST else None)
-    if not form.is_valid():
-        return _ask_reason(model_admin, request, rows, decision, form)
-    details = DecisionDetails(
-        reason=form.cleaned_data["reason"], actor=_operator(request), now=timezone.now()
-    )
-    for row in rows:
-        problem = decision.apply(row, details)
-        if problem is None:
-            messages.success(request, decision.done.format(row))
-        else:
-            messages.warning(request, f"Nothing changed for {row}: {problem}.")
-    return None
-
-
-def _operator(request: HttpRequest) -> User:
-    if not isinstance(request.user, User):
-        raise PermissionDenied
-    return request.user
-
-
-def _ask_reason(
-    model_admin: ModelAdmin[Row],
-    request: HttpRequest,
-    rows: QuerySet[Row],
-    decision: Decision[Row],
-    form: ReasonForm,
-) -> TemplateResponse:
-    hidden = [(ACTION_CHECKBOX_NAME, str(row.pk)) for row in rows]
-    return ask(
-        model_admin,
-        request,
-        form,
-        title=decision.title,
-        effects=decision.effects,
-        rows=list(rows),
-        hidden=[*hidden, ("action", decision.action), ("decided", "yes")],
-    )
+    return make_action
 
 
 def ask(

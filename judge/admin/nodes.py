@@ -3,11 +3,11 @@
 from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.confirmation import Decision, DecisionDetails, decide
+from judge.admin.confirmation import DecisionDetails, decision
 from judge.admin.records import list_url, show_rows
 from judge.models import Flag, Ruling, Seat
 from judge.services.oversight import quarantine_node, release_node
@@ -20,31 +20,32 @@ OUT_OF_THE_RANKS = (
 )
 
 
-def _quarantine(node: Node, details: DecisionDetails) -> str | None:
-    return None if quarantine_node(node, **details) else "it is already quarantined"
-
-
-def _release(node: Node, details: DecisionDetails) -> str | None:
-    return None if release_node(node, **details) else "it is not quarantined"
-
-
-QUARANTINE = Decision[Node](
-    action="quarantine",
+@decision(
+    "Quarantine: remove from the ranks",
+    permission="change",
     title="Quarantine",
     effects=["These nodes will be removed from the ranks at once.", OUT_OF_THE_RANKS],
     done="Quarantined {}; the leaderboard is updated.",
-    apply=_quarantine,
 )
-RELEASE = Decision[Node](
-    action="release",
+def quarantine(node: Node, details: DecisionDetails) -> str | None:
+    """Quarantine a node."""
+    return None if quarantine_node(node, **details) else "it is already quarantined"
+
+
+@decision(
+    "Release: return to the ranks",
+    permission="change",
     title="Release",
     effects=[
         "These nodes will be ranked again at once and count in the comparison of the arms, with "
         "all scores from the time of the quarantine."
     ],
     done="Released {}; the leaderboard is updated.",
-    apply=_release,
 )
+def release(node: Node, details: DecisionDetails) -> str | None:
+    """Return a node to the ranks."""
+    return None if release_node(node, **details) else "it is not quarantined"
+
 
 # Replaces the node admin of swarm_web.nodes, which does not know the judge.
 admin.site.unregister(Node)
@@ -56,7 +57,7 @@ class JudgedNodeAdmin(NodeAdmin):
 
     list_display = ["name", "open_flags", *NodeAdmin.list_display[1:]]
     readonly_fields = [*NodeAdmin.readonly_fields, "open_flags", "rulings"]
-    actions = [*NodeAdmin.actions, "quarantine", "release"]
+    actions = [*NodeAdmin.actions, quarantine, release]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Node]:
         """Annotate each node with its number of open flags."""
@@ -71,16 +72,6 @@ class JudgedNodeAdmin(NodeAdmin):
         """Forbid deleting a node that had a seat: block it instead, so that its data stays."""
         deletable = obj is None or not Seat.objects.filter(node=obj).exists()
         return deletable and super().has_delete_permission(request, obj)
-
-    @admin.action(description="Quarantine: remove from the ranks", permissions=["change"])
-    def quarantine(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
-        """Quarantine the selected nodes."""
-        return decide(self, request, queryset, QUARANTINE)
-
-    @admin.action(description="Release: return to the ranks", permissions=["change"])
-    def release(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
-        """Release the selected nodes."""
-        return decide(self, request, queryset, RELEASE)
 
     @admin.display(description="open flags", ordering="flagged")
     def open_flags(self, obj: Node) -> SafeString:

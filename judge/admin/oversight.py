@@ -6,11 +6,11 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.confirmation import Decision, DecisionDetails, decide
+from judge.admin.confirmation import DecisionDetails, decision
 from judge.admin.nodes import OUT_OF_THE_RANKS
 from judge.admin.records import RecordAdmin
 from judge.models import Flag, Ruling
@@ -19,45 +19,46 @@ from judge.services.oversight import dismiss_flag, quarantine_node
 # ---- decisions
 
 
-def _quarantine(flag: Flag, details: DecisionDetails) -> str | None:
+@decision(
+    "Quarantine the node",
+    permission="rule",
+    title="Quarantine the node",
+    effects=["The node of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
+    done="The node is quarantined, and the leaderboard is updated ({}).",
+)
+def quarantine(flag: Flag, details: DecisionDetails) -> str | None:
+    """Quarantine the node of a flag."""
     if quarantine_node(flag.node, **details, flag=flag):
         return None
     return f"{flag.node} is already quarantined"
 
 
-def _quarantine_both(flag: Flag, details: DecisionDetails) -> str | None:
+@decision(
+    "Quarantine both nodes",
+    permission="rule",
+    title="Quarantine both nodes",
+    effects=["Both nodes of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
+    done="Both nodes are quarantined, and the leaderboard is updated ({}).",
+)
+def quarantine_both(flag: Flag, details: DecisionDetails) -> str | None:
+    """Quarantine both nodes of a flag."""
     nodes = [flag.node] if flag.other is None else [flag.node, flag.other]
     taken = [quarantine_node(node, **details, flag=flag) for node in nodes]
     return None if any(taken) else "all its nodes are already quarantined"
 
 
-def _dismiss(flag: Flag, details: DecisionDetails) -> str | None:
-    if dismiss_flag(flag, **details):
-        return None
-    return f"it is already {flag.get_state_display().lower()}"
-
-
-QUARANTINE = Decision[Flag](
-    action="quarantine",
-    title="Quarantine the node",
-    effects=["The node of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
-    done="The node is quarantined, and the leaderboard is updated ({}).",
-    apply=_quarantine,
-)
-QUARANTINE_BOTH = Decision[Flag](
-    action="quarantine_both",
-    title="Quarantine both nodes",
-    effects=["Both nodes of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
-    done="Both nodes are quarantined, and the leaderboard is updated ({}).",
-    apply=_quarantine_both,
-)
-DISMISS = Decision[Flag](
-    action="dismiss",
+@decision(
+    "Dismiss: reviewed and harmless",
+    permission="rule",
     title="Dismiss",
     effects=["The flags stay on record as harmless. No score or rank changes."],
     done="Dismissed: {}.",
-    apply=_dismiss,
 )
+def dismiss(flag: Flag, details: DecisionDetails) -> str | None:
+    """Dismiss a flag."""
+    if dismiss_flag(flag, **details):
+        return None
+    return f"it is already {flag.get_state_display().lower()}"
 
 
 # ---- flags
@@ -99,7 +100,7 @@ class FlagAdmin(RecordAdmin[Flag]):
     search_fields = ["node__name", "other__name", "round__number__exact"]
     readonly_fields = ["p"]
     exclude = ["p_adjusted"]
-    actions = ["quarantine", "quarantine_both", "dismiss"]
+    actions = [quarantine, quarantine_both, dismiss]
 
     @admin.display(description="kind", ordering="kind")
     def what(self, obj: Flag) -> str:
@@ -115,23 +116,6 @@ class FlagAdmin(RecordAdmin[Flag]):
     def p(self, obj: Flag) -> str:
         """Show the p-value after Holm's adjustment over all tested nodes or pairs of the round."""
         return f"{obj.p_adjusted:.2g}"
-
-    @admin.action(description="Quarantine the node", permissions=["rule"])
-    def quarantine(self, request: HttpRequest, queryset: QuerySet[Flag]) -> HttpResponse | None:
-        """Quarantine the node of each flag."""
-        return decide(self, request, queryset, QUARANTINE)
-
-    @admin.action(description="Quarantine both nodes", permissions=["rule"])
-    def quarantine_both(
-        self, request: HttpRequest, queryset: QuerySet[Flag]
-    ) -> HttpResponse | None:
-        """Quarantine both nodes of each flag."""
-        return decide(self, request, queryset, QUARANTINE_BOTH)
-
-    @admin.action(description="Dismiss: reviewed and harmless", permissions=["rule"])
-    def dismiss(self, request: HttpRequest, queryset: QuerySet[Flag]) -> HttpResponse | None:
-        """Dismiss the flags."""
-        return decide(self, request, queryset, DISMISS)
 
 
 # ---- rulings

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from kombu.exceptions import OperationalError
 
 from judge import tasks
-from judge.admin.confirmation import Decision, DecisionDetails, ask, decide
+from judge.admin.confirmation import DecisionDetails, ask, decision
 from judge.admin.records import RecordAdmin, list_url, show_rows
 from judge.forms import RoundForm
 from judge.models import Answer, Flag, Question, Round, Ruling, Score
@@ -27,22 +27,9 @@ from swarm_web.core.verifiers import process_verifier
 # ---- decisions
 
 
-def _void(judge_round: Round, details: DecisionDetails) -> str | None:
-    return None if void_round(judge_round, **details) else "it is already void"
-
-
-def _recompute(judge_round: Round, details: DecisionDetails) -> str | None:
-    if judge_round.phase != Round.Phase.CLOSED:
-        return f"it is {judge_round.get_phase_display().lower()}; only closed rounds have scores"
-    try:
-        tasks.recompute.delay(judge_round.pk, details["reason"], details["actor"].pk)
-    except OperationalError:
-        return "the task queue cannot be reached; try again later"
-    return None
-
-
-VOID = Decision[Round](
-    action="void",
+@decision(
+    "Void: exclude from every score",
+    permission="rule",
     title="Void",
     effects=[
         "These rounds will no longer count: scores, ranks and the comparison of the arms are "
@@ -50,10 +37,15 @@ VOID = Decision[Round](
         "Questions, answers and scores stay stored, but a void round can never count again.",
     ],
     done="Voided {}; the leaderboard is updated.",
-    apply=_void,
 )
-RECOMPUTE = Decision[Round](
-    action="recompute",
+def void(judge_round: Round, details: DecisionDetails) -> str | None:
+    """Void a round."""
+    return None if void_round(judge_round, **details) else "it is already void"
+
+
+@decision(
+    "Recompute: regrade all answers",
+    permission="rule",
     title="Recompute",
     effects=[
         "A worker grades all stored answers of these rounds again with the installed verifier, "
@@ -62,8 +54,16 @@ RECOMPUTE = Decision[Round](
         "If a question cannot be generated again, nothing changes.",
     ],
     done="A worker is grading {} again; the changes will be listed under Rulings.",
-    apply=_recompute,
 )
+def recompute(judge_round: Round, details: DecisionDetails) -> str | None:
+    """Have a round graded again by a worker."""
+    if judge_round.phase != Round.Phase.CLOSED:
+        return f"it is {judge_round.get_phase_display().lower()}; only closed rounds have scores"
+    try:
+        tasks.recompute.delay(judge_round.pk, details["reason"], details["actor"].pk)
+    except OperationalError:
+        return "the task queue cannot be reached; try again later"
+    return None
 
 
 # ---- rounds
@@ -131,7 +131,7 @@ class RoundAdmin(RecordAdmin[Round]):
     ]
     readonly_fields = ["turnout", "commitment", "answers", "scores", "flags", "rulings"]
     inlines = [QuestionInline]
-    actions = ["void", "recompute"]
+    actions = [void, recompute]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
         """Annotate each round with its turnout."""
@@ -158,18 +158,6 @@ class RoundAdmin(RecordAdmin[Round]):
             "public beacon; nodes see them when it opens."
         ]
         return ask(self, request, form, title="Schedule a round", effects=effects)
-
-    # ---- actions
-
-    @admin.action(description="Void: exclude from every score", permissions=["rule"])
-    def void(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
-        """Void the selected rounds."""
-        return decide(self, request, queryset, VOID)
-
-    @admin.action(description="Recompute: regrade all answers", permissions=["rule"])
-    def recompute(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
-        """Have the selected rounds graded again."""
-        return decide(self, request, queryset, RECOMPUTE)
 
     # ---- columns and fields
 

@@ -190,8 +190,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         if obj.state == Season.State.DRAFT:
             self._show_samples(request, obj, form)
             messages.info(request, "To start the season, select it in the list and choose “Start”.")
-        else:
-            _update_standings(obj, changed=form.changed_data)
+            return
+        if "recent_rounds" in form.changed_data:
+            refresh_standings(obj, now=timezone.now())
+        if {"minimum_questions", "minimum_attendance"} & set(form.changed_data):
+            rebuild_standings(obj)
 
     def _show_samples(self, request: HttpRequest, season: Season, form: ModelForm[Season]) -> None:
         """Show the sample that validation generated of each dataset."""
@@ -286,11 +289,3 @@ def _find_problems(season: Season) -> str:
     except ValidationError as problem:
         return " ".join(problem.messages)
     return ""
-
-
-def _update_standings(season: Season, *, changed: list[str]) -> None:
-    """Update the leaderboard after a change of the fields that it depends on."""
-    if "recent_rounds" in changed:
-        refresh_standings(season, now=timezone.now())
-    if {"minimum_questions", "minimum_attendance"} & set(changed):
-        rebuild_standings(season)

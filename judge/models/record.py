@@ -2,8 +2,6 @@
 
 from django.db import models
 
-from swarm_record.keys import make_key, public_key_of
-
 
 class SiteKey(models.Model):
     """An Ed25519 key of the site that signs receipts and chain heads; the newest one is in use.
@@ -18,12 +16,6 @@ class SiteKey(models.Model):
 
     def __str__(self) -> str:
         return self.public
-
-    @classmethod
-    def draw(cls) -> "SiteKey":
-        """Return a new, unsaved key."""
-        private = make_key()
-        return cls(private=private, public=public_key_of(private))
 
 
 class ChainLink(models.Model):

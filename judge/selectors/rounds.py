@@ -1,6 +1,6 @@
 """Rounds: the current one, lists of them, and those that wait."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -16,15 +16,6 @@ from judge.models import (
     Seat,
 )
 from swarm_protocol.messages import RoundInfo, RoundPhase
-
-# The phases' names in messages.
-_PHASES: dict[Phase, RoundPhase] = {
-    Phase.SCHEDULED: "scheduled",
-    Phase.OPEN: "open",
-    Phase.SCORING: "scoring",
-    Phase.CLOSED: "closed",
-    Phase.VOID: "void",
-}
 
 
 def current_round(season: Season) -> Round | None:
@@ -66,7 +57,7 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
     """Return a round as a message for nodes; passing `questions`, their number, saves a query."""
     return RoundInfo(
         number=judge_round.number,
-        phase=_PHASES[Phase(judge_round.phase)],
+        phase=cast(RoundPhase, judge_round.phase),
         opens_at=judge_round.opens_at.isoformat(),
         closes_at=judge_round.closes_at.isoformat(),
         questions=count_questions(judge_round) if questions is None else questions,

@@ -64,12 +64,6 @@ def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> Qu
     )
 
 
-def scores_of_node(node: Node, season: Season) -> QuerySet[Score]:
-    """Return a node's results in the season's closed rounds, newest first, with absences."""
-    closed = node.scores.filter(round__season=season, round__phase=Phase.CLOSED)
-    return closed.select_related("round").order_by("-round__number")
-
-
 def results_of_node(node: Node) -> QuerySet[Score]:
     """Return a node's results in the closed rounds of all seasons, newest first."""
     closed = Score.objects.filter(node=node, round__phase=Phase.CLOSED)

@@ -60,24 +60,9 @@ def task_choices(tasks: object) -> list[TaskChoice]:
 
 
 def describe_season(season: Season) -> SeasonInfo:
-    """Return a season's rules as a message for nodes."""
-    return SeasonInfo(
-        name=season.name,
-        seed=season.seed,
-        generator=season.generator,
-        tasks=task_choices(season.tasks),
-        completions=season.completions,
-        local=season.local,
-        external=season.external,
-        max_new_tokens=season.max_new_tokens,
-        temperature=season.temperature,
-        assignment="coin" if season.assignment == Season.Assignment.COIN else "choice",
-        system_prompt=season.system_prompt,
-        isolated_publish=season.isolated_publish,
-        batch=season.batch,
-        answers=season.answer_rules,
-        sampling=season.sampling,
-    )
+    """Return a season's rules as a message for nodes: the fields of SeasonInfo are the season's."""
+    rules = msgspec.convert(season, SeasonInfo, from_attributes=True)
+    return msgspec.structs.replace(rules, answers=season.answer_rules)
 
 
 def coin_share(season: Season) -> tuple[int, int]:

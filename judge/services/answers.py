@@ -160,14 +160,12 @@ def _store_in_round(
         ]
         new = _insert(in_time, seats=offered)
         stored = _read_stored(judge_round, offered)
-        _mark_completed(
-            [
-                seat
-                for node, seat in offered.items()
-                if node in new and len(stored[node]) == len(context.positions)
-            ],
-            now=now,
-        )
+        completed = [
+            seat.pk
+            for node, seat in offered.items()
+            if node in new and len(stored[node]) == len(context.positions)
+        ]
+        Seat.objects.filter(pk__in=completed, completed_at=None).update(completed_at=now)
     late = f"round {number} accepted answers until {deadlines.closes_at.isoformat()}"
     receipts = [
         _build_receipt(
@@ -228,12 +226,12 @@ def _insert(
             answer.text,
             answer.finish_reason,
             submission.received_at,
-            _latency_ms(seat, submission),
+            max(0, (submission.received_at - seat.offered_at) // timedelta(milliseconds=1)),
             submission.signer.key_id if answer.signature and submission.signer else None,
             answer.signature or "",
         )
         for submission, questions in submissions
-        if (seat := seats.get(submission.node_id)) is not None
+        if (seat := seats.get(submission.node_id)) and seat.offered_at
         for answer in submission.answers
         if answer.question in questions
     ]
@@ -260,12 +258,6 @@ def _insert(
     return new
 
 
-def _latency_ms(seat: Seat, submission: Submission) -> int:
-    """Return the milliseconds from the offer of the questions to the submission."""
-    assert seat.offered_at is not None  # only such seats are read
-    return max(0, (submission.received_at - seat.offered_at) // timedelta(milliseconds=1))
-
-
 def _read_stored(judge_round: Round, nodes: Iterable[int]) -> Signatures:
     """Return the signatures of all answers that these nodes have stored in the round."""
     stored: Signatures = defaultdict(dict)
@@ -273,12 +265,6 @@ def _read_stored(judge_round: Round, nodes: Iterable[int]) -> Signatures:
     for node_id, question, signature in answers.values_list("node_id", "question_id", "signature"):
         stored[node_id][str(question)] = signature
     return stored
-
-
-def _mark_completed(seats: Iterable[Seat], *, now: datetime) -> None:
-    """Mark the seats as completed; the round no longer waits for them."""
-    pending = Seat.objects.filter(pk__in=[seat.pk for seat in seats], completed_at=None)
-    pending.update(completed_at=now)
 
 
 def _build_receipt(

@@ -22,7 +22,7 @@ from judge.services.patience import (
     add_costs,
     postpone,
     read_costs,
-    time_out_closed,
+    time_out,
     time_out_over_budget,
 )
 from swarm_protocol.errors import RefusedError
@@ -78,7 +78,9 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
         costs = read_costs()
         locked = _lock_waiting()
         if not locked:
-            timed_out = time_out_closed() + time_out_over_budget(costs)
+            # The round of an answer may have closed while a worker held the answer's lock.
+            left = time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
+            timed_out = left + time_out_over_budget(costs)
             return timed_out or _grade(_lock_postponed(costs), DEADLINE_S, verifier)
         slow = {seat for seat, seconds in costs.items() if seconds >= POSTPONE_AFTER_S}
         postponed = postpone(answer.pk for answer in locked if answer.seat in slow)
@@ -156,28 +158,22 @@ def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
 
 
 def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
-    """Grade all questions together, or one by one if one of them cannot be generated again."""
+    """Grade all questions together, or one by one if one of them cannot be generated again.
+
+    Such a question affects only its own answers, which are tried last from now on.
+    """
     try:
         groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
-    except RefusedError:
-        return _attempt_one_by_one(jobs, score)
+    except RefusedError as refusal:
+        if len(jobs) > 1:
+            return [attempt for job in jobs for attempt in _attempt_jobs([job], score)]
+        ((spec, answers),) = jobs
+        logger.error("answers about %s cannot be graded: %s", spec.dataset, refusal.message)
+        ids = [answer.pk for answer in answers]
+        Answer.objects.filter(pk__in=ids).update(verdict=_NOT_GRADABLE)
+        return []
     locked = (answer for _, answers in jobs for answer in answers)
     return list(zip(locked, chain.from_iterable(groups), strict=True))
-
-
-def _attempt_one_by_one(jobs: list[Job], score: ScoreBatch) -> Attempts:
-    """Grade question by question; a bad one affects only its own answers, which are tried last."""
-    attempts: Attempts = []
-    for spec, answers in jobs:
-        try:
-            (group,) = score([(spec, [answer.text for answer in answers])])
-        except RefusedError as refusal:
-            logger.error("answers about %s cannot be graded: %s", spec.dataset, refusal.message)
-            ids = [answer.pk for answer in answers]
-            Answer.objects.filter(pk__in=ids).update(verdict=_NOT_GRADABLE)
-        else:
-            attempts += zip(answers, group, strict=True)
-    return attempts
 
 
 def _store(graded: list[Graded]) -> int:

@@ -5,7 +5,7 @@ Findings are flagged for the operator and change no score.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.db import transaction
@@ -122,7 +122,8 @@ def _read_histories(judge_round: Round) -> list[ScoreHistory]:
     A history has up to MAX_ROUNDS results of the HISTORY_ROUNDS rounds before this one.
     """
     scored = Score.objects.filter(status=Score.Status.SCORED)
-    latest = dict(_iterate_results(scored.filter(round=judge_round)))
+    results = scored.filter(round=judge_round).values_list("node_id", "correct", "n")
+    latest = {node_id: (correct, n) for node_id, correct, n in results}
     recent = (
         scored.filter(
             node__in=list(latest),
@@ -136,11 +137,7 @@ def _read_histories(judge_round: Round) -> list[ScoreHistory]:
         .filter(age__lte=MAX_ROUNDS)
     )
     earlier: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for node_id, result in _iterate_results(recent.order_by("round__number")):
-        earlier[node_id].append(result)
+    results = recent.order_by("round__number").values_list("node_id", "correct", "n")
+    for node_id, correct, n in results:
+        earlier[node_id].append((correct, n))
     return [ScoreHistory(node_id, earlier[node_id], result) for node_id, result in latest.items()]
-
-
-def _iterate_results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:
-    for score in scores:
-        yield score.node_id, (score.correct, score.n)

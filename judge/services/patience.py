@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from django.db.models import F, QuerySet
 
 from judge.engine import Phase
-from judge.models import Answer, Round, Seat
+from judge.models import Answer, Seat
 from judge.selectors.rounds import answers_to_grade
 
 POSTPONE_AFTER_S = 1.0
@@ -59,26 +59,13 @@ def postpone(ids: Iterable[int]) -> int:
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
     """Time out the postponed answers of seats over budget; return how many."""
     return sum(
-        _time_out(Answer.objects.filter(question__round=round_id, node=node_id))
+        time_out(Answer.objects.filter(question__round=round_id, node=node_id))
         for (round_id, node_id), seconds in costs.items()
         if seconds >= BUDGET_S
     )
 
 
-def time_out_round(judge_round: Round) -> int:
-    """Time out the postponed answers of a round that closes; return how many."""
-    return _time_out(Answer.objects.filter(question__round=judge_round))
-
-
-def time_out_closed() -> int:
-    """Time out the postponed answers of closed rounds; return how many.
-
-    A worker held their locks while the round closed. The round's scores count them as wrong.
-    """
-    return _time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
-
-
-def _time_out(answers: QuerySet[Answer]) -> int:
+def time_out(answers: QuerySet[Answer]) -> int:
     """Give the postponed ones among these answers the verdict "timeout"; return how many.
 
     Answers that a worker has locked are skipped: it may wait for a round's lock that we hold.

@@ -4,7 +4,6 @@ A link is added in the transaction whose change it records, as its last step: a 
 so the next writer of a link waits until that transaction ends.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +23,7 @@ from swarm_record.chain import (
     encode_signed_key,
     hash_link,
 )
-from swarm_record.keys import sign
+from swarm_record.keys import make_key, public_key_of, sign
 from swarm_record.merkle import merkle_root
 from swarm_web.nodes.models import Node
 
@@ -94,10 +93,8 @@ def read_chain_head(*, now: datetime) -> ChainHead:
 
 
 def _draw_key(now: datetime) -> SiteKey:
-    key = SiteKey.draw()
-    key.made_at = now
-    key.save()
-    return key
+    private = make_key()
+    return SiteKey.objects.create(private=private, public=public_key_of(private), made_at=now)
 
 
 def rotate_site_key(*, now: datetime) -> SiteKey:
@@ -123,12 +120,6 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
         season=judge_round.season.name,
         commitment=judge_round.commitment,
     )
-
-
-def record_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
-    """Record that the rounds with these numbers were withdrawn before they opened."""
-    for number in numbers:
-        add_link("withdrawn", now=now, round=number)
 
 
 def record_void(judge_round: Round, *, now: datetime) -> None:

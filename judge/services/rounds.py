@@ -25,7 +25,7 @@ from judge.engine import (
 )
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
-from judge.services.patience import time_out_round
+from judge.services.patience import time_out
 from judge.services.record import record_answers, record_results
 from judge.services.scheduling import season_deadlines, void_undrawn_round
 from judge.services.scores import write_scores
@@ -120,7 +120,7 @@ def _end_answering(judge_round: Round, now: datetime) -> None:
 
 def _close(judge_round: Round, now: datetime) -> None:
     judge_round.change_phase(Phase.CLOSED, closed_at=now)
-    time_out_round(judge_round)
+    time_out(Answer.objects.filter(question__round=judge_round))
     write_scores(judge_round)
     record_results(judge_round, "closed", now=now, secret=bytes(judge_round.secret).hex())
 

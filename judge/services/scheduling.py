@@ -6,7 +6,6 @@ outside the judge's tick, so nothing else waits for it, and `judge.engine` voids
 too long.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,8 +30,6 @@ from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue, next_beacon
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers, with_beacon
 from swarm_tasks.verifier import DrawnTask
-
-logger = logging.getLogger(__name__)
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD_TIME = timedelta(seconds=3)
@@ -76,7 +73,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
         draft = _draft_round(season, opens_at=max(due, now + LEAD_TIME), verifier=verifier)
     except RefusedError as refusal:
         if refusal.code == ErrorCode.TASK_EXHAUSTED:
-            _halt(season, refusal)
+            halt_season(season, refusal)
         elif refusal.code != ErrorCode.ROUND_UNDRAWN:
             raise
         return None
@@ -196,12 +193,6 @@ def _store_questions(judge_round: Round, drawn: Sequence[DrawnTask]) -> None:
     )
 
 
-def _halt(season: Season, refusal: RefusedError) -> None:
-    """Pause a season that has run out of questions, and log an error for the operator."""
-    logger.error("season %s opens no more rounds: %s", season, refusal)
-    halt_season(season, refusal)
-
-
 # ---- rounds that wait for a public beacon
 
 
@@ -228,35 +219,26 @@ def _draw_waiting(
     if value is None:
         return False
     seen, secret = seen_before(judge_round), bytes(judge_round.secret)
+    drawn = None
     try:
         drawn = draw_quiz(rules, secret=secret, seen=seen, verifier=verifier, beacon=value)
     except RefusedError as refusal:
         if refusal.code != ErrorCode.TASK_EXHAUSTED:
             raise
-        _halt(judge_round.season, refusal)
-        _void_exhausted(judge_round, now=now)
-        return False
+        halt_season(judge_round.season, refusal)
     with transaction.atomic():
-        fresh = _lock_undrawn(judge_round)
+        fresh = undrawn_rounds().select_for_update().filter(pk=judge_round.pk).first()
         if fresh is None:
+            return False
+        if drawn is None:
+            void_undrawn_round(fresh, "the season has no questions left", now=now)
+            announce_round(fresh, now=now)
             return False
         fresh.beacon = msgspec.to_builtins(value)
         fresh.digests = _digest_questions(drawn)
         fresh.save(update_fields=["beacon", "digests"])
         _store_questions(fresh, drawn)
     return True
-
-
-def _lock_undrawn(judge_round: Round) -> Round | None:
-    return undrawn_rounds().select_for_update().filter(pk=judge_round.pk).first()
-
-
-def _void_exhausted(judge_round: Round, *, now: datetime) -> None:
-    with transaction.atomic():
-        fresh = _lock_undrawn(judge_round)
-        if fresh is not None:
-            void_undrawn_round(fresh, "the season has no questions left", now=now)
-            announce_round(fresh, now=now)
 
 
 def void_undrawn_round(judge_round: Round, reason: str, *, now: datetime) -> None:

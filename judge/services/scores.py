@@ -6,9 +6,8 @@ marks their summaries as stale; a task of beat rebuilds them, newest first.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
@@ -23,21 +22,6 @@ from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.cells import summarize_outcomes
 from swarm_web.nodes.models import Node
-
-
-class _NodeLabel(NamedTuple):
-    """A node's model and arm when it was judged."""
-
-    model: str
-    arm: str
-
-
-class _ScoredQuestion(NamedTuple):
-    """A question at a position, from 1; if `is_ungraded`, it is excluded for all nodes."""
-
-    position: int
-    dataset: str
-    is_ungraded: bool
 
 
 @dataclass(frozen=True)
@@ -66,29 +50,25 @@ def score_seats(judge_round: Round) -> list[Score]:
     excluded for that node only, a node could delay answers that it is unsure of until the graders
     are busy.
     """
-    questions = judge_round.questions.order_by("position").values_list("position", "dataset")
+    asked = dict(judge_round.questions.order_by("position").values_list("position", "dataset"))
     ungraded = _find_ungraded(judge_round)
-    asked = [
-        _ScoredQuestion(position, dataset, position in ungraded) for position, dataset in questions
-    ]
     sheets = _read_sheets(judge_round)
     declined = _find_declined(judge_round)
     seats = judge_round.seats.select_related("node").order_by("node_id")
     labels = _read_labels(judge_round, seats)
-    scores = [
-        _score_seat(
-            seat, sheets.get(seat.node_id, _AnswerSheet()), asked=asked, label=labels[seat.node_id]
-        )
-        for seat in seats
-    ]
-    for score in scores:
-        if score.node_id in declined:
+    scores = []
+    for seat in seats:
+        sheet = sheets.get(seat.node_id, _AnswerSheet())
+        score = _score_seat(seat, sheet, asked=asked, ungraded=ungraded)
+        score.model, score.arm = labels[seat.node_id]
+        if seat.node_id in declined:
             score.reason = Score.Reason.DECLINED
+        scores.append(score)
     _set_deviations(scores)
     return scores
 
 
-def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _NodeLabel]:
+def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, tuple[str, str]]:
     """Return each node's model and arm, taken from its earlier score in this round if it has one.
 
     A node may have changed both since the round closed.
@@ -96,11 +76,10 @@ def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _NodeLa
     enrolled = Enrolment.objects.filter(season=judge_round.season_id)
     arms = dict(enrolled.values_list("node_id", "arm"))
     labels = {
-        seat.node_id: _NodeLabel(seat.node.model, arms.get(seat.node_id, seat.node.arm))
-        for seat in seats
+        seat.node_id: (seat.node.model, arms.get(seat.node_id, seat.node.arm)) for seat in seats
     }
     scored = judge_round.scores.values_list("node_id", "model", "arm")
-    return labels | {node_id: _NodeLabel(model, arm) for node_id, model, arm in scored}
+    return labels | {node_id: (model, arm) for node_id, model, arm in scored}
 
 
 def _read_sheets(judge_round: Round) -> dict[int, _AnswerSheet]:
@@ -148,16 +127,20 @@ def _find_ungraded(judge_round: Round) -> set[int]:
 
 
 def _score_seat(
-    seat: Seat, sheet: _AnswerSheet, *, asked: Sequence[_ScoredQuestion], label: _NodeLabel
+    seat: Seat, sheet: _AnswerSheet, *, asked: Mapping[int, str], ungraded: Set[int]
 ) -> Score:
-    """Return the score of one seat in a round with these questions."""
-    score = Score(round_id=seat.round_id, node=seat.node, model=label.model, arm=label.arm)
-    score.reason = _reason(seat, sheet, asked)
+    """Return the score of one seat, without its node's model and arm.
+
+    `asked` are the datasets of the round's questions by position; those at the positions in
+    `ungraded` are excluded for all nodes.
+    """
+    score = Score(round_id=seat.round_id, node=seat.node)
+    score.reason = _reason(seat, sheet, asked, ungraded)
     score.status = Score.Status.ABSENT
     if seat.offered_at is None:
         return score
-    outcomes = [None if each.is_ungraded else each.position in sheet.solved for each in asked]
-    summary = summarize_outcomes(zip((each.dataset for each in asked), outcomes, strict=True))
+    outcomes = [None if at in ungraded else at in sheet.solved for at in asked]
+    summary = summarize_outcomes(zip(asked.values(), outcomes, strict=True))
     if summary.score is None:
         return score
     score.status = Score.Status.SCORED
@@ -171,10 +154,12 @@ def _score_seat(
     return score
 
 
-def _reason(seat: Seat, sheet: _AnswerSheet, asked: Sequence[_ScoredQuestion]) -> Score.Reason:
+def _reason(
+    seat: Seat, sheet: _AnswerSheet, asked: Mapping[int, str], ungraded: Set[int]
+) -> Score.Reason:
     if seat.offered_at is None:
         return Score.Reason.CAME_LATE if seat.came_late else Score.Reason.NOT_OFFERED
-    if any(each.is_ungraded for each in asked):
+    if ungraded:
         return Score.Reason.UNSCORED
     return Score.Reason.UNANSWERED if len(sheet.answered) < len(asked) else Score.Reason.NONE
 

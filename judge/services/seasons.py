@@ -1,22 +1,25 @@
 """Starts, pauses, resumes and ends seasons, and assigns nodes to arms."""
 
+import logging
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from math import floor
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from judge.engine import Phase
-from judge.models import CoinBlock, Enrolment, Round, Season
+from judge.models import CoinBlock, Enrolment, Season
 from judge.selectors.seasons import describe_season
-from judge.services.record import record_withdrawn
+from judge.services.record import add_link
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web.core import bus
 from swarm_web.nodes.models import Node
+
+logger = logging.getLogger(__name__)
 
 # Block sizes, drawn at random so that nobody knows which place of a block is the last.
 BLOCK_SIZES = (4, 6, 8)
@@ -47,15 +50,13 @@ def end_season(season: Season, *, now: datetime) -> bool:
         running = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING)
         changed = running.update(state=Season.State.ENDED, ended_at=now)
         if changed:
-            _withdraw(season.rounds.filter(phase=Phase.SCHEDULED), now=now)
+            scheduled = season.rounds.filter(phase=Phase.SCHEDULED)
+            numbers = list(scheduled.order_by("number").values_list("number", flat=True))
+            scheduled.delete()
+            for number in numbers:
+                add_link("withdrawn", now=now, round=number)
             _announce(None)
     return bool(changed)
-
-
-def _withdraw(rounds: QuerySet[Round], *, now: datetime) -> None:
-    numbers = list(rounds.order_by("number").values_list("number", flat=True))
-    rounds.delete()
-    record_withdrawn(numbers, now=now)
 
 
 def pause_season(season: Season) -> bool:
@@ -69,10 +70,11 @@ def resume_season(season: Season) -> bool:
 
 
 def halt_season(season: Season, refusal: RefusedError) -> bool:
-    """Pause a season for which no round can be made, and store the error with its remedy.
+    """Pause a season that has run out of questions, and log and store the error with its remedy.
 
     The next attempt is made after the season is resumed. Returns False if it is paused already.
     """
+    logger.error("season %s opens no more rounds: %s", season, refusal)
     reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
     return _set_paused(season, to=True, reason=reason)
 

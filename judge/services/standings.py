@@ -19,7 +19,7 @@ from django.db.models.functions import Cast
 
 from judge.engine import Phase
 from judge.models import Counted, Ledger, Question, Round, Score, Season, Standing, Window
-from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants, sort_rows
+from swarm_record.board_rows import Minimum, StandingRow, build_rows, sort_rows
 from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
 from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, allocate_columns, pack, stack_scores, unpack
@@ -152,20 +152,22 @@ def _stream_end(season: Season) -> int:
 
 def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
     """Load all ledgers of a season whose stream has `end` columns."""
-    stored = Ledger.objects.filter(season=season).order_by("pk")
-    labels = stored.annotate(text=Cast("tallies", TextField())).values_list(
-        "node_id", "model", "arm", "text", "deviations", "deviation_rounds"
+    stored = Ledger.objects.filter(season=season).annotate(text=Cast("tallies", TextField()))
+    rows = list(
+        stored.order_by("pk").values_list(
+            *("node_id", "model", "arm", "text", "deviations", "deviation_rounds"),
+            *("answered", "solved", "scores"),
+        )
     )
     nodes = [
         NodeLedger(node_id, row, model, arm, _decode_tallies(text), deviations, rounds)
-        for row, (node_id, model, arm, text, deviations, rounds) in enumerate(labels)
+        for row, (node_id, model, arm, text, deviations, rounds, *_) in enumerate(rows)
     ]
-    streams = list(stored.values_list("answered", "solved", "scores"))
     return SeasonLedgers(
         nodes,
-        answered=unpack([bytes(row[0]) for row in streams], QUESTIONS),
-        solved=unpack([bytes(row[1]) for row in streams], QUESTIONS),
-        scores=stack_scores([bytes(row[2]) for row in streams], max(0, end - QUESTIONS)),
+        answered=unpack([bytes(row[-3]) for row in rows], QUESTIONS),
+        solved=unpack([bytes(row[-2]) for row in rows], QUESTIONS),
+        scores=stack_scores([bytes(row[-1]) for row in rows], max(0, end - QUESTIONS)),
     )
 
 
@@ -282,7 +284,9 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
     nodes = ledgers.in_window(window)
     rows = build_rows(
-        make_entrants(nodes, window, quarantined=quarantined),
+        nodes,
+        window,
+        quarantined=quarantined,
         matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
         minimum=_read_minimum(season, window),
     )
@@ -325,11 +329,11 @@ def _read_minimum(season: Season, window: Window) -> Minimum:
 
 
 def _to_columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
-    entrant = row.entrant
+    ledger, tally = row.ledger, row.tally
     low, high = row.rank or (None, None)
     return (
-        *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, row.remark),
+        *(season.pk, window.value, ledger.node_id, ledger.model, ledger.arm, row.remark),
         *(place, low, high, row.score, *row.interval, row.correct, row.n),
-        *(entrant.rounds, entrant.missed),
-        msgspec.json.encode(entrant.cells).decode(),
+        *(tally.rounds, tally.missed),
+        msgspec.json.encode(tally.cells).decode(),
     )

@@ -119,11 +119,14 @@ class ArmsClaim:
 
 @dataclass(frozen=True)
 class _Tested:
-    """A model's test: the index of the first look with a test, the p-value, and the better arm."""
+    """A model's test: the index of the first look with a test, the p-value, and swarm's lead.
+
+    `lead` is swarm - isolated at the look that gave the p-value.
+    """
 
     first: int
     p_value: float
-    favours_swarm: bool
+    lead: float
 
 
 def plan_looks(trial_rounds: int) -> list[int]:
@@ -151,13 +154,13 @@ def compare_arms(
     which enough nodes for two arms have MIN_ROUNDS rounds each.
     """
     missing_rounds = max(0, plan_looks(trial_rounds)[0] - looks[-1])
-    tested = {}
-    for model, trial in trials.items():
-        found = (
-            None if missing_rounds else _test(trial, spent=spent_at(looks, trial_rounds), seed=seed)
-        )
-        if found is not None:
-            tested[model] = found
+    # The share of the error budget that each look [looks] may have used.
+    spent = np.minimum(1, np.array(looks, dtype=np.float64) / trial_rounds)
+    tested = {
+        model: found
+        for model, trial in trials.items()
+        if not missing_rounds and (found := _test(trial, spent=spent, seed=seed)) is not None
+    }
     adjusted = _adjust_by_holm(tested)
     claims = []
     for model, trial in trials.items():
@@ -167,40 +170,27 @@ def compare_arms(
     return claims
 
 
-def spent_at(looks: Sequence[int], trial_rounds: int) -> Floats:
-    """Return the share of the error budget that each look [looks] may have used: the trial's share.
-
-    That is the look's number of rounds divided by `trial_rounds`, at most 1.
-    """
-    return np.minimum(1, np.array(looks, dtype=np.float64) / trial_rounds)
-
-
 def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
     """Return the result of a model's test; None if it had too few nodes at every look.
 
     Whether a look takes place does not depend on the arms.
     """
-    values = np.stack([_adjusted_values(trial, look) for look in range(len(spent))])
+    values = np.stack(
+        [adjust(_counted_values(trial, look), trial.covariates) for look in range(len(spent))]
+    )
     ready = np.flatnonzero((~np.isnan(values)).sum(axis=1) >= 2 * MIN_NODES_PER_ARM)
     if not len(ready):
         return None
     labels = shuffle_arms(trial.places, trial.blocks, seed=seed)
     gaps = measure_gaps(labels, values[ready], minimum=MIN_NODES_PER_ARM)
     p_values = compute_p_values(gaps, spent=spent[ready])
-    # The look that gave the p-value, and the arm that was ahead at that look.
-    decisive = values[ready[int(np.argmin(p_values))]]
-    swarm, isolated = _split(decisive, trial.swarm)
-    ahead = len(swarm) > 0 and len(isolated) > 0 and swarm.mean() > isolated.mean()
-    return _Tested(first=int(ready[0]), p_value=float(p_values[-1]), favours_swarm=bool(ahead))
+    lead = _subtract_means(*_split(values[ready[np.argmin(p_values)]], trial.swarm))
+    return _Tested(first=int(ready[0]), p_value=float(p_values[-1]), lead=lead or 0.0)
 
 
 def _counted_values(trial: ModelTrial, look: int) -> Floats:
     """Return the mean deviations [nodes] that count at a look, NaN for other nodes."""
     return np.where(trial.rounds[look] >= MIN_ROUNDS, trial.deviations[look], np.nan)
-
-
-def _adjusted_values(trial: ModelTrial, look: int) -> Floats:
-    return adjust(_counted_values(trial, look), trial.covariates)
 
 
 def adjust(values: Floats, covariates: Floats) -> Floats:
@@ -270,9 +260,13 @@ def _make_claim(
 ) -> ArmsClaim:
     """Return the claim about a model at the last look."""
     counted = _counted_values(trial, -1)
+    is_valid = ~np.isnan(counted)
     swarm, isolated = _split(counted, trial.swarm)
-    unadjusted = float(swarm.mean() - isolated.mean()) if len(swarm) and len(isolated) else None
-    difference, interval = _estimate(counted, trial)
+    unadjusted = _subtract_means(swarm, isolated)
+    adjusted_arms = _split(adjust(counted, trial.covariates), trial.swarm)
+    difference, interval = _estimate(trial, is_valid, *adjusted_arms)
+    rounds, noise = trial.rounds[-1][is_valid], trial.noise[is_valid]
+    spread = None if missing else estimate_spread(adjusted_arms, rounds=rounds, noise=noise)
     p_adjusted = adjusted[model] if tested else None
     return ArmsClaim(
         model=model,
@@ -283,28 +277,30 @@ def _make_claim(
         p_value=tested.p_value if tested else None,
         p_adjusted=p_adjusted,
         family=tuple(adjusted),
-        verdict=_decide(difference, tested, p_adjusted),
+        verdict=decide(difference, p_adjusted, lead=tested.lead if tested else 0.0),
         missing=missing,
         unadjusted=unadjusted,
         look=look,
-        spread=None if missing else _estimate_spread(counted, trial),
+        spread=spread,
     )
 
 
-def _estimate(counted: Floats, trial: ModelTrial) -> tuple[float | None, Interval | None]:
+def _estimate(
+    trial: ModelTrial, is_valid: Bits, swarm: Floats, isolated: Floats
+) -> tuple[float | None, Interval | None]:
     """Return the adjusted difference and its interval; None where they cannot be estimated.
+
+    `swarm` and `isolated` are the residuals (`adjust`) of the nodes in `is_valid` [nodes].
 
     Regressing on the covariates also removes the part of the arms that correlates with them, so the
     difference of the residuals is scaled up: the result equals a regression on arm and covariates.
     """
-    is_valid = ~np.isnan(counted)
     arms, regressors = trial.swarm[is_valid], _standardise(trial.covariates[is_valid])
     if arms.all() or not arms.any():
         return None, None
     unexplained = float(_compute_residuals(arms.astype(np.float64), regressors).var() / arms.var())
     if unexplained < _MIN_SPREAD:
         return None, None
-    swarm, isolated = _split(adjust(counted, trial.covariates), trial.swarm)
     difference = float(swarm.mean() - isolated.mean()) / unexplained
     interval = welch_interval(swarm, isolated)
     if interval is None:
@@ -313,19 +309,14 @@ def _estimate(counted: Floats, trial: ModelTrial) -> tuple[float | None, Interva
     return difference, (difference - half, difference + half)
 
 
-def _estimate_spread(counted: Floats, trial: ModelTrial) -> ScoreSpread | None:
-    is_valid = ~np.isnan(counted)
-    return estimate_spread(
-        _split(adjust(counted, trial.covariates), trial.swarm),
-        rounds=trial.rounds[-1][is_valid],
-        noise=trial.noise[is_valid],
-    )
-
-
 def _split(values: Floats, swarm: Bits) -> tuple[Floats, Floats]:
     """Return the values of swarm and isolated nodes, without NaN."""
     is_valid = ~np.isnan(values)
     return values[is_valid & swarm], values[is_valid & ~swarm]
+
+
+def _subtract_means(swarm: Floats, isolated: Floats) -> float | None:
+    return float(swarm.mean() - isolated.mean()) if len(swarm) and len(isolated) else None
 
 
 def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
@@ -348,11 +339,14 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
     return Missing(swarm_nodes=swarm, isolated_nodes=isolated, rounds=missing)
 
 
-def _decide(difference: float | None, tested: _Tested | None, p_value: float | None) -> Verdict:
-    """Return the verdict: an arm is better if the test favours it and it is still ahead."""
-    if difference is None or tested is None or p_value is None:
+def decide(difference: float | None, p_value: float | None, *, lead: float) -> Verdict:
+    """Return the verdict: an arm is better if the test favours it and it is still ahead.
+
+    `lead` is swarm - isolated at the look that gave the p-value.
+    """
+    if difference is None or p_value is None:
         return "too_few"
-    if p_value > ALPHA or tested.favours_swarm != (difference > 0):
+    if p_value > ALPHA or difference * lead <= 0:
         return "not_shown"
     return "swarm_better" if difference > 0 else "isolated_better"
 

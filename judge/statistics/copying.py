@@ -141,6 +141,5 @@ def _read_answers(answers: Iterable[WrongAnswer]) -> _Table:
     table = np.full((nodes.size, positions.size), -1, dtype=np.int64)
     table[rows, columns] = texts
     ids = [int(node) for node in nodes]
-    model_numbers: dict[str, int] = {}
-    numbered = [model_numbers.setdefault(models[node], len(model_numbers)) for node in ids]
-    return _Table(nodes=ids, models=np.array(numbered, dtype=np.int64), texts=table)
+    _, numbered = np.unique(np.array([models[node] for node in ids], str), return_inverse=True)
+    return _Table(nodes=ids, models=numbered, texts=table)

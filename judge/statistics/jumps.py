@@ -44,13 +44,12 @@ class ScoreHistory:
 class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
-    `expected` and `score` are shares in [0, 1]; `expected` comes from its last `rounds` rounds with
-    an allowance for learning. `p_adjusted` is adjusted over the `nodes` that were tested.
+    `expected` is a share in [0, 1]: that of its last `rounds` rounds with an allowance for
+    learning. `p_adjusted` is adjusted over the `nodes` that were tested.
     """
 
     node: int
     expected: float
-    score: float
     p_value: float
     p_adjusted: float
     correct: int
@@ -94,7 +93,6 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
         JumpFinding(
             node=tested[i].node,
             expected=float(raised[i]),
-            score=float(correct[i] / n[i]),
             p_value=float(p_values[i]),
             p_adjusted=float(adjusted[i]),
             correct=int(correct[i]),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.statistics.comparison import ALPHA, Verdict
+from judge.statistics.comparison import Verdict, decide
 from judge.statistics.randomisation import Floats, compute_p_values
 from swarm_record.stats import CONFIDENCE, Interval
 
@@ -49,13 +49,13 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))
     difference = float(values.mean()) if len(values) else None
-    p_value, observed_sum = (None, 0.0) if missing else _flip_signs(values)
+    p_value, lead = (None, 0.0) if missing else _flip_signs(values)
     return SeasonsClaim(
         n_seasons=len(values),
         difference=difference,
         interval=_student_interval(values),
         p_value=p_value,
-        verdict=_decide(difference, p_value, observed_sum=observed_sum),
+        verdict=decide(difference, p_value, lead=lead),
         missing_seasons=missing,
     )
 
@@ -78,15 +78,6 @@ def _draw_signs(seasons: int) -> Floats:
         flipped = rng.integers(0, 2, (seasons, _MAX_PATHS)).T
         flipped[0] = 0
     return np.where(flipped, -1.0, 1.0)
-
-
-def _decide(difference: float | None, p_value: float | None, *, observed_sum: float) -> Verdict:
-    """Return the verdict: an arm is better if the test favours it and it is still ahead."""
-    if difference is None or p_value is None:
-        return "too_few"
-    if p_value > ALPHA or difference * observed_sum <= 0:
-        return "not_shown"
-    return "swarm_better" if difference > 0 else "isolated_better"
 
 
 def _student_interval(values: Floats) -> Interval | None:

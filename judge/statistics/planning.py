@@ -5,6 +5,7 @@ from round to round (`rounds`), because a round asks few questions. More rounds 
 second.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,18 +56,11 @@ def plan_nodes(
     `effect` > 0 is a score fraction. A two-sided t test at level `alpha` after `rounds` rounds
     detects it with probability POWER. Returns MAX_NODES if that many are not enough.
     """
-    low, high = minimum, minimum
-    while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
-        if high >= MAX_NODES:
-            return MAX_NODES
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        if _find_power(middle, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
-            low = middle + 1
-        else:
-            high = middle
-    return high
+
+    def find_power(nodes: int) -> float:
+        return _find_power(nodes, effect, spread=spread, rounds=rounds, alpha=alpha)
+
+    return bisect_left(range(MAX_NODES), POWER, lo=minimum, key=find_power)
 
 
 def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
@@ -75,12 +69,12 @@ def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -
     It is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected. The test is
     that of `plan_nodes`.
     """
-    low, high = 0.0, 1.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        found = _find_power(nodes, middle, spread=spread, rounds=rounds, alpha=alpha)
-        low, high = (middle, high) if found < POWER else (low, middle)
-    return high
+    parts = 2**14
+
+    def find_power(part: int) -> float:
+        return _find_power(nodes, part / parts, spread=spread, rounds=rounds, alpha=alpha)
+
+    return bisect_left(range(parts), POWER, lo=1, key=find_power) / parts
 
 
 def _find_power(

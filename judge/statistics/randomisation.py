@@ -14,7 +14,6 @@ which the observed path has been rejected.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,6 @@ _ROUNDING = 1e-18
 _BATCH = 10_000_000
 
 Floats = npt.NDArray[np.float64]
-Reals = npt.NDArray[np.floating[Any]]
 Bits = npt.NDArray[np.bool_]
 
 
@@ -61,8 +59,7 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
     an arm has fewer than `minimum` nodes.
     """
     counted = ~np.isnan(values)
-    deviations = np.where(counted, values, 0)
-    deviations = np.where(counted, deviations - _mean(deviations, counted), 0)
+    deviations = np.where(counted, values - np.nanmean(values, axis=1, keepdims=True), 0)
     sums = np.stack([counted, deviations, deviations**2]).astype(np.float64)
     gaps = np.empty((len(values), len(labels)))
     rows = max(1, _BATCH // max(1, labels.shape[1]))
@@ -72,13 +69,6 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
         isolated = sums.sum(axis=2, keepdims=True) - swarm
         gaps[:, start : start + rows] = _compute_t(swarm, isolated, minimum=minimum)
     return gaps
-
-
-def _mean(deviations: Floats, counted: Bits) -> Floats:
-    means: Floats = deviations.sum(axis=1, keepdims=True) / np.maximum(
-        1, counted.sum(axis=1, keepdims=True)
-    )
-    return means
 
 
 def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:

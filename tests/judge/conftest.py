@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 
 from judge.models import Question, Round, Season
 from judge.services.rounds import advance_rounds
@@ -54,6 +56,18 @@ def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
     advance_rounds(now=clock.advance(LEAD_TIME.total_seconds()))
     judge_round.refresh_from_db()
     return judge_round
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    return log_in()
+
+
+def log_in(name: str = "olive") -> Client:
+    """Return a superuser's client."""
+    client = Client()
+    client.force_login(User.objects.create_superuser(name))
+    return client
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import html
 from datetime import datetime
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from judge.models import Answer, Round, Ruling, Season, Standing
@@ -20,13 +19,6 @@ from swarm_web.nodes.models import Node
 from swarm_web.nodes.presence import touch
 from tests.judge.conftest import Clock, answers_to, connect_node
 from tests.judge.toys import submit_answers
-
-
-def log_in(name: str = "olive") -> Client:
-    """Return a superuser's client."""
-    client = Client()
-    client.force_login(User.objects.create_superuser(name))
-    return client
 
 
 def act(operator: Client, model: str, action: str, *keys: int) -> str:

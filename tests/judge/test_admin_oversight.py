@@ -9,16 +9,11 @@ from judge.models import Flag, Round, Ruling, Season, Standing
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from tests.judge.conftest import Clock, connect_node, start_sums
-from tests.judge.operators import act, decide, log_in, only_ruling, play_round, standing_of
+from tests.judge.operators import act, decide, only_ruling, play_round, standing_of
 
 pytestmark = pytest.mark.django_db
 
 FLAGS, NODES = "judge/flag", "nodes/node"
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return log_in()
 
 
 @pytest.fixture(scope="module")

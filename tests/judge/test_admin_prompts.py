@@ -11,17 +11,11 @@ from judge.prompts import ANSWER_FORMATS, MAX_PROMPT_CHARS, check_system_prompt
 from judge.selectors.seasons import describe_season
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from tests.judge.conftest import SUMS
-from tests.judge.operators import log_in
 from tests.judge.test_admin_seasons import post_season
 
 pytestmark = pytest.mark.django_db
 
 TERSE = "Only <answer>the answer</answer>."
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return log_in()
 
 
 def test_a_new_season_has_the_default_prompt(operator: Client) -> None:

@@ -21,7 +21,6 @@ from tests.judge.operators import (
     answer_round,
     close_round,
     decide,
-    log_in,
     misgrade,
     only_ruling,
     play_round,
@@ -30,11 +29,6 @@ from tests.judge.operators import (
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return log_in()
 
 
 @pytest.fixture
@@ -212,17 +206,6 @@ def test_a_voided_round_is_recorded_with_actor_and_reason(
     assert (open_round.phase, open_round.void_reason) == (Round.Phase.VOID, "wrong mix")
     assert only_ruling() == ("void", "olive", "wrong mix")
     assert "Voided round 1; the leaderboard is updated." in page
-
-
-@pytest.mark.slow
-def test_the_leaderboard_is_updated_when_a_round_is_voided(
-    operator: Client, season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    play_round(season, clock, verifier, amber=4)
-    second = play_round(season, clock, verifier, amber=0)
-    assert standing_of("amber", "season").score == 0.5
-    decide(operator, "judge/round", "void", second.pk, reason="wrong mix")
-    assert standing_of("amber", "season").score == 1
 
 
 @pytest.mark.slow

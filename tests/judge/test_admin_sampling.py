@@ -7,15 +7,9 @@ from django.test import Client
 from judge.models import Season
 from judge.selectors.seasons import describe_season
 from tests.judge.conftest import SUMS
-from tests.judge.operators import log_in
 from tests.judge.test_admin_seasons import change_season, post_season
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    return log_in()
 
 
 def test_every_preference_is_allowed_by_default(operator: Client) -> None:

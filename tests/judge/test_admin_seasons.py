@@ -14,7 +14,7 @@ from swarm_tasks.starter import YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
 from tests.judge.crew import PATIENCE_S, Crew, wait_for_blocked_lock
-from tests.judge.operators import act, log_in, play_round, standing_of, use_unknown_dataset
+from tests.judge.operators import act, play_round, standing_of, use_unknown_dataset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,11 +43,6 @@ RULES = {
     "minimum_client": "",
     "next_minimum_client": "",
 }
-
-
-@pytest.fixture
-def operator(transactional_db: None) -> Client:
-    return log_in()
 
 
 def post_season(operator: Client, tasks: Any, **changes: Any) -> str:

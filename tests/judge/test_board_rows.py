@@ -1,17 +1,19 @@
 """The order of a leaderboard's rows."""
 
-from swarm_record.board_rows import Entrant, StandingRow, sort_rows
+from swarm_record.board_rows import StandingRow, sort_rows
+from swarm_record.ledgers import NodeLedger, WindowTally
 
 
 def make_line(
     node_id: int, remark: str = "", *, rank: tuple[int, int] | None = None, score: float = 0.5
 ) -> StandingRow:
-    entrant = Entrant(node_id, "tiny", "swarm", {}, rounds=1, missed=0, quarantined=False)
-    return StandingRow(entrant, remark, rank, score, (score, score), correct=0, n=1)
+    ledger = NodeLedger(node_id, 0, "tiny", "swarm")
+    tally = WindowTally(rounds=1)
+    return StandingRow(ledger, tally, remark, rank, score, (score, score), correct=0, n=1)
 
 
 def listed(*lines: StandingRow) -> list[int]:
-    return [line.entrant.node_id for line in sort_rows(lines)]
+    return [line.ledger.node_id for line in sort_rows(lines)]
 
 
 def test_ranked_nodes_come_first_and_quarantined_ones_last() -> None:

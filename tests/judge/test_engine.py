@@ -62,59 +62,9 @@ def facts(phase: Phase, **changes: Any) -> RoundFacts:
 # ---- when a round changes phase
 
 
-def test_a_round_opens_at_its_time_and_not_before() -> None:
-    assert next_phase(facts(Phase.SCHEDULED), now=DEADLINES.opens_at - MOMENT) is None
-    assert next_phase(facts(Phase.SCHEDULED), now=DEADLINES.opens_at) == Phase.OPEN
-
-
-def test_a_round_without_questions_never_opens_and_eventually_becomes_void() -> None:
-    undrawn, end = facts(Phase.SCHEDULED, drawn=False), DEADLINES.opens_at + BEACON_TIMEOUT
-    assert next_phase(undrawn, now=end - MOMENT) is None
-    assert next_phase(undrawn, now=end) == Phase.VOID
-
-
 def test_a_round_without_questions_becomes_void_even_in_a_paused_season() -> None:
     undrawn = facts(Phase.SCHEDULED, drawn=False, season_active=False)
     assert next_phase(undrawn, now=DEADLINES.opens_at + BEACON_TIMEOUT) == Phase.VOID
-
-
-@pytest.mark.parametrize("reason", [{"season_active": False}, {"another_open": True}])
-def test_an_overdue_round_waits_while_it_may_not_open(reason: dict[str, bool]) -> None:
-    assert next_phase(facts(Phase.SCHEDULED, **reason), now=DEADLINES.score_by) is None
-
-
-def test_answering_ends_at_the_deadline_and_not_before() -> None:
-    waiting = facts(Phase.OPEN, expected=2, completed=1)
-    assert next_phase(waiting, now=DEADLINES.closes_at - MOMENT) is None
-    assert next_phase(waiting, now=DEADLINES.closes_at) == Phase.SCORING
-
-
-def test_answering_ends_early_when_all_expected_nodes_have_answered() -> None:
-    assert next_phase(facts(Phase.OPEN, expected=2, completed=2), now=EPOCH) == Phase.SCORING
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"expected": 0, "completed": 0},
-        {"expected": 2, "completed": 1},
-        {"expected": 2, "completed": 2, "early_advance": False},
-    ],
-    ids=["no-seats", "one-missing", "no-early-advance"],
-)
-def test_answering_does_not_end_early_otherwise(changes: dict[str, Any]) -> None:
-    assert next_phase(facts(Phase.OPEN, **changes), now=EPOCH) is None
-
-
-def test_scoring_ends_once_all_answers_are_graded() -> None:
-    assert next_phase(facts(Phase.SCORING, ungraded=1), now=DEADLINES.closes_at) is None
-    assert next_phase(facts(Phase.SCORING, ungraded=0), now=DEADLINES.closes_at) == Phase.CLOSED
-
-
-def test_scoring_ends_at_its_deadline_even_with_ungraded_answers() -> None:
-    waiting = facts(Phase.SCORING, ungraded=1)
-    assert next_phase(waiting, now=DEADLINES.score_by - MOMENT) is None
-    assert next_phase(waiting, now=DEADLINES.score_by) == Phase.CLOSED
 
 
 @pytest.mark.parametrize("phase", [Phase.OPEN, Phase.SCORING])

@@ -16,10 +16,7 @@ from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, submit_answers
 def judge_round(site: Site) -> Round:
     """An open round that amber and birch have answered."""
     site.join("amber", "birch")
-    judge_round = site.open("amber", "birch")
-    site.sit(judge_round, "amber", "birch")
-    site.submit(judge_round, "amber", "rrww")
-    site.submit(judge_round, "birch", "wwwr")
+    judge_round = site.answer(amber="rrww", birch="wwwr")
     return judge_round
 
 

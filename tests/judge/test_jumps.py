@@ -33,7 +33,7 @@ def flag_alone(start: float, gain: float, *, runs: int, seed: int) -> float:
 def test_only_a_sudden_jump_is_found() -> None:
     findings = find_jumps([*steady_nodes(999), ScoreHistory(1, STEADY, (29, N))])
     assert [finding.node for finding in findings] == [1]
-    assert findings[0].score == 29 / N
+    assert (findings[0].correct, findings[0].n) == (29, N)
     assert findings[0].expected == pytest.approx(0.1 + 0.02 * 3)
 
 
@@ -99,7 +99,7 @@ def test_no_histories_give_no_findings() -> None:
 
 
 def test_a_finding_describes_its_figures_in_a_sentence() -> None:
-    finding = JumpFinding(1, 0.16, 29 / 32, 1e-10, 2.2e-6, 29, 32, 5, 1000)
+    finding = JumpFinding(1, 0.16, 1e-10, 2.2e-6, 29, 32, 5, 1000)
     assert finding.describe() == (
         "29 of 32 questions right; 5.1 expected from the 5 rounds before "
         "(p = 2e-06 after Holm's adjustment over 1,000 nodes)"

@@ -145,9 +145,7 @@ def test_a_round_is_voided_once_and_stays_void(site: Site, rounds: list[Round]) 
 
 
 def test_a_voided_open_round_accepts_no_answers_and_gets_no_scores(site: Site) -> None:
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rr--")
+    judge_round = site.answer(amber="rr--")
     void(site, judge_round)
     assert site.submit(judge_round, "amber", "rrrr").accepted == []
     assert site.advance(9999) == []
@@ -211,10 +209,7 @@ def test_recomputing_with_other_verdicts_updates_the_leaderboard(
 @pytest.mark.slow
 def test_ungraded_answers_count_after_recomputing(site: Site) -> None:
     site.toy.broken = {"gcd"}
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
-    site.end(judge_round)
+    judge_round = site.hold(amber="rrrr")
     site.advance(OPEN_S)
     site.refresh()
     judge_round.refresh_from_db()
@@ -230,10 +225,7 @@ def test_ungraded_answers_count_after_recomputing(site: Site) -> None:
 def test_recomputing_uses_the_ownership_at_the_closing_of_the_round(site: Site, later: str) -> None:
     """A change of a node's owner does not change finished rounds."""
     site.own("vera", "amber", *([] if later else ["birch"]))
-    judge_round = site.open("amber", "birch")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
-    site.end(judge_round)
+    judge_round = site.hold("birch", amber="rrrr")
     before = Score.objects.get(round=judge_round, node__name="birch").reason
     Node.objects.filter(name="birch").update(owner=User.objects.filter(username=later).first())
     judge_round.refresh_from_db()

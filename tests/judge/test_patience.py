@@ -13,9 +13,7 @@ from tests.judge.toys import OPEN_S, SCORING_S, Site
 def judge_round(site: Site) -> Round:
     """An open round in which amber's answers are slow to grade and birch's are not."""
     site.join("amber", "birch")
-    judge_round = site.open("amber", "birch")
-    site.sit(judge_round, "amber", "birch")
-    site.submit(judge_round, "amber", "rsss")
+    judge_round = site.answer(amber="rsss", birch="----")
     site.clock.advance(1)
     site.submit(judge_round, "birch", "rwww")
     return judge_round

@@ -160,9 +160,7 @@ def test_ending_a_season_drops_rounds_that_never_opened_and_finishes_the_open_on
 
 def test_answering_ends_at_the_deadline_and_not_before(site: Site) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrr-")
+    judge_round = site.answer(amber="rrr-")
     assert site.advance(OPEN_S - 1) == []
     assert site.advance(1) == [judge_round]
     assert phase_of(judge_round) == Phase.SCORING
@@ -170,26 +168,20 @@ def test_answering_ends_at_the_deadline_and_not_before(site: Site) -> None:
 
 def test_answering_ends_early_when_every_seat_is_complete(site: Site) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    judge_round = site.answer(amber="rrrr")
     assert site.advance(1) == [judge_round]
 
 
 def test_answering_does_not_end_early_if_the_season_disables_it(site: Site) -> None:
     Season.objects.update(early_advance=False)
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    site.answer(amber="rrrr")
     assert site.advance(OPEN_S - 1) == []
 
 
 def test_answering_continues_while_an_invited_node_is_missing(site: Site) -> None:
     site.join("amber", "slow")
-    judge_round = site.open("amber", "slow")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    site.answer("slow", amber="rrrr")
     assert site.advance(OPEN_S - 1) == []
 
 
@@ -198,9 +190,7 @@ def test_answering_continues_while_an_invited_node_is_missing(site: Site) -> Non
 
 def test_a_round_closes_once_all_answers_are_graded(site: Site) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    judge_round = site.answer(amber="rrrr")
     site.advance(1)
     assert site.advance(1) == []
     site.grade()
@@ -210,9 +200,7 @@ def test_a_round_closes_once_all_answers_are_graded(site: Site) -> None:
 
 def test_a_round_closes_at_its_deadline_with_ungraded_answers(site: Site) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrr-")
+    judge_round = site.answer(amber="rrr-")
     site.advance(OPEN_S)
     assert site.advance(SCORING_S - 1) == []
     assert site.advance(1) == [judge_round]
@@ -247,9 +235,7 @@ def test_an_outage_moves_the_deadlines_of_an_open_round_once(site: Site) -> None
 
 def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: Site) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    judge_round = site.answer(amber="rrrr")
     site.advance(1)
     simulate_outage(site, after=1000)
     before = (judge_round.closes_at, judge_round.score_by)

@@ -85,10 +85,7 @@ def test_a_node_that_answers_no_offered_question_scores_zero(site: Site) -> None
 def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
     site.toy.broken = {"gcd"}
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrwr")
-    site.end(judge_round)
+    judge_round = site.hold(amber="rrwr")
     site.advance(SCORING_S)
     score = score_of(judge_round, "amber")
     assert score.cells == {"chain_sum": [2, 3]}
@@ -100,10 +97,7 @@ def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
 def test_unanswered_questions_are_wrong_and_ungraded_ones_excluded(site: Site) -> None:
     site.toy.broken = {"gcd"}
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "r--r")
-    site.end(judge_round)
+    judge_round = site.hold(amber="r--r")
     site.advance(SCORING_S)
     score = score_of(judge_round, "amber")
     assert (score.correct, score.n, score.reason) == (1, 3, Reason.UNSCORED)
@@ -111,10 +105,7 @@ def test_unanswered_questions_are_wrong_and_ungraded_ones_excluded(site: Site) -
 
 def test_a_question_not_graded_for_one_node_counts_for_none(site: Site) -> None:
     site.join("amber", "birch", "coral")
-    judge_round = site.open("amber", "birch", "coral")
-    site.sit(judge_round, "amber", "birch", "coral")
-    site.submit(judge_round, "amber", "rrrw")
-    site.submit(judge_round, "birch", "r---")
+    judge_round = site.answer(amber="rrrw", birch="r---", coral="----")
     site.advance(OPEN_S)
     site.grade()
     Answer.objects.filter(node=site.nodes["amber"], question__position=1).update(
@@ -130,9 +121,7 @@ def test_a_node_without_graded_answers_is_absent_with_the_reason(
     site: Site,
 ) -> None:
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    judge_round = site.answer(amber="rrrr")
     site.advance(1)
     site.advance(OPEN_S + SCORING_S)
     score = score_of(judge_round, "amber")
@@ -152,9 +141,7 @@ def sit_one_of_two(site: Site, *, owner: str) -> Score:
     site.join("amber", "idle")
     site.own("vera", "amber")
     site.own(owner, "idle")
-    judge_round = site.open("amber", "idle")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
+    judge_round = site.answer("idle", amber="rrrr")
     return score_of(site.end(judge_round), "idle")
 
 
@@ -218,14 +205,6 @@ def test_untrained_and_absent_nodes_have_no_deviation_and_do_not_affect_the_mean
 
 
 # ---- written once
-
-
-def test_a_second_tick_writes_no_second_score(site: Site) -> None:
-    site.join("amber")
-    judge_round = site.hold(amber="rrrr")
-    before = score_of(judge_round, "amber").pk
-    assert site.advance(1) == []
-    assert Score.objects.get().pk == before
 
 
 def test_writing_scores_again_replaces_them(site: Site) -> None:

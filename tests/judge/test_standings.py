@@ -112,9 +112,7 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
 def test_a_round_that_closes_after_a_newer_one_counts_but_is_not_the_last(site: Site) -> None:
     change_rules(site, scoring_seconds=3600)
     site.join("amber")
-    older = site.open("amber")
-    site.sit(older, "amber")
-    site.submit(older, "amber", "rrrr")
+    older = site.answer(amber="rrrr")
     site.advance(1)
     site.toy.broken = {"gcd"}
     change_rules(site, tasks=TASKS[:1])

@@ -89,10 +89,7 @@ def test_a_refresh_reads_no_answers_and_only_scores_of_changed_rounds(
 ) -> None:
     site.join("amber")
     *old, _ = (site.play(amber="rrrr") for _ in range(3))
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrr")
-    site.end(judge_round)
+    site.hold(amber="rrrr")
     Score.objects.filter(round__in=old).update(correct=0, cells={"chain_sum": [0, 1]})
     with CaptureQueriesContext(connection) as queries:
         site.refresh()

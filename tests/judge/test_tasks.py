@@ -70,9 +70,7 @@ def phases() -> list[str]:
 def answered_round(site: Site) -> Round:
     """Return an open round that amber answered, three of four correctly."""
     site.join("amber")
-    judge_round = site.open("amber")
-    site.sit(judge_round, "amber")
-    site.submit(judge_round, "amber", "rrrw")
+    judge_round = site.answer(amber="rrrw")
     return judge_round
 
 

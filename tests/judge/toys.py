@@ -251,9 +251,9 @@ class Site:
         self.refresh()
         return judge_round
 
-    def hold(self, **letters: str) -> Round:
-        """Play a complete round and return it closed, without updating the leaderboard."""
-        judge_round = self.open(*letters)
+    def answer(self, *idle: str, **letters: str) -> Round:
+        """Open a round, and let nodes request its questions and answer; `idle` nodes do neither."""
+        judge_round = self.open(*letters, *idle)
         self.sit(judge_round, *letters)
         store_submissions(
             [
@@ -267,7 +267,11 @@ class Site:
                 if sheet.strip("-")
             ]
         )
-        return self.end(judge_round)
+        return judge_round
+
+    def hold(self, *idle: str, **letters: str) -> Round:
+        """Play a complete round and return it closed, without updating the leaderboard."""
+        return self.end(self.answer(*idle, **letters))
 
     def refresh(self, seconds: float = 0) -> bool:
         """Let time pass, then update the leaderboard."""

@@ -21,7 +21,7 @@ from swarm_protocol.messages import AnswerText
 from swarm_record.chain import encode_signed_head, follow_chain
 from swarm_record.keys import is_signed
 from swarm_web.nodes.models import NodeKey
-from tests.judge.operators import log_in
+from tests.judge.conftest import log_in
 from tests.verification.conftest import Check
 from tests.verification.honest import SITE, JudgedSite
 

@@ -141,30 +141,27 @@ class SeasonLedgers:
 
     def add(self, window: str, entries: Iterable[RoundEntry]) -> None:
         """Add a round's results to the tallies of a window."""
-        for entry in entries:
-            ledger = self.by_node[entry.node_id]
-            tally = ledger.tallies.setdefault(window, WindowTally())
-            tally.cells = add_cells(tally.cells, entry.cells)
-            tally.missed += entry.is_missed
-            tally.rounds += not entry.is_missed
-            if window == SEASON_WINDOW and entry.deviation is not None:
-                ledger.deviations += entry.deviation
-                ledger.deviation_rounds += 1
-            self.touched.add(entry.node_id)
+        self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
         """Subtract a round's results, as they were added, from the tallies of a window."""
+        self._count(window, entries, sign=-1)
+
+    def _count(self, window: str, entries: Iterable[RoundEntry], *, sign: int) -> None:
+        combine = add_cells if sign > 0 else subtract_cells
         for entry in entries:
             ledger = self.by_node[entry.node_id]
-            tally = ledger.tallies[window]
-            tally.cells = subtract_cells(tally.cells, entry.cells)
-            tally.missed -= entry.is_missed
-            tally.rounds -= not entry.is_missed
+            tally = ledger.tallies.setdefault(window, WindowTally())
+            tally.cells = combine(tally.cells, entry.cells)
+            if entry.is_missed:
+                tally.missed += sign
+            else:
+                tally.rounds += sign
             if not tally.rounds and not tally.missed:
                 del ledger.tallies[window]
             if window == SEASON_WINDOW and entry.deviation is not None:
-                ledger.deviations -= entry.deviation
-                ledger.deviation_rounds -= 1
+                ledger.deviations += sign * entry.deviation
+                ledger.deviation_rounds += sign
             self.touched.add(entry.node_id)
 
     def relabel(self, node_id: int, *, model: str, arm: str) -> None:

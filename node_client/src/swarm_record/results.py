@@ -46,12 +46,7 @@ class ResultLine(Struct, frozen=True):
     solved: Bits
 
 
-def encode_result(line: ResultsHead | ResultLine) -> bytes:
-    """Return a line without a line feed."""
-    return msgspec.json.encode(line, order="sorted")
-
-
 def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes]:
     """Return the lines of a round's results, in order and without line feeds."""
     ordered = sorted(lines, key=lambda line: line.node.encode())
-    return [encode_result(head), *map(encode_result, ordered)]
+    return [msgspec.json.encode(line, order="sorted") for line in (head, *ordered)]

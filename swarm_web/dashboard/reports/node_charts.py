@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from judge.models import Score, Season
-from judge.selectors.scores import scores_of_node
+from judge.selectors.scores import results_of_node
 from judge.selectors.seasons import shown_season
 from swarm_web.board.leaderboard import LeaderboardRow, read_base
 from swarm_web.core.errors import RequestError
@@ -114,7 +114,7 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
 
 
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
-    """Return a node's results in the season's closed rounds, newest first (`scores_of_node`).
+    """Return a node's results in the season's closed rounds, newest first (`results_of_node`).
 
     The query is also limited to ids from the season's first round on. So the index alone skips
     earlier seasons, whose scores lie on separate pages of the database. The ids of a season's
@@ -122,7 +122,7 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
-    return scores_of_node(node, season).filter(round__gte=first or 0)
+    return results_of_node(node).filter(round__season=season, round__gte=first or 0)
 
 
 def find_base(

@@ -14,7 +14,7 @@ from node_client.commands.verification.chain import Chain, RoundHistory
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.listing import BoardRow, ListedRound
 from node_client.commands.verification.results import RoundResults, find_mistakes, is_close
-from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants
+from swarm_record.board_rows import Minimum, StandingRow, build_rows
 from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
 from swarm_record.stream import QUESTIONS, Bits, allocate_columns, unpack
@@ -181,9 +181,8 @@ def compute_board(
     rounds = [(start, results.head.datasets) for results, start in counted]
     matrix = ledgers.build_matrix(nodes, sorted(rounds, key=lambda each: each[0]))
     hidden = {key for key, name in names.items() if name in quarantined}
-    entrants = make_entrants(nodes, SEASON_WINDOW, quarantined=hidden)
-    lines = build_rows(entrants, matrix=matrix, minimum=minimum)
-    return {names[line.entrant.node_id]: line for line in lines}
+    lines = build_rows(nodes, SEASON_WINDOW, quarantined=hidden, matrix=matrix, minimum=minimum)
+    return {names[line.ledger.node_id]: line for line in lines}
 
 
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
@@ -246,7 +245,6 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
 
 
 def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, object, object]]:
-    entrant = line.entrant
     if not is_close(row.score, line.score, TOLERANCE):
         yield "score", row.score, line.score
     if not all(map(is_close, row.interval, line.interval, (TOLERANCE,) * 2)):
@@ -254,12 +252,12 @@ def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, objec
     for what, theirs, ours in (
         ("rank", row.rank, line.rank),
         ("remark", row.remark, line.remark),
-        ("model", row.model, entrant.model),
-        ("arm", row.arm, entrant.arm),
+        ("model", row.model, line.ledger.model),
+        ("arm", row.arm, line.ledger.arm),
         ("n", row.n, line.n),
-        ("rounds", row.rounds, entrant.rounds),
-        ("missed rounds", row.missed, entrant.missed),
-        ("cells", row.cells, entrant.cells),
+        ("rounds", row.rounds, line.tally.rounds),
+        ("missed rounds", row.missed, line.tally.missed),
+        ("cells", row.cells, line.tally.cells),
     ):
         if theirs != ours:
             yield what, theirs, ours
