@@ -16,12 +16,11 @@ from swarm_protocol.messages import (
 from swarm_web.core.refusals import read_refusals
 from swarm_web.gateway.handlers.hello import handle_hello
 from swarm_web.gateway.handlers.training import publish_rollouts
-from swarm_web.gateway.process import write_collected
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout, make_season
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import draw, read_counts, session_of
+from tests.gateway.sessions import draw, read_counts, session_of, write_collected
 from tests.sockets import NodeSocket, node_socket
 
 # ---- declared rollouts

@@ -17,12 +17,11 @@ from swarm_protocol.messages import (
 from swarm_web.gateway.handlers.hello import handle_hello
 from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts, report_training
-from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import NOW, draw, session_of
+from tests.gateway.sessions import NOW, draw, session_of, write_collected
 
 # ---- rollouts and training
 

@@ -23,15 +23,14 @@ from swarm_web.core.store import sync_redis
 from swarm_web.core.verifiers import process_verifier
 from swarm_web.gateway.handlers.hello import handle_hello
 from swarm_web.gateway.handlers.training import publish_rollouts, report_training
-from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution
-from swarm_web.relay.selectors import recent_rollouts
+from swarm_web.relay.selectors.archive import recent_rollouts
 from swarm_web.relay.tasks import keep_archive
 from tests.factories import make_hello, make_rollout, make_round, make_score
 from tests.factories import publish as publish_standings
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import NOW, draw, session_of
+from tests.gateway.sessions import NOW, draw, session_of, write_collected
 
 
 @pytest.fixture(autouse=True)
