@@ -16,13 +16,10 @@ from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
 from swarm_web.relay.pairs import MAX_PER_MINUTE
-from swarm_web.relay.selectors import Flow, exchanges_in
-from swarm_web.relay.services import (
-    book_credits,
-    check_samples,
-    crediting,
-    store_samples,
-)
+from swarm_web.relay.selectors.history import Flow, exchanges_in
+from swarm_web.relay.services import crediting
+from swarm_web.relay.services.archiving import check_samples, store_samples
+from swarm_web.relay.services.crediting import book_credits
 from swarm_web.relay.tally import POINT_EVERY_S
 from tests.factories import make_node, make_rollout
 from tests.relay.sharing import publish_rollouts, record_training, sample_rollouts

@@ -17,7 +17,7 @@ from swarm_protocol.messages import (
 )
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import pool_size
+from swarm_web.relay.selectors.pooled import pool_size
 from tests.factories import make_node, make_rollout, make_season
 from tests.relay.sharing import publish_rollouts, read_findings, record_training, sample_rollouts
 
