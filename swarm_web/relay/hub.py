@@ -26,7 +26,6 @@ from collections.abc import Callable
 from itertools import groupby
 from math import ceil
 from random import Random
-from typing import Any
 
 import msgspec
 import redis.asyncio
@@ -198,19 +197,16 @@ class Hub:
         for season_id, pool in tuple(self._pools.items()):
             # Rollouts may be lost: a batch that fails is not sent again.
             entries = pool.take_outgoing()
-            if entries:
-                await self._replicate(season_id, entries, now=now)
+            try:
+                if entries:
+                    await self._replicas[season_id].write(entries, now=now)
+            except STORE_ERRORS:
+                counters.count(counters.RELAY, "not_replicated", by=len(entries))
+                raise
             samples = sorted(pool.take_samples(), key=lambda sample: sample.node_id)
             for _, group in groupby(samples, key=lambda sample: sample.node_id):
                 await offer_samples(self._client, list(group), limits=self._sample_limits)
         await self._members.write()
-
-    async def _replicate(self, season_id: int, entries: list[Any], *, now: float) -> None:
-        try:
-            await self._replicas[season_id].write(entries, now=now)
-        except STORE_ERRORS:
-            counters.count(counters.RELAY, "not_replicated", by=len(entries))
-            raise
 
     async def _write_deliveries(self) -> None:
         deliveries = self._tally.take_deliveries()

@@ -122,7 +122,9 @@ class SeasonPool:
                 added += 1
                 self.outgoing.append(entry)
                 if entry.archived:
-                    self._offer_sample(member, rollout, now=now)
+                    # Without log-probs, which the archive does not need.
+                    bare = without_logprobs(rollout)
+                    self.samples.append(ArchiveSample(self.season_id, member.node_id, now, bare))
             elif not is_duplicate:
                 copies.append(rollout.id)
         change = self._tally.change((self.season_id, member.node_id))
@@ -243,9 +245,3 @@ class SeasonPool:
             self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}
             self._sweep_at = max(_SWEEP_AT, 2 * len(self._point_times))
         self._point_times[node_id] = now
-
-    def _offer_sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
-        """Collect a rollout for the archive, without log-probs, which the archive does not need."""
-        self.samples.append(
-            ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))
-        )
