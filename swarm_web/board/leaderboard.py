@@ -3,10 +3,9 @@
 Pages, API, live socket and the node's terminal panel all read these rows, so they agree.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext
@@ -90,16 +89,6 @@ class LeaderboardRow:
         return self.remark == Standing.Remark.BASE
 
 
-class _NodeExchange(NamedTuple):
-    """The two counts of a `LeaderboardRow` that cover the whole season in every window."""
-
-    external_used: int
-    used_by_others: int
-
-
-_NO_EXCHANGE = _NodeExchange(0, 0)
-
-
 @dataclass(frozen=True)
 class BoardTotals:
     """Totals of a window, the same on all of its pages. Only `listed` depends on the filters.
@@ -167,11 +156,8 @@ def read_leaderboard(
     """
     listed = _filter(_list_standings(season, window, filters), filters)
     page = _ORDER.read(listed, after=(after,), limit=limit)
-    rows = page.rows
-    exchanges = _read_exchanges(season, [standing.node_id for standing in rows])
-    recent = _read_recent(season, [standing.node_id for standing in rows])
     is_complete = not filters and after == 0 and page.next is None
-    models = None if is_complete else {standing.model for standing in rows}
+    models = None if is_complete else {standing.model for standing in page.rows}
     waiting = _read_waiting(season, now=now)
     return Leaderboard(
         season=season.name,
@@ -180,7 +166,7 @@ def read_leaderboard(
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
         minimum_attendance=season.minimum_attendance,
-        rows=[_make_row(s, exchanges.get(s.node_id, _NO_EXCHANGE), recent, now=now) for s in rows],
+        rows=_make_rows(season, page.rows, _read_contributions(season, page.rows), now=now),
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed if filters else None),
@@ -266,8 +252,7 @@ def _read_bases(
     if models is not None:
         bases = bases.filter(model__in=models)
     each = list(bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS])
-    recent = _read_recent(season, [standing.node_id for standing in each])
-    return [_make_row(standing, _NO_EXCHANGE, recent, now=now) for standing in each]
+    return _make_rows(season, each, {}, now=now)
 
 
 def _read_waiting(season: Season, *, now: datetime) -> list[str]:
@@ -295,18 +280,14 @@ def read_row(
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:
         return None
-    if contribution is None:
-        exchange = _read_exchanges(season, [node.pk]).get(node.pk, _NO_EXCHANGE)
-    else:
-        exchange = _NodeExchange(contribution.external_used, contribution.used_by_others)
-    return _make_row(standing, exchange, _read_recent(season, [node.pk]), now=now)
+    known = {node.pk: contribution} if contribution else _read_contributions(season, [standing])
+    return _make_rows(season, [standing], known, now=now)[0]
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
     """Return the lines of a model's untrained nodes; they exchange no rollouts."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
-    recent = _read_recent(season, [standing.node_id for standing in standings])
-    return [_make_row(standing, _NO_EXCHANGE, recent, now=now) for standing in standings]
+    return _make_rows(season, standings, {}, now=now)
 
 
 def count_ranked(season: Season, window: str) -> int:
@@ -314,21 +295,37 @@ def count_ranked(season: Season, window: str) -> int:
     return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
 
 
-def _read_exchanges(season: Season, nodes: Collection[int]) -> dict[int, _NodeExchange]:
-    """Return the counts by node id; nodes without a contribution are left out."""
-    exchanges = Contribution.objects.filter(season=season, node__in=nodes)
-    columns = exchanges.values_list("node_id", "external_used", "used_by_others")
-    return {node: _NodeExchange(taken, given) for node, taken, given in columns}
+def _read_contributions(season: Season, standings: Sequence[Standing]) -> dict[int, Contribution]:
+    """Return the contributions of the standings' nodes by node id, with two of their counts."""
+    nodes = [standing.node_id for standing in standings]
+    rows = Contribution.objects.filter(season=season, node__in=nodes)
+    counted = rows.only("node_id", "external_used", "used_by_others")
+    return {contribution.node_id: contribution for contribution in counted}
 
 
-def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
-    """Return the scores of these nodes in the window "recent", by node id."""
+def _make_rows(
+    season: Season,
+    standings: Sequence[Standing],
+    contributions: Mapping[int, Contribution],
+    *,
+    now: datetime,
+) -> list[LeaderboardRow]:
+    """Return the lines of standings; nodes without a contribution exchanged no rollouts."""
+    nodes = [standing.node_id for standing in standings]
     recent = Standing.objects.filter(season=season, window=Window.RECENT, node__in=nodes)
-    return dict(recent.values_list("node_id", "score"))
+    scores = dict(recent.values_list("node_id", "score"))
+    return [
+        _make_row(each, contributions.get(each.node_id), scores.get(each.node_id), now=now)
+        for each in standings
+    ]
 
 
 def _make_row(
-    standing: Standing, exchange: _NodeExchange, recent: Mapping[int, float], *, now: datetime
+    standing: Standing,
+    contribution: Contribution | None,
+    recent_score: float | None,
+    *,
+    now: datetime,
 ) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(standing),
@@ -340,13 +337,13 @@ def _make_row(
         arm=standing.arm,
         score=standing.score,
         interval=(standing.interval_low, standing.interval_high),
-        recent_score=recent.get(standing.node_id),
+        recent_score=recent_score,
         n=standing.n,
         rounds=standing.rounds,
         missed=standing.missed,
         cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},
-        external_used=exchange.external_used,
-        used_by_others=exchange.used_by_others,
+        external_used=contribution.external_used if contribution else 0,
+        used_by_others=contribution.used_by_others if contribution else 0,
         last_seen=standing.node.last_seen,
         connected=standing.node.is_connected(now=now),
     )

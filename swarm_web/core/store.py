@@ -36,18 +36,14 @@ def broker_redis() -> redis.Redis:
 @one_per_loop
 def async_redis() -> redis.asyncio.Redis:
     """Return the running event loop's client."""
-    return _connect_async(settings.REDIS_URL)
+    if settings.REDIS_CLUSTER:
+        return connect_cluster_async(settings.REDIS_URL)
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.REDIS_URL, max_connections=_POOL_SIZE, timeout=None
+    )
+    return redis.asyncio.Redis(connection_pool=pool)
 
 
 def _connect(url: str) -> redis.Redis:
     pool = redis.BlockingConnectionPool.from_url(url, max_connections=_POOL_SIZE, timeout=None)
     return redis.Redis(connection_pool=pool)
-
-
-def _connect_async(url: str) -> redis.asyncio.Redis:
-    if settings.REDIS_CLUSTER:
-        return connect_cluster_async(url)
-    pool = redis.asyncio.BlockingConnectionPool.from_url(
-        url, max_connections=_POOL_SIZE, timeout=None
-    )
-    return redis.asyncio.Redis(connection_pool=pool)

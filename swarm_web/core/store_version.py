@@ -22,12 +22,11 @@ async def check_store(client: redis.asyncio.Redis) -> None:
     try:
         await client.xtrim(_PROBE, minid="0-1")
         await client.lpop(_PROBE, 1)
-    except redis.exceptions.ResponseError as problem:
-        if any(text in str(problem).lower() for text in _UNKNOWN):
+    except redis.exceptions.RedisError as problem:
+        is_response = isinstance(problem, redis.exceptions.ResponseError)
+        if is_response and any(text in str(problem).lower() for text in _UNKNOWN):
             raise StoreTooOldError(
                 f"store.too_old: the server at REDIS_URL cannot do what the site needs ({problem})."
                 " Use Valkey, or Redis 6.2 or newer."
             ) from None
-        logger.warning("cannot determine whether Redis is new enough", exc_info=True)
-    except redis.exceptions.RedisError:
         logger.warning("cannot determine whether Redis is new enough", exc_info=True)

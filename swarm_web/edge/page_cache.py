@@ -157,7 +157,7 @@ class PageCache:
         In that case the response has been sent with `send`.
         """
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
-        turn = _Turn(self._turns)
+        turn = contextlib.ExitStack()
         page = None
 
         def tell_waiting(page: Page | None) -> None:
@@ -168,17 +168,20 @@ class PageCache:
                 made.set_result(page)
 
         def start(*, is_kept: bool) -> None:
-            turn.leave()
+            turn.close()
             if not is_kept:
                 tell_waiting(None)  # Such a response ends only after its client has read all of it.
 
         try:
-            await turn.take()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._turns.acquire()
+                    turn.callback(self._turns.release)
             recorder = _Recorder(send, begun_at=self._clock(), on_start=start)
             await self._application(scope, receive, recorder.take)
             page = await recorder.finish()
         finally:
-            turn.leave()
+            turn.close()
             tell_waiting(page)
         if page is not None:
             self._keep(key, page)
@@ -195,24 +198,6 @@ class PageCache:
             if len(self._pages) <= _MOST_PAGES and self._find(old):
                 break
             del self._pages[old]
-
-
-class _Turn:
-    """A request's slot out of `_MADE_AT_ONCE`; `take` returns without one after `_PATIENCE_S`."""
-
-    def __init__(self, turns: asyncio.Semaphore) -> None:
-        self._turns, self._is_held = turns, False
-
-    async def take(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._turns.acquire()
-                self._is_held = True
-
-    def leave(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            self._turns.release()
 
 
 class _Recorder:

@@ -59,7 +59,7 @@ class Admission:
             raise RefusedError(self.closure.code, self.closure.message, retry_after=wait_s)
         is_known = token is not None and _hash_token(token) in self._tokens
         if is_known and token is not None:
-            self._count_handshake(token, now=now)
+            self.count_handshake(token)
         else:
             wait_s = self._failures.get(network, now=now).wait(now=now)
             message = "too many handshakes with a wrong token from this address"
@@ -69,7 +69,12 @@ class Admission:
             raise RefusedError(ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(now))
         return is_known
 
-    def _count_handshake(self, token: str, *, now: float) -> None:
+    def count_handshake(self, token: str) -> None:
+        """Count a handshake with a valid token, which is known from then on.
+
+        Raises RefusedError if there were too many.
+        """
+        now = monotonic()
         wait_s = self._tokens.get(_hash_token(token), now=now).take(now=now)
         self._refuse_if(wait_s, "too many connections with this token")
 
@@ -84,13 +89,6 @@ class Admission:
         return RefusedError(
             ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(monotonic())
         )
-
-    def accept_token(self, token: str) -> None:
-        """Remember a valid token that was not known, and count the handshake for it.
-
-        Raises RefusedError if there were too many handshakes with it.
-        """
-        self._count_handshake(token, now=monotonic())
 
     def count_failure(self, network: str) -> None:
         """Count a wrong or missing token for the network."""

@@ -4,25 +4,21 @@ from channels.db import database_sync_to_async
 
 from judge.models import Season
 from judge.services.seasons import enrol
-from swarm_protocol.messages import Arm
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
 
-_ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base"}
 
-
-async def assign_arm(session: Session, season: Season) -> Arm:
+async def assign_arm(session: Session, season: Season) -> str:
     """Return the node's arm in the season; on first use in it, enrol the node."""
     if session.season_id != season.pk:
-        session.arm = _ARMS[await database_sync_to_async(_enrol)(session, season)]
+        await database_sync_to_async(_enrol)(session, season)
         session.season_id = season.pk
-    return session.arm
+    return session.node.arm
 
 
-def _enrol(session: Session, season: Season) -> str:
-    """Enrol the node, store the arm in `Node.arm`, which pages read, and return it."""
+def _enrol(session: Session, season: Season) -> None:
+    """Enrol the node, and store the arm in `Node.arm`, which pages read."""
     arm = enrol(session.node, season, preferred=session.preferred_arm)
     if session.node.arm != arm:
         session.node.arm = arm
         Node.objects.filter(pk=session.node.pk).update(arm=arm)
-    return arm

@@ -75,7 +75,7 @@ async def _authenticate(scope: WebSocketScope) -> Node:
         raise gate.make_busy_error() from None
     if token and node:
         if not is_known:
-            gate.accept_token(token)
+            gate.count_handshake(token)
         return node
     gate.count_failure(network)
     reason = "unknown or revoked token" if token else "no bearer token in the handshake"

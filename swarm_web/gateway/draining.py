@@ -19,7 +19,7 @@ from swarm_protocol.errors import ErrorCode
 from swarm_web.core.write_behind import STORE_ERRORS
 from swarm_web.gateway.admission import Closure, admission
 from swarm_web.gateway.roster import roster
-from swarm_web.gateway.session import SharedState, shared_state
+from swarm_web.gateway.session import shared_state
 from swarm_web.gateway.staggering import reconnect_spread, time_to_round
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Drain:
         """Dismiss all nodes, and wait up to GATEWAY_DRAIN_S until their messages are handled."""
         self.started.set()
         admission().closure = Closure(ErrorCode.SERVER_RESTART, MESSAGE)
-        spread_s = await find_spread(shared_state(), nodes=len(roster()))
+        spread_s = await find_spread(len(roster()))
         try:
             async with asyncio.timeout(settings.GATEWAY_DRAIN_S):
                 while not await _dismiss_all(spread_s):
@@ -86,8 +86,7 @@ async def _dismiss_all(spread_s: float) -> bool:
 
     If not, call it again: nodes may have connected meanwhile.
     """
-    random = shared_state().random
-    roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s, random=random)
+    roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s)
     waiting = asyncio.create_task(roster().wait_until_empty())
     await asyncio.wait([waiting], timeout=_REPEAT_S)
     all_left = waiting.done()
@@ -95,11 +94,11 @@ async def _dismiss_all(spread_s: float) -> bool:
     return all_left
 
 
-async def find_spread(shared: SharedState, *, nodes: int) -> float:
+async def find_spread(nodes: int) -> float:
     """Return the seconds over which `nodes` nodes should reconnect, given the current round."""
     try:
         async with asyncio.timeout(_ROUND_TIMEOUT_S):
-            current = await shared.round.get()
+            current = await shared_state().round.get()
         opens_in_s = time_to_round(current, now=timezone.now())
     except (TimeoutError, *STORE_ERRORS):
         opens_in_s = 0.0  # unknown, so assume that a round is open

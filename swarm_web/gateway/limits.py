@@ -6,7 +6,7 @@ send up to P times as much. Times are in seconds.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 
 class TokenBucket:
@@ -51,16 +51,7 @@ class TokenBucket:
         return self._tokens >= self._burst
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Limits of messages and bytes: per second on average, and at once."""
-
-    messages: float
-    messages_burst: float
-    bytes: float
-    bytes_burst: float
-
-
+@dataclass(frozen=True, slots=True)
 class Allowance:
     """The messages and bytes of one node, or of all nodes of an account.
 
@@ -68,37 +59,27 @@ class Allowance:
     mean never refuses a large message for its size.
     """
 
-    __slots__ = ("_bytes", "_messages")
-
-    def __init__(self, rates: Rates, *, now: float) -> None:
-        self._messages = TokenBucket(rate=rates.messages, burst=rates.messages_burst, now=now)
-        self._bytes = TokenBucket(rate=rates.bytes, burst=rates.bytes_burst, now=now)
+    messages: TokenBucket
+    bytes: TokenBucket
 
     def wait(self, *, now: float) -> float:
         """Return the seconds until a message is allowed: 0 if it is now."""
-        return max(self._messages.wait(now=now), self._bytes.wait(now=now))
+        return max(self.messages.wait(now=now), self.bytes.wait(now=now))
 
     def spend(self, size: int) -> None:
         """Count a message of `size` bytes."""
-        self._messages.spend()
-        self._bytes.spend(size)
+        self.messages.spend()
+        self.bytes.spend(size)
 
     def is_full(self, *, now: float) -> bool:
         """Return whether a new allowance would allow the same."""
-        return self._messages.is_full(now=now) and self._bytes.is_full(now=now)
+        return self.messages.is_full(now=now) and self.bytes.is_full(now=now)
 
 
 _SWEEP_AT = 1_024
 
 
-class Refillable(Protocol):
-    """A limit that need not be kept once it is full again."""
-
-    def is_full(self, *, now: float) -> bool:
-        """Return whether a new one would allow the same."""
-
-
-Bucket = TypeVar("Bucket", bound=Refillable)
+Bucket = TypeVar("Bucket", bound=TokenBucket | Allowance)
 
 
 class KeyedBuckets(Generic[Bucket]):

@@ -5,7 +5,6 @@ from datetime import datetime
 from swarm_protocol.errors import ErrorCode
 from swarm_web.gateway.admission import Closure, admission
 from swarm_web.gateway.roster import roster
-from swarm_web.gateway.session import shared_state
 from swarm_web.maintenance.models import RETURN_TIME, Maintenance
 
 _CODE = ErrorCode.SERVER_MAINTENANCE
@@ -18,8 +17,6 @@ def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
         spread_s = RETURN_TIME.total_seconds()
         gate.closure = Closure(_CODE, latest.node_message, wait_s=spread_s)
         # Repeated, because nodes may have connected before this process knew of the maintenance.
-        roster().dismiss_all(
-            _CODE, latest.node_message, spread_s=spread_s, random=shared_state().random
-        )
+        roster().dismiss_all(_CODE, latest.node_message, spread_s=spread_s)
     elif gate.closure is not None and gate.closure.code == _CODE:
         gate.closure = None

@@ -12,10 +12,3 @@ async def close_process() -> None:
     await hub().close()
     await pending_refusals().close()
     await pending_counts().close()
-
-
-async def write_collected() -> None:
-    """Write collected rollouts, counts, contributions and refusals now."""
-    await hub().flush()
-    await pending_refusals().flush()
-    await pending_counts().flush()

@@ -21,7 +21,6 @@ from swarm_web.core.store_version import StoreTooOldError, check_store
 from swarm_web.gateway.draining import Drain
 from swarm_web.gateway.maintenance import follow_maintenance
 from swarm_web.gateway.process import close_process
-from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import latest_maintenance
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,8 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
     """
     while not stopping.is_set():
         try:
-            latest, now = await _query_maintenance(), timezone.now()
+            latest = await _query_maintenance(now=timezone.now())
+            now = timezone.now()
             follow_maintenance(latest, now=now)
             if latest is None or not latest.counts_as_outage(now=now):
                 await heartbeat.stamp_web()
@@ -73,9 +73,5 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
         await asyncio.sleep(PULSE_S)
 
 
-def _read_maintenance() -> Maintenance | None:
-    return latest_maintenance(now=timezone.now())
-
-
 # In its own thread: when a thousand nodes take their seats, the shared thread is busy for seconds.
-_query_maintenance = database_sync_to_async(_read_maintenance, thread_sensitive=False)
+_query_maintenance = database_sync_to_async(latest_maintenance, thread_sensitive=False)

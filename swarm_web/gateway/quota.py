@@ -1,12 +1,13 @@
 """Rate limits of a connection: the allowances of its node and account, across reconnects."""
 
+from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
 from django.conf import settings
 
 from swarm_web.core.event_loops import one_per_loop
-from swarm_web.gateway.limits import Allowance, KeyedBuckets, Rates
+from swarm_web.gateway.limits import Allowance, KeyedBuckets, TokenBucket
 from swarm_web.nodes.models import Node
 
 # A node with this many refusals ignores `retry_after`: a node that heeds it is refused about once
@@ -29,21 +30,24 @@ class Allowances:
     """The allowances of all nodes and accounts in one event loop."""
 
     def __init__(self) -> None:
-        node = Rates(
-            messages=settings.GATEWAY_MESSAGES_PER_SECOND,
-            messages_burst=settings.GATEWAY_BURST,
-            bytes=settings.GATEWAY_BYTES_PER_SECOND,
-            bytes_burst=settings.GATEWAY_BYTES_BURST,
-        )
-        nodes: float = settings.GATEWAY_OWNER_NODES
-        owner = Rates(
-            messages=node.messages * nodes,
-            messages_burst=node.messages_burst * nodes,
-            bytes=node.bytes * nodes,
-            bytes_burst=node.bytes_burst * nodes,
-        )
-        self.nodes = KeyedBuckets(lambda now: Allowance(node, now=now))
-        self.owners = KeyedBuckets(lambda now: Allowance(owner, now=now))
+        self.nodes = KeyedBuckets(partial(_make_allowance, 1))
+        self.owners = KeyedBuckets(partial(_make_allowance, settings.GATEWAY_OWNER_NODES))
+
+
+def _make_allowance(nodes: float, now: float) -> Allowance:
+    """Return what this number of nodes may send."""
+    return Allowance(
+        messages=TokenBucket(
+            rate=settings.GATEWAY_MESSAGES_PER_SECOND * nodes,
+            burst=settings.GATEWAY_BURST * nodes,
+            now=now,
+        ),
+        bytes=TokenBucket(
+            rate=settings.GATEWAY_BYTES_PER_SECOND * nodes,
+            burst=settings.GATEWAY_BYTES_BURST * nodes,
+            now=now,
+        ),
+    )
 
 
 class Quota:

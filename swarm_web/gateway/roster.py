@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from random import Random
 from typing import Protocol
 
 import msgspec
@@ -133,12 +132,10 @@ class Roster:
             if not self._open:
                 self._empty.set()
 
-    def dismiss_all(
-        self, code: ErrorCode, message: str, *, spread_s: float, random: Random
-    ) -> None:
+    def dismiss_all(self, code: ErrorCode, message: str, *, spread_s: float) -> None:
         """Tell all nodes to reconnect, at times spread over the next `spread_s` seconds."""
         connections = tuple(self._by_node.values())
-        delays = draw_delays(len(connections), spread_s=spread_s, random=random)
+        delays = draw_delays(len(connections), spread_s=spread_s, random=self._shared.random)
         for connection, delay_s in zip(connections, delays, strict=True):
             connection.dismiss(RefusedError(code, message, retry_after=round(delay_s, 3)))
 

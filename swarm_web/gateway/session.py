@@ -1,12 +1,15 @@
 """State of one connection, and state shared by all connections of a process."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
+from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
 from judge.models import Season
 from judge.selectors.rounds import current_round, describe_round
@@ -17,17 +20,21 @@ from judge.services.record import read_chain_head
 from judge.tasks import grade_answers
 from swarm_protocol.messages import Arm, ChainHead, RoundInfo
 from swarm_web.core.event_loops import one_per_loop
+from swarm_web.core.write_behind import WriteBehind
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.cached import Cached
-from swarm_web.gateway.grading_trigger import GradingTrigger
-from swarm_web.gateway.registration import NodeHello, Registration, register_nodes
+from swarm_web.gateway.registration import NodeHello, register_nodes
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.presence import authenticate_all
 from swarm_web.relay.hub import Hub, hub
 from swarm_web.relay.season_pool import Member, SeasonPool
 
+logger = logging.getLogger(__name__)
+
 # The maximum age of cached values; a doorbell drops them earlier.
 _MAX_AGE_S = 2.0
+# How long answers are collected before grading is requested: a thousand nodes may submit at once.
+GRADING_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -38,9 +45,9 @@ class SharedState:
     round: Cached[RoundInfo | None]
     chain: Cached[ChainHead]
     tokens: Batcher[str, Node | None]
-    hellos: Batcher[NodeHello, Registration]
+    hellos: Batcher[NodeHello, Signer | None]
     answers: Batcher[Submission, Receipt]
-    grading: GradingTrigger
+    grading: WriteBehind
     hub: Hub
     random: Random
 
@@ -48,14 +55,14 @@ class SharedState:
 class Session:
     """The state of one connection.
 
-    `greeted` is whether its hello was accepted, `preferred_arm` the arm that its owner wants, and
-    `arm` its arm in the season `season_id` (`gateway.arms`). `signer` is the node with the key of
-    its hello, if the hello had one. Time and randomness come from here, so that tests of handlers
-    can set them.
+    `greeted` is whether its hello was accepted, and `preferred_arm` the arm that its owner wants;
+    `node.arm` is its arm in the season `season_id` (`gateway.arms`). `signer` is the node with the
+    key of its hello, if the hello had one. Time and randomness come from here, so that tests of
+    handlers can set them.
     """
 
     __slots__ = (
-        *("arm", "clock", "greeted", "node", "preferred_arm", "random", "season_id", "shared"),
+        *("clock", "greeted", "node", "preferred_arm", "random", "season_id", "shared"),
         *("signer", "_member", "_pool"),
     )
 
@@ -74,7 +81,6 @@ class Session:
         self.random = random or shared.random
         self.greeted = greeted
         self.preferred_arm: Arm = "swarm"
-        self.arm: Arm = "swarm"
         self.season_id: int | None = None
         self.signer: Signer | None = None
         self._pool: SeasonPool | None = None
@@ -104,6 +110,14 @@ def _read_round() -> RoundInfo | None:
     return describe_round(judge_round) if judge_round else None
 
 
+async def _enqueue_grading() -> None:
+    """Request grading of the answers committed so far; beat does it later if this fails."""
+    try:
+        await sync_to_async(grade_answers.delay, thread_sensitive=False)()
+    except OperationalError:
+        logger.warning("could not enqueue grading; beat will do it", exc_info=True)
+
+
 @one_per_loop
 def shared_state() -> SharedState:
     """Return the state that the connections of the running event loop share."""
@@ -114,7 +128,7 @@ def shared_state() -> SharedState:
         tokens=Batcher(database_sync_to_async(authenticate_all)),
         hellos=Batcher(database_sync_to_async(register_nodes)),
         answers=Batcher(database_sync_to_async(store_submissions)),
-        grading=GradingTrigger(grade_answers.delay),
+        grading=WriteBehind(_enqueue_grading, pause_s=GRADING_PAUSE_S, name="grading"),
         hub=hub(),
         random=Random(),
     )

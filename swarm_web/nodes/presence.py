@@ -44,11 +44,10 @@ WHERE node.id = new.id
 
 @dataclass(frozen=True)
 class HelloRecord:
-    """The declarations of a node at the start of a connection, and its arm."""
+    """The declarations of a node at the start of a connection; `node` has its arm."""
 
     node: Node
     hello: Hello
-    arm: str
     now: datetime
 
 
@@ -75,7 +74,6 @@ def store_hellos(hellos: Sequence[HelloRecord]) -> None:
     """Store the declarations of nodes. If a node occurs twice, either declaration may be stored."""
     rows = {each.node.pk: each for each in hellos}.values()
     for each in hellos:
-        each.node.arm = each.arm
         each.node.said_goodbye = False
     with connection.cursor() as cursor:
         cursor.execute(
@@ -85,7 +83,7 @@ def store_hellos(hellos: Sequence[HelloRecord]) -> None:
                 "model": [each.hello.model for each in rows],
                 "parameters": [each.hello.parameters for each in rows],
                 "tokenizer": [each.hello.tokenizer for each in rows],
-                "arm": [each.arm for each in rows],
+                "arm": [each.node.arm for each in rows],
                 "client": [each.hello.client for each in rows],
                 "hardware": [_describe_hardware(each.hello) for each in rows],
                 "now": [each.now for each in rows],

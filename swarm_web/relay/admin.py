@@ -1,20 +1,34 @@
 """Contributions, conduct and archived rollouts in the operator's admin."""
 
+from typing import TypeVar
+
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from swarm_web.relay.conduct import Level
 from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
-from swarm_web.relay.services import restore_declarations, set_level
+from swarm_web.relay.services.conduct import set_level
+from swarm_web.relay.services.declarations import restore_declarations
 
 # Permission to restore declarations includes permission to set hand-out levels.
 _PERMISSIONS = ["restore"]
+Row = TypeVar("Row", bound=Model)
+
+
+class _RecordAdmin(admin.ModelAdmin[Row]):
+    """Rows that are neither added nor edited by hand."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return False
 
 
 @admin.register(Contribution)
-class ContributionAdmin(admin.ModelAdmin[Contribution]):
+class ContributionAdmin(_RecordAdmin[Contribution]):
     """List contributions, with actions on the nodes' declarations and hand-out weights."""
 
     list_display = [
@@ -39,14 +53,6 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
     list_select_related = ["node", "season"]
     search_fields = ["node__name"]
     actions = ["restore", "withhold", "hand_out", "exempt"]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Contributions are not added by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Contribution | None = None) -> bool:
-        """Contributions are not edited."""
-        return False
 
     def has_restore_permission(self, request: HttpRequest) -> bool:
         """Allow the action to users who have the model's change permission."""
@@ -94,7 +100,7 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
 
 
 @admin.register(Conduct)
-class ConductAdmin(admin.ModelAdmin[Conduct]):
+class ConductAdmin(_RecordAdmin[Conduct]):
     """List nodes with a lowered hand-out weight and why; the actions are on Contributions."""
 
     list_display = [
@@ -105,21 +111,13 @@ class ConductAdmin(admin.ModelAdmin[Conduct]):
     list_select_related = ["node", "season"]
     search_fields = ["node__name"]
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Evidence is not added by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
-        """Evidence is not edited."""
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
         """Evidence is deleted only with its node or season."""
         return False
 
 
 @admin.register(ArchivedRollout)
-class ArchivedRolloutAdmin(admin.ModelAdmin[ArchivedRollout]):
+class ArchivedRolloutAdmin(_RecordAdmin[ArchivedRollout]):
     """List archived rollouts, and delete those that should not be public."""
 
     list_display = [
@@ -137,13 +135,3 @@ class ArchivedRolloutAdmin(admin.ModelAdmin[ArchivedRollout]):
     list_select_related = ["author", "season"]
     search_fields = ["author__name", "rollout"]
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rollouts are not added by hand."""
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: ArchivedRollout | None = None
-    ) -> bool:
-        """Rollouts are not edited."""
-        return False

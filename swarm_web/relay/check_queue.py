@@ -18,7 +18,7 @@ import msgspec
 import redis
 
 from swarm_protocol.messages import Rollout
-from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key, weights_key
+from swarm_web.relay.keys import CHECKS, season_key
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) 
 def _skip_checked(
     client: redis.Redis, season_id: int, checks: Sequence[Check], *, now: float, max_age_s: int
 ) -> list[Check]:
-    key = checked_key(season_id)
+    key = season_key(season_id, "checked")
     with client.pipeline(transaction=False) as pipeline:
         for check in checks:
             pipeline.zadd(key, {f"{check.key}@{check.at!r}": now}, nx=True)
@@ -88,7 +88,7 @@ def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -
 
     Rollouts that they have already declared count as undeclared within a second.
     """
-    key = lapsed_key(season_id)
+    key = season_key(season_id, "lapsed")
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(key)
         if node_ids:
@@ -99,7 +99,7 @@ def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -
 
 def set_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
     """Set the hand-out weights of these nodes, by id; the weight of all others becomes 1."""
-    key = weights_key(season_id)
+    key = season_key(season_id, "weights")
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(key)
         if weights:

@@ -6,7 +6,7 @@ booked (`relay.services.crediting`). So a lost reply counts nothing twice and lo
 """
 
 import logging
-from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 import redis.asyncio
@@ -83,16 +83,12 @@ class CreditOutbox:
         pairs, lessons = tally.take_credits()
         columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
         for first in range(0, len(pairs), PAIRS_PER_BATCH):
-            some = [column[first : first + PAIRS_PER_BATCH] for column in columns]
-            self._add_batch(some, lessons if first == 0 else [])
+            self._number += 1
+            some = cast("PairColumns", [each[first : first + PAIRS_PER_BATCH] for each in columns])
+            batch = Credits(self._source, self._number, some, lessons if first == 0 else [])
+            self._unsent.append(_encoder.encode(batch))
         if self._unsent:
             await self._push()
-
-    def _add_batch(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
-        self._number += 1
-        seasons, minutes, givers, takers, counts = columns
-        pairs = (seasons, minutes, givers, takers, counts)
-        self._unsent.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
 
     async def _push(self) -> None:
         args: list[int | bytes] = [MAX_WAITING_BYTES, *self._unsent]

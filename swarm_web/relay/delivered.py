@@ -22,10 +22,8 @@ class Delivered(NamedTuple):
     archived: bool
 
 
-class _Stored(msgspec.Struct, array_like=True):
-    waiting: list[tuple[str, int, bool]]
-    reported: list[str]
-
+# The waiting rollouts and the keys of the reported ones, as stored in Redis.
+_Stored = tuple[list[tuple[str, int, bool]], list[str]]
 
 Value = TypeVar("Value")
 
@@ -96,15 +94,13 @@ class DeliveredList:
     def pack(self) -> bytes:
         """Return the list as bytes, for another connection of the node."""
         waiting = [(key, *delivered) for key, delivered in self._waiting.items()]
-        return msgspec.msgpack.encode(_Stored(waiting, list(self._reported)))
+        return msgspec.msgpack.encode((waiting, list(self._reported)))
 
     @classmethod
     def unpack(cls, packed: bytes) -> "DeliveredList":
         """Return the list that `pack` packed. Raises msgspec.DecodeError."""
-        stored = msgspec.msgpack.decode(packed, type=_Stored)
+        waiting, reported = msgspec.msgpack.decode(packed, type=_Stored)
         delivered = cls()
-        delivered._waiting = {
-            key: Delivered(giver, archived) for key, giver, archived in stored.waiting
-        }
-        delivered._reported = dict.fromkeys(stored.reported)
+        delivered._waiting = {key: Delivered(giver, archived) for key, giver, archived in waiting}
+        delivered._reported = dict.fromkeys(reported)
         return delivered

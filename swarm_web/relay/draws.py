@@ -52,10 +52,11 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The node that draws: its party, the rollouts it was given (`Entry.key`), and node weights.
+    """The node that draws: its party and the rollouts it was given (`Entry.key`) are not drawn.
 
-    `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1. `doubted`
-    are the ids of nodes whose declarations do not count.
+    `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1, and
+    entries of nodes with weight 0 are not drawn. `doubted` are the ids of nodes whose declarations
+    do not count.
     """
 
     party: str

@@ -21,7 +21,7 @@ from swarm_web.core.bus import switchboard
 from swarm_web.core.write_behind import STORE_ERRORS, WriteBehind
 from swarm_web.nodes.models import Node
 from swarm_web.relay.delivered import DeliveredList
-from swarm_web.relay.keys import given_list_key, holders_key
+from swarm_web.relay.keys import season_key
 from swarm_web.relay.season_pool import Member
 from swarm_web.relay.tally import SeasonNode
 
@@ -153,11 +153,12 @@ class Members:
             for season_node, left in self._left.items():
                 by_season[season_node[0]].append((season_node, left))
             for season_id, rows in by_season.items():
+                holders = season_key(season_id, "holders")
                 for first in range(0, len(rows), _LIST_BATCH):
                     some = rows[first : first + _LIST_BATCH]
-                    keys = [given_list_key(*season_node) for season_node, _ in some]
+                    keys = [_list_key(season_node) for season_node, _ in some]
                     args = [field for (_, node), left in some for field in (node, *left)]
-                    await self._release([holders_key(season_id), *keys], [_LIST_EXPIRY_S, *args])
+                    await self._release([holders, *keys], [_LIST_EXPIRY_S, *args])
                     # Only now: a node may return or leave again while its list is written.
                     for season_node, left in some:
                         if self._left.get(season_node) is left:
@@ -169,7 +170,7 @@ class Members:
         """Claim a node, and return the list of rollouts that it was given."""
         left = self._left.get(season_node)
         delivered = _unpack(left.packed if left else b"")
-        keys = [holders_key(season_node[0]), given_list_key(*season_node)]
+        keys = [season_key(season_node[0], "holders"), _list_key(season_node)]
         try:
             reply = await self._claim(keys, [season_node[1], tenure, _TENURE_EXPIRY_S])
             ended, packed = cast("tuple[bytes | None, bytes | None]", reply)
@@ -197,7 +198,7 @@ class Members:
             logger.info("the previous process of node %s did not release it", season_node[1])
         finally:
             del self._pending_replies[season_node]
-        return cast("bytes | None", await self._client.get(given_list_key(*season_node)))
+        return cast("bytes | None", await self._client.get(_list_key(season_node)))
 
     def _on_reply(self, payload: str) -> None:
         for season_node in _reply_decoder.decode(payload):
@@ -211,7 +212,7 @@ class Members:
 
     async def _merge_late(self, season_node: SeasonNode) -> None:
         try:
-            packed = cast("bytes | None", await self._client.get(given_list_key(*season_node)))
+            packed = cast("bytes | None", await self._client.get(_list_key(season_node)))
         except STORE_ERRORS:
             logger.warning(
                 "could not read the rollouts that node %s received", season_node[1], exc_info=True
@@ -250,6 +251,11 @@ class Members:
             by_requester[request.requester].append((request.season_id, request.node_id))
         for requester, season_nodes in by_requester.items():
             await self._client.publish(_REPLY_TOPIC + requester, msgspec.json.encode(season_nodes))
+
+
+def _list_key(season_node: SeasonNode) -> str:
+    season_id, node_id = season_node
+    return season_key(season_id, f"list:{node_id}")
 
 
 def _unpack(packed: bytes) -> DeliveredList:

@@ -23,11 +23,9 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 from random import Random
-from typing import Any
 
 import msgspec
 import redis.asyncio
@@ -44,14 +42,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import CreditOutbox
 from swarm_web.relay.handover import Members
 from swarm_web.relay.intake import SampleLimits, SampleQuota, offer_samples
-from swarm_web.relay.keys import (
-    CHECKS,
-    given_key,
-    held_key,
-    lapsed_key,
-    turn_key,
-    weights_key,
-)
+from swarm_web.relay.keys import CHECKS, season_key
 from swarm_web.relay.replica import Replica
 from swarm_web.relay.season_pool import Member, SeasonPool
 from swarm_web.relay.services.folding import fold_changes
@@ -83,32 +74,15 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 """
 
 
-@dataclass(frozen=True)
-class HubLimits:
-    """The relay's limits, which the operator sets (`RELAY_…`)."""
-
-    bounds: Bounds
-    samples: SampleLimits
-    declared_checks_per_minute: int
-    spot_checks_per_minute: int
-
-
-def read_limits() -> HubLimits:
-    """Return the limits from Django's settings."""
-    return HubLimits(
-        bounds=Bounds(
-            size=settings.RELAY_POOL_SIZE,
-            per_node=settings.RELAY_ROLLOUTS_PER_NODE,
-            per_party=settings.RELAY_ROLLOUTS_PER_OWNER,
-            per_task=settings.RELAY_ROLLOUTS_PER_TASK,
-            body_bytes=settings.RELAY_POOL_BYTES,
-            max_age_s=settings.RELAY_MAX_AGE_S,
-        ),
-        samples=SampleLimits(
-            site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
-        ),
-        declared_checks_per_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
-        spot_checks_per_minute=settings.RELAY_SPOT_CHECKS_PER_MINUTE,
+def read_bounds() -> Bounds:
+    """Return the bounds of a pool, which the operator sets."""
+    return Bounds(
+        size=settings.RELAY_POOL_SIZE,
+        per_node=settings.RELAY_ROLLOUTS_PER_NODE,
+        per_party=settings.RELAY_ROLLOUTS_PER_OWNER,
+        per_task=settings.RELAY_ROLLOUTS_PER_TASK,
+        body_bytes=settings.RELAY_POOL_BYTES,
+        max_age_s=settings.RELAY_MAX_AGE_S,
     )
 
 
@@ -118,12 +92,15 @@ class Hub:
     def __init__(
         self,
         client: redis.asyncio.Redis,
-        limits: HubLimits,
+        bounds: Bounds,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
-        self._limits = limits
+        self._bounds = bounds
+        self._sample_limits = SampleLimits(
+            site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
+        )
         self._clock = clock
         self._process = secrets.token_hex(8)
         self._pools: dict[int, SeasonPool] = {}
@@ -154,15 +131,13 @@ class Hub:
                     self._client,
                     season_id=season_id,
                     process=self._process,
-                    max_age_s=int(self._limits.bounds.max_age_s),
-                    max_bytes=self._limits.bounds.body_bytes,
-                    max_entries=self._limits.bounds.size,
+                    bounds=self._bounds,
                     ahead_s=store_clock().ahead_s,
                 )
                 pool = SeasonPool(
                     season_id,
-                    bounds=self._limits.bounds,
-                    quota=SampleQuota(self._limits.samples),
+                    bounds=self._bounds,
+                    quota=SampleQuota(self._sample_limits),
                     tally=self._tally,
                 )
                 await self._members.listen()
@@ -222,19 +197,16 @@ class Hub:
         for season_id, pool in tuple(self._pools.items()):
             # Rollouts may be lost: a batch that fails is not sent again.
             entries = pool.take_outgoing()
-            if entries:
-                await self._replicate(season_id, entries, now=now)
+            try:
+                if entries:
+                    await self._replicas[season_id].write(entries, now=now)
+            except STORE_ERRORS:
+                counters.count(counters.RELAY, "not_replicated", by=len(entries))
+                raise
             samples = sorted(pool.take_samples(), key=lambda sample: sample.node_id)
             for _, group in groupby(samples, key=lambda sample: sample.node_id):
-                await offer_samples(self._client, list(group), limits=self._limits.samples)
+                await offer_samples(self._client, list(group), limits=self._sample_limits)
         await self._members.write()
-
-    async def _replicate(self, season_id: int, entries: list[Any], *, now: float) -> None:
-        try:
-            await self._replicas[season_id].write(entries, now=now)
-        except STORE_ERRORS:
-            counters.count(counters.RELAY, "not_replicated", by=len(entries))
-            raise
 
     async def _write_deliveries(self) -> None:
         deliveries = self._tally.take_deliveries()
@@ -245,7 +217,9 @@ class Hub:
             by_season[season_id] += (node_id, count)
         try:
             for season_id, pairs in by_season.items():
-                await self._add(keys=[given_key(season_id)], args=[_DELIVERIES_EXPIRY_S, *pairs])
+                await self._add(
+                    keys=[season_key(season_id, "given")], args=[_DELIVERIES_EXPIRY_S, *pairs]
+                )
                 for node_id in pairs[::2]:
                     del deliveries[season_id, node_id]
         except BaseException:
@@ -294,7 +268,7 @@ class Hub:
         """Return whether a pool is empty, without nodes, and was not opened within `max_age_s`."""
         now = self._clock()
         pool.window.expire(now=now)
-        if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
+        if now - self._opened_at[pool.season_id] <= self._bounds.max_age_s:
             return False
         is_waiting = pool.window or pool.outgoing or pool.samples
         return not is_waiting and not self._members.has_members(pool.season_id)
@@ -312,9 +286,9 @@ class Hub:
             if not number % _YIELD_EVERY:
                 await asyncio.sleep(0)
         async with self._client.pipeline(transaction=False) as pipeline:
-            pipeline.smembers(lapsed_key(pool.season_id))
-            pipeline.hgetall(weights_key(pool.season_id))
-            pipeline.set(held_key(pool.season_id), len(pool.window), ex=60)
+            pipeline.smembers(season_key(pool.season_id, "lapsed"))
+            pipeline.hgetall(season_key(pool.season_id, "weights"))
+            pipeline.set(season_key(pool.season_id, "held"), len(pool.window), ex=60)
             lapsed, weights, _ = await pipeline.execute()
         pool.apply_results(
             doubted=frozenset(map(int, lapsed)),
@@ -323,9 +297,9 @@ class Hub:
 
     async def _enqueue_checks(self, pool: SeasonPool) -> None:
         """Offer rollouts to the worker to check, if no process has in the last CHECK_EVERY_S."""
-        declared = ceil(self._limits.declared_checks_per_minute * CHECK_EVERY_S / 60)
-        arbitrary = ceil(self._limits.spot_checks_per_minute * CHECK_EVERY_S / 60)
-        turn = turn_key(pool.season_id)
+        declared = ceil(settings.RELAY_DECLARED_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
+        arbitrary = ceil(settings.RELAY_SPOT_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
+        turn = season_key(pool.season_id, "turn")
         if not declared + arbitrary or not await self._client.set(
             turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)
         ):
@@ -343,4 +317,4 @@ class Hub:
 @one_per_loop
 def hub() -> Hub:
     """Return the running event loop's hub."""
-    return Hub(async_redis(), read_limits())
+    return Hub(async_redis(), read_bounds())

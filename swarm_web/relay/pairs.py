@@ -13,6 +13,8 @@ from typing import NamedTuple, cast
 
 import redis
 
+from swarm_web.relay.keys import season_key
+
 MAX_PER_MINUTE = 16
 # Seconds since the last booking. If Postgres was away, credits of the same minute that are booked
 # later than this get a limit of their own. A longer time would need much memory: with 70,000 nodes
@@ -49,7 +51,7 @@ def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> di
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)
     for pair in requested:
-        by_minute[_key(pair)].append(pair)
+        by_minute[season_key(pair.season_id, f"pairs:{pair.minute}")].append(pair)
     admitted: dict[PartyPair, int] = {}
     for key, pairs in by_minute.items():
         for first in range(0, len(pairs), _PAIR_BATCH):
@@ -64,7 +66,3 @@ def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> di
 
 def _field(pair: PartyPair) -> str:
     return f"{pair.giver}/{pair.taker}"
-
-
-def _key(pair: PartyPair) -> str:
-    return f"relay:{{{pair.season_id}}}:pairs:{pair.minute}"

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import msgspec
 import redis.asyncio
 
-from swarm_web.relay.window import Entry
+from swarm_web.relay.keys import season_key
+from swarm_web.relay.window import Bounds, Entry
 
 logger = logging.getLogger(__name__)
 
@@ -38,16 +39,6 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Entry])
 
 
-def processes_key(season_id: int) -> str:
-    """Return the key of the sorted set of processes that accept rollouts of the season."""
-    return f"relay:{{{season_id}}}:processes"
-
-
-def stream_key(season_id: int, process: str) -> str:
-    """Return the key of a process's stream."""
-    return f"relay:{{{season_id}}}:stream:{process}"
-
-
 class _Written(NamedTuple):
     batch_id: bytes
     bytes: int
@@ -58,8 +49,8 @@ class _Written(NamedTuple):
 class Replica:
     """The stream of one process, and its place in the streams of the others.
 
-    `max_bytes` and `max_entries` bound the process's stream in Redis to what a window can hold.
-    `ahead_s` is how many seconds Redis's clock is ahead of this process's.
+    The process's stream in Redis is limited to what a window with these bounds can hold. `ahead_s`
+    is how many seconds Redis's clock is ahead of this process's.
     """
 
     def __init__(
@@ -68,21 +59,17 @@ class Replica:
         *,
         season_id: int,
         process: str,
-        max_age_s: int,
-        max_bytes: int,
-        max_entries: int,
+        bounds: Bounds,
         ahead_s: Callable[[], float],
     ) -> None:
         self._client = client
-        self._season_id = season_id
         self._process = process
-        self._max_age_s = max_age_s
-        self._max_bytes = max_bytes
-        self._max_entries = max_entries
+        self._bounds = bounds
+        self._max_age_s = int(bounds.max_age_s)
         self._ahead_s = ahead_s
-        self._processes_key = processes_key(season_id)
-        self._own_stream = stream_key(season_id, process)
-        self._streams = stream_key(season_id, "").encode()
+        self._processes_key = season_key(season_id, "processes")
+        self._own_stream = season_key(season_id, f"stream:{process}")
+        self._streams = season_key(season_id, "stream:").encode()
         self._written: deque[_Written] = deque()
         self._written_bytes = self._written_entries = 0
         self._positions: dict[bytes, bytes] = {}
@@ -112,9 +99,9 @@ class Replica:
         """Drop the oldest batches of this process's stream until it is within its bounds."""
         trimmed = False
         while self._written and (
-            self._written_bytes > self._max_bytes
+            self._written_bytes > self._bounds.body_bytes
             # The remaining batches alone reach the limit.
-            or self._written_entries - self._written[0].entries >= self._max_entries
+            or self._written_entries - self._written[0].entries >= self._bounds.size
             or now - self._written[0].at > self._max_age_s
         ):
             first = self._written.popleft()

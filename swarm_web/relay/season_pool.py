@@ -18,7 +18,7 @@ from swarm_web.relay.delivered import Delivered, DeliveredList
 from swarm_web.relay.intake import ArchiveSample, SampleQuota
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
-from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Requester, Strategy
 
 # Overhead of a rollout in a reply: the sender's name, the age and the field names.
 _OVERHEAD_BYTES = 128
@@ -63,17 +63,6 @@ class EncodedRollout(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True)
-class Published:
-    """The number of rollouts added to the pool, and the ids of refused copies of other rollouts.
-
-    A rollout that the pool already holds under the same id is in neither.
-    """
-
-    added: int
-    copies: list[str]
-
-
 class SeasonPool:
     """The pool of one season in one process. Times are Unix seconds.
 
@@ -103,11 +92,12 @@ class SeasonPool:
         rejected: int,
         now: float,
         random: Random,
-    ) -> Published:
-        """Add a node's rollouts to the pool, and count them.
+    ) -> list[str]:
+        """Add a node's rollouts to the pool; return the ids of refused copies of other rollouts.
 
         `informative` are the ids that the node declares informative. `rejected` is the number of
-        further rollouts that the caller has rejected.
+        further rollouts that the caller has rejected. A rollout that the pool already holds under
+        the same id is neither added nor refused.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -132,7 +122,9 @@ class SeasonPool:
                 added += 1
                 self.outgoing.append(entry)
                 if entry.archived:
-                    self._offer_sample(member, rollout, now=now)
+                    # Without log-probs, which the archive does not need.
+                    bare = without_logprobs(rollout)
+                    self.samples.append(ArchiveSample(self.season_id, member.node_id, now, bare))
             elif not is_duplicate:
                 copies.append(rollout.id)
         change = self._tally.change((self.season_id, member.node_id))
@@ -140,7 +132,7 @@ class SeasonPool:
         change.rejected += rejected + len(copies)
         change.refused += rejected
         change.copies += len(copies)
-        return Published(added, copies)
+        return copies
 
     def draw(
         self,
@@ -160,11 +152,8 @@ class SeasonPool:
         """
         drawn = self.window.draw(
             count,
+            Requester(member.party, member.delivered, self.weights, self.doubted),
             strategy=strategy,
-            excluding=member.party,
-            delivered=member.delivered,
-            weights=self.weights,
-            doubted=self.doubted,
             now=now,
             random=random,
         )
@@ -256,9 +245,3 @@ class SeasonPool:
             self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}
             self._sweep_at = max(_SWEEP_AT, 2 * len(self._point_times))
         self._point_times[node_id] = now
-
-    def _offer_sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
-        """Collect a rollout for the archive, without log-probs, which the archive does not need."""
-        self.samples.append(
-            ArchiveSample(self.season_id, member.node_id, now, without_logprobs(rollout))
-        )

@@ -32,6 +32,11 @@ UNREADABLE = frozenset(
     }
 )
 
+# Fields of `Change`: numbers that are added up, totals in reports, and evidence of conduct.
+COUNTS = ("published", "rejected", "delivered")
+TOTALS = ("step", "local_used", "external_used")
+EVIDENCE = ("refused", "copies", "hurried", "floods")
+
 # season id, node id
 SeasonNode = tuple[int, int]
 
@@ -65,22 +70,16 @@ class Change:
 
     def merge_into(self, later: "Change") -> None:
         """Merge this earlier change into a later one."""
-        later.published += self.published
-        later.rejected += self.rejected
-        later.delivered += self.delivered
-        later.step = max(self.step, later.step)
-        later.local_used = max(self.local_used, later.local_used)
-        later.external_used = max(self.external_used, later.external_used)
+        for name in COUNTS + EVIDENCE:
+            setattr(later, name, getattr(later, name) + getattr(self, name))
+        for name in TOTALS:
+            setattr(later, name, max(getattr(later, name), getattr(self, name)))
         later.report = later.report or self.report
-        later.refused += self.refused
-        later.copies += self.copies
-        later.hurried += self.hurried
-        later.floods += self.floods
 
     @property
     def is_evidence(self) -> bool:
         """Whether the change is evidence of the node's conduct."""
-        return bool(self.refused or self.copies or self.hurried or self.floods)
+        return any(getattr(self, name) for name in EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True)

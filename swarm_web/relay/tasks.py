@@ -8,14 +8,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from swarm_web.core.verifiers import process_verifier
-from swarm_web.relay.services import (
-    book_credits,
-    check_declarations,
-    check_samples,
-    evaluate_conduct,
-    prune_archive,
-    store_samples,
-)
+from swarm_web.relay.services.archiving import check_samples, prune_archive, store_samples
+from swarm_web.relay.services.conduct import evaluate_conduct
+from swarm_web.relay.services.crediting import book_credits
+from swarm_web.relay.services.declarations import check_declarations
 
 # The same worker grades answers for the judge, so the rest is left for the next run.
 CHECKING_BUDGET_S = 2.0

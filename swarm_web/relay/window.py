@@ -10,8 +10,7 @@ Times are Unix seconds. Adding takes O(log n) amortised, n the number of entries
 laws and the cost of drawing.
 """
 
-from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
@@ -20,7 +19,7 @@ from swarm_web.relay.draws import Choices, Drawing, Requester, Strategy
 from swarm_web.relay.entries import Bag, Bags, Entry, NamedTotals, strip_logprobs
 from swarm_web.relay.likeness import Likeness, compute_body_likeness
 
-__all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Reason", "Strategy"]
+__all__ = ["Bounds", "Entry", "Outcome", "PoolWindow", "Requester", "Strategy"]
 
 # The number of rollouts of its party to the same question that a rollout is compared with.
 _MAX_COMPARED = 8
@@ -33,18 +32,6 @@ class Outcome(StrEnum):
     DUPLICATE = "duplicate"
     NEAR_DUPLICATE = "near_duplicate"
     TOO_OLD = "too_old"
-
-
-class Reason(StrEnum):
-    """The reason of an eviction: the bound that was exceeded, or a copy."""
-
-    AGE = "age"
-    SIZE = "size"
-    BYTES = "bytes"
-    NODE = "node"
-    PARTY = "party"
-    TASK = "task"
-    COPY = "copy"
 
 
 @dataclass(frozen=True)
@@ -63,13 +50,9 @@ class Bounds:
 
 
 class PoolWindow:
-    """The rollouts of one season that this process can hand out.
-
-    `evicted` counts evictions by reason since the window was created.
-    """
+    """The rollouts of one season that this process can hand out."""
 
     def __init__(self, bounds: Bounds) -> None:
-        self.evicted: Counter[Reason] = Counter()
         self.bytes_held = 0
         self._bounds = bounds
         self._keys: dict[str, Entry] = {}
@@ -94,11 +77,6 @@ class PoolWindow:
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    @property
-    def declared_held(self) -> int:
-        """Number of entries declared informative by their senders."""
-        return len(self._declared)
-
     def add(self, entry: Entry, *, now: float) -> Outcome:
         """Add an entry, and evict entries over a bound.
 
@@ -119,7 +97,7 @@ class PoolWindow:
         if self._is_near(entry):
             return Outcome.NEAR_DUPLICATE
         if twin:
-            self._evict(twin, Reason.COPY)
+            self._remove(twin)
         self._insert(entry)
         self._enforce_bounds(entry)
         return Outcome.ADDED
@@ -127,30 +105,23 @@ class PoolWindow:
     def draw(
         self,
         count: int,
+        requester: Requester,
         *,
         strategy: Strategy,
-        excluding: str,
-        delivered: Container[str],
-        weights: Mapping[int, float],
         now: float,
         random: Random,
-        doubted: Container[int] = frozenset(),
     ) -> list[Entry]:
         """Draw up to `count` distinct entries by the law of `strategy`, in the order of the picks.
 
-        Entries of the party `excluding`, entries in `delivered` (`Entry.key`) and entries of nodes
-        with weight 0 are not drawn. `weights` are hand-out weights of nodes by id, in [0, 1];
-        missing nodes have weight 1. Declarations of the nodes in `doubted` are ignored. Takes
-        O(count) expected, and O(n) if hardly any entry may be handed out.
+        Takes O(count) expected, and O(n) if hardly any entry may be handed out.
         """
         self.expire(now=now)
-        requester = Requester(excluding, delivered, weights, doubted)
         drawing = Drawing(requester, random=random)
         if strategy is Strategy.INFORMATIVE:
             declared = Choices(self._declared.entries, drawing.is_informative)
             drawing.take(count, drawing.among(declared))
         if strategy is Strategy.BY_NODE:
-            own = self._parties.get(excluding)
+            own = self._parties.get(requester.party)
             pick = drawing.among_bags(self._parties, [own] if own else [])
         elif strategy is Strategy.BY_TASK:
             pick = drawing.among_bags(self._tasks, [])
@@ -192,13 +163,11 @@ class PoolWindow:
                     picked[entry] = None
         return list(picked)
 
-    def forget_node(self, node_id: int) -> int:
-        """Drop all entries of a node and return how many there were; these are not evictions."""
-        bag = self._nodes.get(node_id)
-        entries = list(bag.entries) if bag else []
-        for entry in entries:
-            self._remove(entry)
-        return len(entries)
+    def forget_node(self, node_id: int) -> None:
+        """Drop all entries of a node."""
+        if bag := self._nodes.get(node_id):
+            for entry in tuple(bag.entries):
+                self._remove(entry)
 
     def body_without_logprobs(self, entry: Entry) -> bytes:
         """Return the body of a held entry without log-probs; it is cached."""
@@ -231,17 +200,17 @@ class PoolWindow:
         bounds = self._bounds
         node, party = self._nodes.get(entry.node_id), self._parties.get(entry.party)
         if node and len(node) > bounds.per_node:
-            self._evict(node.oldest(), Reason.NODE)
+            self._remove(node.oldest())
         if party and len(party) > bounds.per_party:
-            self._evict(party.oldest(), Reason.PARTY)
+            self._remove(party.oldest())
         task = self._tasks.get(entry.dataset)
         if task and len(task) > bounds.per_task:
             largest = self._task_counts[entry.dataset].largest()
-            self._evict(self._oldest(largest, dataset=entry.dataset), Reason.TASK)
+            self._remove(self._oldest(largest, dataset=entry.dataset))
         if len(self._all) > bounds.size:
-            self._evict(self._oldest(self._counts.largest()), Reason.SIZE)
+            self._remove(self._oldest(self._counts.largest()))
         while self.bytes_held > bounds.body_bytes:
-            self._evict(self._oldest(self._bytes.largest()), Reason.BYTES)
+            self._remove(self._oldest(self._bytes.largest()))
 
     def _oldest(self, party: str, *, dataset: str | None = None) -> Entry:
         """Return the oldest entry of a party that has one, of this dataset if one is given."""
@@ -258,11 +227,7 @@ class PoolWindow:
             entry = self._all.oldest()
             if oldest_at <= entry.at <= newest_at:
                 return
-            self._evict(entry, Reason.AGE)
-
-    def _evict(self, entry: Entry, reason: Reason) -> None:
-        self._remove(entry)
-        self.evicted[reason] += 1
+            self._remove(entry)
 
     def _insert(self, entry: Entry) -> None:
         self._keys[entry.key] = entry

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import AnswerText, RequestRollouts, RolloutsSampled
-from swarm_web.core.counters import read_all
+from swarm_web.core.counters import pending_counts, read_all
+from swarm_web.core.refusals import pending_refusals
 from swarm_web.gateway.handlers.training import draw_rollouts
-from swarm_web.gateway.process import write_collected
 from swarm_web.gateway.session import Session, SharedState, shared_state
+from swarm_web.relay.hub import hub
 from tests.gateway.conftest import Member
 
 NOW = timezone.now()
@@ -23,6 +24,13 @@ def session_of(
     """Return a greeted session with a fixed clock."""
     shared = shared or shared_state()
     return Session(member.node, shared, clock=lambda: now, random=Random(0), greeted=True)
+
+
+async def write_collected() -> None:
+    """Write collected rollouts, counts, contributions and refusals now."""
+    await hub().flush()
+    await pending_refusals().flush()
+    await pending_counts().flush()
 
 
 async def read_counts() -> dict[str, dict[str, int]]:

@@ -113,37 +113,47 @@ async def test_json_that_is_not_a_message_is_refused(
         await assert_refused(sender, frame, "protocol.invalid")
 
 
-async def test_unknown_message_type_is_refused(gateway: str, amber: Member, bold: Member) -> None:
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = '{"type": "rollouts.steal", "id": "bad"}'
-        await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
-
-
-async def test_server_message_from_a_node_is_refused(
-    gateway: str, amber: Member, bold: Member
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        ('{"type": "rollouts.steal", "id": "bad"}', "protocol.unknown_type"),
+        (
+            '{"type": "round.state", "id": "bad", "round": null, "now": ""}',
+            "protocol.unknown_type",
+        ),
+        ('{"type": "round.request", "id": "bad", "reward": 1}', "protocol.invalid"),
+    ],
+    ids=["unknown-type", "server-message", "unknown-field"],
+)
+async def test_refusal_of_a_message_names_its_id(
+    gateway: str, amber: Member, bold: Member, frame: str, code: str
 ) -> None:
     async with two_nodes(gateway, amber, bold) as sender:
-        frame = '{"type": "round.state", "id": "bad", "round": null, "now": ""}'
-        await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
-
-
-async def test_message_with_unknown_fields_is_refused(
-    gateway: str, amber: Member, bold: Member
-) -> None:
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = '{"type": "round.request", "id": "bad", "reward": 1}'
-        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
-
-
-async def test_rollout_with_a_reward_is_refused(
-    gateway: str, season: Season, amber: Member, bold: Member
-) -> None:
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = publish_frame(season, reward=1.0)
-        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+        await assert_refused(sender, frame, code, reply_to="bad")
 
 
 # ---- rollouts
+
+
+COMPLETION = {"text": "2", "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reward": 1.0},
+        *({"completions": count * [COMPLETION]} for count in (0, 1, 65, 10_000)),
+        {"completions": 2 * [COMPLETION | {"text": "2\x00"}]},
+        {"completions": 2 * [COMPLETION | {"text": "2" * 16_385}]},
+    ],
+    ids=["reward", "0", "1", "65", "10000", "nul-bytes", "too-long"],
+)
+async def test_rollout_with_invalid_fields_is_refused(
+    gateway: str, season: Season, amber: Member, bold: Member, fields: dict[str, Any]
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, **fields)
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
 async def assert_rejected(sender: NodeSocket, message: PublishRollouts, code: str) -> None:
@@ -222,25 +232,6 @@ async def test_rollout_unlike_the_seasons_rollouts_is_rejected(
         await assert_rejected(sender, batch, "relay.rollout")
 
 
-@pytest.mark.parametrize("count", [0, 1, 65, 10_000])
-async def test_rollout_with_too_few_or_too_many_completions_is_refused(
-    gateway: str, season: Season, amber: Member, bold: Member, count: int
-) -> None:
-    completion = {"text": "2", "finish_reason": "stop"}
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = publish_frame(season, completions=count * [completion])
-        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
-
-
-async def test_completion_with_nul_bytes_is_refused(
-    gateway: str, season: Season, amber: Member, bold: Member
-) -> None:
-    completions = 2 * [{"text": "2\x00", "finish_reason": "stop"}]
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = publish_frame(season, completions=completions)
-        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
-
-
 async def test_completion_with_a_lone_surrogate_is_refused(
     gateway: str, season: Season, amber: Member, bold: Member
 ) -> None:
@@ -249,15 +240,6 @@ async def test_completion_with_a_lone_surrogate_is_refused(
         frame = publish_frame(season, completions=completions)
         assert r"\ud800" in frame
         await assert_refused(sender, frame, "protocol.not_json")
-
-
-async def test_too_long_completion_is_refused(
-    gateway: str, season: Season, amber: Member, bold: Member
-) -> None:
-    completions = 2 * [{"text": "2" * 16_385, "finish_reason": "stop"}]
-    async with two_nodes(gateway, amber, bold) as sender:
-        frame = publish_frame(season, completions=completions)
-        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
 
 
 async def test_request_for_rollouts_without_a_season_is_refused(

@@ -13,13 +13,12 @@ from swarm_protocol.messages import PublishRollouts, RequestRound
 from swarm_web.core import bus
 from swarm_web.gateway import quota, roster
 from swarm_web.gateway.inbox import MAX_AHEAD
-from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Conduct
 from tests.factories import make_rollout
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import read_counts
+from tests.gateway.sessions import read_counts, write_collected
 from tests.gateway.stalling import stalled
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket
 

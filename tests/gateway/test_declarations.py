@@ -14,14 +14,12 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_web.core.refusals import read_refusals
-from swarm_web.gateway.handlers.hello import handle_hello
 from swarm_web.gateway.handlers.training import publish_rollouts
-from swarm_web.gateway.process import write_collected
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout, make_season
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import draw, read_counts, session_of
+from tests.gateway.sessions import draw, read_counts, session_of, write_collected
 from tests.sockets import NodeSocket, node_socket
 
 # ---- declared rollouts
@@ -38,12 +36,6 @@ async def first_of(member: Member, count: int) -> set[str]:
     request = RequestRollouts(id="r", count=count, prefer="informative")
     given = (await draw(session_of(member), request)).rollouts
     return {external.rollout.id for external in given}
-
-
-async def test_welcome_announces_support_for_declarations(season: Season, amber: Member) -> None:
-    session = session_of(amber)
-    session.greeted = False
-    assert (await handle_hello(session, make_hello())).declarations
 
 
 async def test_declared_rollouts_are_drawn_first_with_the_informative_strategy(
@@ -116,10 +108,3 @@ async def test_rejected_isolated_publication_of_an_older_client_has_no_other_con
     assert noted.counts == {}
     await write_collected()
     assert not await Contribution.objects.aexists()
-
-
-async def test_swarm_node_publishes_in_any_season(season: Season, amber: Member) -> None:
-    reply = await publish_rollouts(
-        session_of(amber), PublishRollouts(id="p", rollouts=[make_rollout(season)])
-    )
-    assert reply.accepted == 1

@@ -171,7 +171,7 @@ async def test_node_admitted_just_before_draining_is_disconnected(
 async def test_return_window_is_short_in_an_open_round(
     season: Season,
 ) -> None:
-    assert await find_spread(shared_state(), nodes=10_000) == 50
+    assert await find_spread(10_000) == 50
     shared_state().round.drop()
     await sync_to_async(make_round)(season)
-    assert await find_spread(shared_state(), nodes=10_000) == 5
+    assert await find_spread(10_000) == 5

@@ -10,19 +10,17 @@ from judge.models import Season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     PublishRollouts,
-    ReportTraining,
     RequestRollouts,
     RequestStanding,
 )
 from swarm_web.gateway.handlers.hello import handle_hello
 from swarm_web.gateway.handlers.standing import get_standing
-from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts, report_training
-from swarm_web.gateway.process import write_collected
+from swarm_web.gateway.handlers.training import draw_rollouts, publish_rollouts
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import NOW, draw, session_of
+from tests.gateway.sessions import NOW, draw, session_of, write_collected
 
 # ---- rollouts and training
 
@@ -56,38 +54,12 @@ async def test_log_probs_are_delivered_only_if_requested(
     assert given.rollout == (full if requested else rollout)
 
 
-async def test_welcome_announces_support_for_log_probs(season: Season, amber: Member) -> None:
-    session = session_of(amber)
-    session.greeted = False
-    assert (await handle_hello(session, make_hello())).logprobs
-
-
-async def test_node_is_not_given_its_own_rollouts(season: Season, amber: Member) -> None:
-    session = session_of(amber)
-    await publish_rollouts(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
-    assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
-
-
 async def test_repeated_rollout_is_accepted_but_counted_once(season: Season, amber: Member) -> None:
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
     replies = [await publish_rollouts(session_of(amber), message) for _ in range(2)]
     assert [reply.accepted for reply in replies] == [1, 1]
     await write_collected()
     assert (await Contribution.objects.aget()).published == 1
-
-
-async def test_training_report_is_stored(season: Season, amber: Member) -> None:
-    report = ReportTraining(
-        id="t",
-        step=7,
-        training_reward=0.5,
-        informative_share=0.25,
-        local_used=28,
-        external_used=0,
-    )
-    assert (await report_training(session_of(amber), report)).reply_to == "t"
-    await write_collected()
-    assert (await Contribution.objects.aget()).step == 7
 
 
 # ---- without a season
@@ -108,11 +80,12 @@ async def test_requests_are_refused_without_a_season(
     assert refusal.value.code == ErrorCode.SEASON_NONE
 
 
-async def test_hello_marks_the_session_as_greeted_and_updates_the_node(amber: Member) -> None:
+async def test_hello_updates_the_node_and_announces_what_the_server_supports(amber: Member) -> None:
     session = session_of(amber)
     session.greeted = False
-    await handle_hello(session, make_hello())
+    welcome = await handle_hello(session, make_hello())
     assert session.greeted
+    assert (welcome.logprobs, welcome.declarations, welcome.provenance) == (True, True, True)
     node = await Node.objects.aget(name="amber")
     assert (node.last_seen, node.client_version) == (NOW, make_hello().client)
 

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -17,7 +18,6 @@ from swarm_protocol.messages import (
     RequestRound,
     SubmitAnswers,
 )
-from swarm_web.gateway.grading_trigger import GradingTrigger
 from swarm_web.gateway.handlers.judging import get_round, offer_questions, receive_answers
 from swarm_web.gateway.session import shared_state
 from tests.factories import make_round, make_season, make_seat
@@ -25,17 +25,6 @@ from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused
 from tests.gateway.sessions import NOW, answers_to, session_of
 from tests.sockets import node_socket
-
-
-class CountingTrigger(GradingTrigger):
-    """Counts requests instead of enqueueing grading."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: None)
-        self.fired = 0
-
-    def fire(self) -> None:
-        self.fired += 1
 
 
 def request_questions(judge_round: Round) -> RequestQuestions:
@@ -158,11 +147,11 @@ async def test_submitted_answers_are_stored_and_acknowledged(
 async def test_grading_is_requested_only_for_new_answers(
     amber: Member, submission: SubmitAnswers
 ) -> None:
-    trigger = CountingTrigger()
-    session = session_of(amber, shared=replace(shared_state(), grading=trigger))
+    grading = Mock()
+    session = session_of(amber, shared=replace(shared_state(), grading=grading))
     await receive_answers(session, submission)
     await receive_answers(session, submission)
-    assert trigger.fired == 1
+    assert grading.wake.call_count == 1
 
 
 async def test_answers_submitted_over_two_sockets_of_a_node_are_stored_once(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_web.gateway.limits import Allowance, KeyedBuckets, Rates, TokenBucket
+from swarm_web.gateway.limits import Allowance, KeyedBuckets, TokenBucket
 
 
 def test_burst_is_allowed_and_the_next_message_waits() -> None:
@@ -46,11 +46,15 @@ def test_blocked_bucket_refuses_until_the_block_ends() -> None:
 # ---- messages and bytes
 
 
-RATES = Rates(messages=10, messages_burst=100, bytes=1000, bytes_burst=5000)
+def make_allowance() -> Allowance:
+    return Allowance(
+        messages=TokenBucket(rate=10, burst=100, now=0),
+        bytes=TokenBucket(rate=1000, burst=5000, now=0),
+    )
 
 
 def test_message_above_the_remaining_bytes_is_allowed_and_delays_the_next() -> None:
-    allowance = Allowance(RATES, now=0)
+    allowance = make_allowance()
     allowance.wait(now=0)
     allowance.spend(8000)
     assert allowance.wait(now=0) == pytest.approx(3.001)
@@ -58,7 +62,7 @@ def test_message_above_the_remaining_bytes_is_allowed_and_delays_the_next() -> N
 
 
 def test_small_messages_are_limited_by_number() -> None:
-    allowance = Allowance(RATES, now=0)
+    allowance = make_allowance()
     for _ in range(100):
         assert allowance.wait(now=0) == 0
         allowance.spend(1)

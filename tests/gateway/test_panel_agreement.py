@@ -25,7 +25,7 @@ from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import get_standing
 from swarm_web.nodes.models import Node
-from swarm_web.relay.services import book_credits
+from swarm_web.relay.services.crediting import book_credits
 from tests.factories import (
     make_answer,
     make_node,

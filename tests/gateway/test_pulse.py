@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connections
+from django.utils import timezone
 
 from swarm_web.asgi import application
 from swarm_web.core import heartbeat
@@ -69,7 +70,7 @@ async def test_pulse_pauses_while_the_database_is_down(
 ) -> None:
     attempted = asyncio.Event()
 
-    async def fail() -> None:
+    async def fail(**_: object) -> None:
         attempted.set()
         raise OperationalError("Postgres is away")
 
@@ -84,10 +85,8 @@ async def test_pulse_pauses_while_the_database_is_down(
         await wait_for_pulse()
 
 
-async def test_database_check_succeeds_and_stamp_updates_the_heartbeat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    await pulse._query_maintenance()
+async def test_database_check_succeeds_and_stamp_updates_the_heartbeat() -> None:
+    await pulse._query_maintenance(now=timezone.now())
     await asyncio.wait_for(heartbeat.stamp_web(), timeout=PATIENCE_S)
     silence = await sync_to_async(heartbeat.web_silence)()
     assert silence is not None

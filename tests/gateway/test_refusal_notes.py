@@ -6,9 +6,9 @@ from asgiref.sync import sync_to_async
 from judge.models import Season
 from swarm_protocol.messages import PublishRollouts, RolloutsPublished
 from swarm_web.core.refusals import read_refusals
-from swarm_web.gateway.process import write_collected
 from tests.factories import make_rollout
 from tests.gateway.conftest import Member
+from tests.gateway.sessions import write_collected
 from tests.sockets import node_socket
 
 

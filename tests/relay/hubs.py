@@ -14,8 +14,8 @@ from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import Completion, ReportTraining, Rollout, RolloutName, TaskSpec
 from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
-from swarm_web.relay.hub import Hub, read_limits
-from swarm_web.relay.season_pool import EncodedRollout, Member, Published, SeasonPool
+from swarm_web.relay.hub import Hub, read_bounds
+from swarm_web.relay.season_pool import EncodedRollout, Member, SeasonPool
 from swarm_web.relay.window import Strategy
 from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S
@@ -30,9 +30,7 @@ def make_hub(
     **bounds: Any,
 ) -> Hub:
     """Return the hub of another web process of the site."""
-    limits = read_limits()
-    limits = replace(limits, bounds=replace(limits.bounds, **bounds))
-    return Hub(client or async_redis(), limits, clock=clock)
+    return Hub(client or async_redis(), replace(read_bounds(), **bounds), clock=clock)
 
 
 @contextlib.asynccontextmanager
@@ -67,7 +65,7 @@ def publish(
     informative: Collection[str] = (),
     text: str = "x",
     now: float = NOW,
-) -> Published:
+) -> list[str]:
     """Publish rollouts of a node."""
     rollouts = [make_rollout(name, text=text) for name in names]
     offered = [EncodedRollout(rollout, msgspec.json.encode(rollout)) for rollout in rollouts]

@@ -6,14 +6,33 @@ from random import Random
 
 import msgspec
 
+from judge.models import Season
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verifier
 from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.keys import CHECKS
-from swarm_web.relay.season_pool import EncodedRollout, Published
+from swarm_web.relay.season_pool import EncodedRollout
 from swarm_web.relay.window import Strategy
+
+
+def draw_task(
+    verifier: Verifier, season: Season, *, counter: int = 0, part: Part = Part.TRAINING
+) -> DrawnTask:
+    """Draw a task of the starter mix's first dataset."""
+    sums = STARTER_TASKS[0]
+    return verifier.draw(
+        key=b"k",
+        part=part,
+        dataset=sums.dataset,
+        config=sums.config,
+        seed=season.seed,
+        counter=counter,
+    )
 
 
 async def publish_rollouts(
@@ -25,7 +44,7 @@ async def publish_rollouts(
     rejected: int = 0,
     now: datetime,
     random: Random | None = None,
-) -> Published:
+) -> list[str]:
     """Publish rollouts of a node."""
     pool = await hub().open(season_id)
     published = pool.publish(

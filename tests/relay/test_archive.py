@@ -15,18 +15,13 @@ from judge.models import Season
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Completion, Rollout
 from swarm_tasks.keyspace import Part
-from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
 from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
-from swarm_web.relay.selectors import recent_rollouts
-from swarm_web.relay.services import (
-    check_samples,
-    prune_archive,
-    store_samples,
-)
+from swarm_web.relay.selectors.archive import recent_rollouts
+from swarm_web.relay.services.archiving import check_samples, prune_archive, store_samples
 from tests.factories import (
     make_archived_rollout,
     make_exchange,
@@ -35,7 +30,7 @@ from tests.factories import (
     make_training_point,
 )
 from tests.relay.conftest import delete_relay_keys
-from tests.relay.sharing import publish_rollouts
+from tests.relay.sharing import draw_task, publish_rollouts
 
 NOW = timezone.now()
 
@@ -62,18 +57,6 @@ def archived() -> list[str]:
     """Store pending samples and return the ids of all archived rollouts."""
     store_samples()
     return sorted(ArchivedRollout.objects.values_list("rollout", flat=True))
-
-
-def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> DrawnTask:
-    task = STARTER_TASKS[0]
-    return verifier.draw(
-        key=b"k",
-        part=part,
-        dataset=task.dataset,
-        config=task.config,
-        seed=season.seed,
-        counter=0,
-    )
 
 
 def rollout_about(season: Season, task: DrawnTask, *texts: str) -> Rollout:
@@ -147,7 +130,7 @@ async def test_samples_of_a_deleted_node_are_dropped(season: Season, amber: Node
 async def test_check_regenerates_the_question_and_scores_each_completion(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
-    task = draw(verifier, season)
+    task = draw_task(verifier, season)
     await publish(amber, season, rollout_about(season, task, "no idea", "<answer>x</answer>"))
     await sync_to_async(store_samples)()
     assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 1
@@ -162,7 +145,7 @@ async def test_rollout_with_a_question_of_the_judge_is_not_shown(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await publish(
-        amber, season, rollout_about(season, draw(verifier, season, part=Part.JUDGE), *"ab")
+        amber, season, rollout_about(season, draw_task(verifier, season, part=Part.JUDGE), *"ab")
     )
     await sync_to_async(store_samples)()
     await sync_to_async(check_samples)(verifier=verifier, now=NOW)
@@ -174,7 +157,7 @@ async def test_rollout_with_a_question_of_the_judge_is_not_shown(
 async def test_failed_check_is_stored_and_does_not_block_other_checks(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
-    task = draw(verifier, season)
+    task = draw_task(verifier, season)
     foreign = replace(task, spec=msgspec.structs.replace(task.spec, generator="other 1.0"))
     await publish(
         amber,

@@ -6,7 +6,7 @@ import pytest
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_web.core.store import sync_redis
 from swarm_web.relay.check_queue import Check, set_lapsed, take_checks
-from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
+from swarm_web.relay.keys import CHECKS, season_key
 
 SEASON = 1_000_001  # Not the id of another test's season.
 AGE_S = 600
@@ -67,7 +67,7 @@ def test_rollouts_with_the_same_id_in_two_seasons_are_both_taken() -> None:
 def test_record_of_taken_checks_expires_with_the_rollouts() -> None:
     offer("r0", "r1", "r2")
     take(3)
-    key = checked_key(SEASON)
+    key = season_key(SEASON, "checked")
     assert sync_redis().zcard(key) == 3
     assert 0 < sync_redis().ttl(key) <= AGE_S
     offer("r3")
@@ -78,10 +78,10 @@ def test_record_of_taken_checks_expires_with_the_rollouts() -> None:
 def test_lapsed_nodes_replace_the_previous_ones() -> None:
     set_lapsed(sync_redis(), SEASON, [1, 2])
     set_lapsed(sync_redis(), SEASON, [2, 3])
-    assert sync_redis().smembers(lapsed_key(SEASON)) == {b"2", b"3"}
-    assert sync_redis().ttl(lapsed_key(SEASON)) > 0
+    assert sync_redis().smembers(season_key(SEASON, "lapsed")) == {b"2", b"3"}
+    assert sync_redis().ttl(season_key(SEASON, "lapsed")) > 0
     set_lapsed(sync_redis(), SEASON, [])
-    assert not sync_redis().exists(lapsed_key(SEASON))
+    assert not sync_redis().exists(season_key(SEASON, "lapsed"))
 
 
 def test_undecodable_check_does_not_affect_others() -> None:

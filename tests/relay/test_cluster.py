@@ -10,12 +10,12 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.check_queue import Check, set_lapsed, set_weights, take_checks
 from swarm_web.relay.delivered import Delivered
 from swarm_web.relay.handover import LeftState, Members
-from swarm_web.relay.hub import Hub, read_limits
+from swarm_web.relay.hub import Hub, read_bounds
 from swarm_web.relay.intake import ArchiveSample, SampleLimits, offer_samples, take_samples
-from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
+from swarm_web.relay.keys import CHECKS, season_key
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.replica import Replica
-from swarm_web.relay.selectors import delivered_to_others
+from swarm_web.relay.selectors.pooled import delivered_to_others
 from swarm_web.relay.window import Entry
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
@@ -29,9 +29,7 @@ def replica(season: int, process: str) -> Replica:
         async_redis(),
         season_id=season,
         process=process,
-        max_age_s=600,
-        max_bytes=1 << 20,
-        max_entries=4096,
+        bounds=read_bounds(),
         ahead_s=lambda: 0.0,
     )
 
@@ -59,13 +57,13 @@ async def test_processes_read_each_others_entries() -> None:
 
 
 async def test_hub_writes_given_lists_and_counts_of_all_seasons() -> None:
-    hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
+    hub = Hub(async_redis(), read_bounds(), clock=lambda: NOW)
     hub._members._left = {(season, 1): LeftState("one.0", b"list") for season in SEASONS}
     hub._tally.deliveries.update({(season, 1): 2 for season in SEASONS})
     await hub._members.write()
     await hub._write_deliveries()
     for season in SEASONS:
-        assert sync_redis().get(given_list_key(season, 1)) == b"list"
+        assert sync_redis().get(season_key(season, "list:1")) == b"list"
         assert delivered_to_others(1, season_id=season) == 2
 
 
@@ -109,6 +107,6 @@ def test_declared_rollout_is_checked_once() -> None:
 def test_weights_are_stored_per_season() -> None:
     for season in SEASONS:
         set_weights(sync_redis(), season, {1: 0.25})
-        assert sync_redis().hgetall(weights_key(season)) == {b"1": b"0.25"}
+        assert sync_redis().hgetall(season_key(season, "weights")) == {b"1": b"0.25"}
         set_weights(sync_redis(), season, {})
-        assert not sync_redis().exists(weights_key(season))
+        assert not sync_redis().exists(season_key(season, "weights"))

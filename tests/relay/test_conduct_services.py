@@ -12,17 +12,18 @@ from judge.models import Season
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Completion, Rollout
 from swarm_tasks.keyspace import Part
-from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import Verifier
 from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.conduct import PROBATION, Level
 from swarm_web.relay.hub import hub
-from swarm_web.relay.keys import weights_key
+from swarm_web.relay.keys import season_key
 from swarm_web.relay.models import Conduct, Contribution
-from swarm_web.relay.services import check_declarations, evaluate_conduct, set_level
+from swarm_web.relay.services.conduct import evaluate_conduct, set_level
+from swarm_web.relay.services.declarations import check_declarations
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
+    draw_task,
     offer_checks,
     publish_rollouts,
     read_findings,
@@ -35,25 +36,13 @@ NOW = timezone.now()
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
-def draw(
-    verifier: Verifier, season: Season, *, counter: int, part: Part = Part.TRAINING
-) -> DrawnTask:
-    sums = STARTER_TASKS[0]
-    return verifier.draw(
-        key=b"k",
-        part=part,
-        dataset=sums.dataset,
-        config=sums.config,
-        seed=season.seed,
-        counter=counter,
-    )
-
-
 def right_rollouts(
     season: Season, verifier: Verifier, count: int, *, first: int = 0, around: str = ""
 ) -> list[Rollout]:
     """Return rollouts with right answers only, each preceded by the text `around`."""
-    tasks = [draw(verifier, season, counter=counter) for counter in range(first, first + count)]
+    tasks = [
+        draw_task(verifier, season, counter=counter) for counter in range(first, first + count)
+    ]
     return [
         msgspec.structs.replace(
             make_rollout(season),
@@ -87,7 +76,7 @@ async def row_of(node: Node) -> Conduct:
 
 
 def stored_weights(season: Season) -> dict[int, float]:
-    stored = sync_redis().hgetall(weights_key(season.pk))
+    stored = sync_redis().hgetall(season_key(season.pk, "weights"))
     return {int(node): float(weight) for node, weight in stored.items()}
 
 
@@ -212,7 +201,7 @@ async def test_rollouts_with_questions_of_the_judge_are_worthless(
     stolen = [
         msgspec.structs.replace(
             make_rollout(season),
-            task=draw(verifier, season, counter=counter, part=Part.JUDGE).spec,
+            task=draw_task(verifier, season, counter=counter, part=Part.JUDGE).spec,
         )
         for counter in range(4)
     ]
@@ -291,10 +280,10 @@ async def test_weights_are_restored_after_redis_lost_them(season: Season, amber:
     await withhold(amber, season)
     await Contribution.objects.acreate(node=amber, season=season)
     await review()
-    sync_redis().delete(weights_key(season.pk))
+    sync_redis().delete(season_key(season.pk, "weights"))
     await review()
     assert stored_weights(season) == {amber.pk: 0.0}
-    assert sync_redis().ttl(weights_key(season.pk)) > 0
+    assert sync_redis().ttl(season_key(season.pk, "weights")) > 0
 
 
 # ---- the operator

@@ -17,7 +17,8 @@ from swarm_web.relay.credits import Credits, PairColumns
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import Contribution, Exchange, Learned
 from swarm_web.relay.pairs import MAX_PER_MINUTE
-from swarm_web.relay.services import book_credits, crediting
+from swarm_web.relay.services import crediting
+from swarm_web.relay.services.crediting import book_credits
 from swarm_web.relay.tally import Lesson, Pair
 from tests.factories import make_archived_rollout
 from tests.relay.hubs import NOW

@@ -15,32 +15,25 @@ from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.services import check_declarations, restore_declarations
+from swarm_web.relay.services.declarations import check_declarations, restore_declarations
 from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import WINDOW
 from tests.factories import make_rollout
-from tests.relay.sharing import offer_checks, publish_rollouts, read_findings, sample_rollouts
+from tests.relay.sharing import (
+    draw_task,
+    offer_checks,
+    publish_rollouts,
+    read_findings,
+    sample_rollouts,
+)
 from tests.tasks.specs import answered, solve_sum
 
 NOW = timezone.now()
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
-
-
-def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> DrawnTask:
-    sums = STARTER_TASKS[0]
-    return verifier.draw(
-        key=b"k",
-        part=part,
-        dataset=sums.dataset,
-        config=sums.config,
-        seed=season.seed,
-        counter=0,
-    )
 
 
 def rollout_of(season: Season, task: DrawnTask, answers: str, *, name: str = "r") -> Rollout:
@@ -82,14 +75,14 @@ def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: Verifier) 
 async def test_rollout_is_informative_if_answers_are_right_and_wrong(
     season: Season, verifier: Verifier, answers: str, informative: bool
 ) -> None:
-    rollout = rollout_of(season, draw(verifier, season), answers)
+    rollout = rollout_of(season, draw_task(verifier, season), answers)
     assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is informative
 
 
 async def test_rollout_with_partial_credit_only_is_not_informative(
     season: Season, verifier: Verifier
 ) -> None:
-    task = draw(verifier, season)
+    task = draw_task(verifier, season)
     rollout = rollout_of(season, task, "ww")
     vague = Completion(answered(f"{solve_sum(task.question)} or so"), "stop")
     mixed = msgspec.structs.replace(rollout, completions=[rollout.completions[0], vague])
@@ -101,7 +94,7 @@ async def test_rollout_with_partial_credit_only_is_not_informative(
 async def test_rollout_with_a_question_of_the_judge_is_not_informative(
     season: Season, verifier: Verifier
 ) -> None:
-    rollout = rollout_of(season, draw(verifier, season, part=Part.JUDGE), "rw")
+    rollout = rollout_of(season, draw_task(verifier, season, part=Part.JUDGE), "rw")
     assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
@@ -138,7 +131,7 @@ async def declare(
     node: Node, season: Season, verifier: Verifier, answers: str, *, count: int, first: int = 0
 ) -> None:
     """Publish rollouts of one question, all declared informative."""
-    task = draw(verifier, season)
+    task = draw_task(verifier, season)
     rollouts = [
         rollout_of(season, task, answers, name=f"r{place}") for place in range(first, first + count)
     ]

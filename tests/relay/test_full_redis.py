@@ -11,7 +11,7 @@ import redis.exceptions
 from judge.models import Season
 from swarm_web.local.databases import prepare_valkey
 from swarm_web.nodes.models import Node
-from swarm_web.relay.replica import stream_key
+from swarm_web.relay.keys import season_key
 from tests.processes import running as running_part
 from tests.relay.hubs import NOW, join, make_hub, publish, running
 
@@ -42,5 +42,5 @@ async def test_expired_rollouts_are_deleted_from_a_full_redis(
         publish(pool, one, "b", text="x" * 5000, now=now[0])
         with pytest.raises(redis.exceptions.OutOfMemoryError):
             await hub.flush()
-        assert not await own_redis.keys(stream_key(season.pk, "*"))
+        assert not await own_redis.keys(season_key(season.pk, "stream:*"))
         await own_redis.config_set("maxmemory", 0)

@@ -11,7 +11,7 @@ from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import handover
 from swarm_web.relay.hub import Hub
-from swarm_web.relay.keys import holders_key
+from swarm_web.relay.keys import season_key
 from tests.relay.hubs import draw, join, make_hub, publish, report, running, until
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
@@ -80,7 +80,7 @@ async def test_handover_from_a_killed_process_times_out(
 ) -> None:
     monkeypatch.setattr(handover, "HANDOVER_S", 0.01)
     hub = make_hub()
-    await async_redis().hset(holders_key(season.pk), str(bold.pk), "killed.7")
+    await async_redis().hset(season_key(season.pk, "holders"), str(bold.pk), "killed.7")
     async with running(hub):
         pool, [one, two] = await join(hub, season.pk, amber, bold)
         publish(pool, one, "a")
@@ -176,7 +176,7 @@ async def test_handover_requested_during_a_join_follows_the_join(
         resume = slow_claims(here)
         joining = asyncio.create_task(hub_draw(here, season.pk, bold))
         await until(lambda: here._members._claiming)
-        while not await async_redis().hexists(holders_key(season.pk), str(bold.pk)):
+        while not await async_redis().hexists(season_key(season.pk, "holders"), str(bold.pk)):
             await async_redis().ping()
         elsewhere = asyncio.create_task(hub_draw(there, season.pk, bold))
         await until(lambda: here._members._postponed)
@@ -200,11 +200,11 @@ async def test_node_that_rejoins_before_its_list_is_written_stays_claimed(
         hub.leave(pool, two)
         _, [again] = await join(hub, season.pk, bold)
         await hub.flush()
-        held = await async_redis().hget(holders_key(season.pk), str(bold.pk))
+        held = await async_redis().hget(season_key(season.pk, "holders"), str(bold.pk))
         assert held == again.tenure.encode()
         hub.leave(pool, again)
         await hub.flush()
-        assert not await async_redis().hexists(holders_key(season.pk), str(bold.pk))
+        assert not await async_redis().hexists(season_key(season.pk, "holders"), str(bold.pk))
 
 
 async def test_stopped_process_releases_its_claims(season: Season, bold: Node) -> None:
@@ -212,4 +212,4 @@ async def test_stopped_process_releases_its_claims(season: Season, bold: Node) -
     pool, [two] = await join(hub, season.pk, bold)
     hub.leave(pool, two)
     await hub.close()
-    assert not await async_redis().exists(holders_key(season.pk))
+    assert not await async_redis().exists(season_key(season.pk, "holders"))

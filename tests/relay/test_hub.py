@@ -15,11 +15,7 @@ from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
 from swarm_web.relay.credits import Credits
-from swarm_web.relay.keys import (
-    CREDITS,
-    given_key,
-    given_list_key,
-)
+from swarm_web.relay.keys import CREDITS, season_key
 from swarm_web.relay.models import Contribution
 from tests.factories import make_season
 from tests.relay.hubs import draw, join, make_hub, publish, report, running
@@ -39,7 +35,7 @@ async def read_credits() -> list[Credits]:
 
 
 async def read_given(season: Season, node: Node) -> int:
-    return int(await async_redis().hget(given_key(season.pk), str(node.pk)) or 0)
+    return int(await async_redis().hget(season_key(season.pk, "given"), str(node.pk)) or 0)
 
 
 # ---- writing
@@ -148,7 +144,7 @@ async def test_changes_are_written_once_after_redis_is_back(
     assert await read_given(season, amber) == 2
     [batch] = await read_credits()
     assert batch.pairs[-1] == [1]
-    assert await async_redis().exists(given_list_key(season.pk, bold.pk))
+    assert await async_redis().exists(season_key(season.pk, f"list:{bold.pk}"))
 
 
 async def test_season_can_be_opened_during_a_flush(season: Season, amber: Node) -> None:
@@ -245,7 +241,7 @@ async def test_closing_a_replaced_connection_keeps_the_newer_membership(
 async def test_invalid_given_list_is_replaced_by_an_empty_one(
     season: Season, bold: Node, packed: bytes
 ) -> None:
-    await async_redis().set(given_list_key(season.pk, bold.pk), packed)
+    await async_redis().set(season_key(season.pk, f"list:{bold.pk}"), packed)
     hub = make_hub()
     async with running(hub):
         _, [member] = await join(hub, season.pk, bold)

@@ -10,15 +10,8 @@ from judge.models import Season
 from swarm_web.core.store import async_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
-from swarm_web.relay.keys import (
-    CHECKS,
-    held_key,
-    lapsed_key,
-    turn_key,
-    weights_key,
-)
+from swarm_web.relay.keys import CHECKS, season_key
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.replica import processes_key, stream_key
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 from tests.relay.outages import gated_redis
 
@@ -37,8 +30,8 @@ async def test_pool_reads_lapsed_nodes_and_weights(season: Season, amber: Node) 
     hub = make_hub()
     async with running(hub):
         pool = await hub.open(season.pk)
-        await async_redis().sadd(lapsed_key(season.pk), amber.pk)
-        await async_redis().hset(weights_key(season.pk), str(amber.pk), "0.25")
+        await async_redis().sadd(season_key(season.pk, "lapsed"), amber.pk)
+        await async_redis().hset(season_key(season.pk, "weights"), str(amber.pk), "0.25")
         await until(lambda: pool.doubted and pool.weights)
     assert pool.doubted == frozenset({amber.pk})
     assert dict(pool.weights) == {amber.pk: 0.25}
@@ -52,17 +45,17 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def write_invalid(season: Season, what: str) -> None:
     """Write an invalid value to Redis."""
     store = async_redis()
-    key = stream_key(season.pk, "other")
+    key = season_key(season.pk, "stream:other")
     if what == "lapsed":
-        await store.sadd(lapsed_key(season.pk), "x")
+        await store.sadd(season_key(season.pk, "lapsed"), "x")
     elif what == "weight":
-        await store.hset(weights_key(season.pk), "1", "heavy")
+        await store.hset(season_key(season.pk, "weights"), "1", "heavy")
     elif what == "wrong-type":
-        await store.set(lapsed_key(season.pk), "x")
+        await store.set(season_key(season.pk, "lapsed"), "x")
     elif what == "process":
-        await store.zadd(processes_key(season.pk), {b"\xff": NOW})
+        await store.zadd(season_key(season.pk, "processes"), {b"\xff": NOW})
     else:
-        await store.zadd(processes_key(season.pk), {"other": NOW})
+        await store.zadd(season_key(season.pk, "processes"), {"other": NOW})
         if what == "stream-of-wrong-type":
             await store.set(key, "x")
         elif what == "batch-without-entries":
@@ -87,9 +80,11 @@ async def test_hub_continues_to_read_after_an_invalid_value(
         await write_invalid(season, what)
         await asyncio.sleep(0.05)
         await async_redis().delete(
-            lapsed_key(season.pk), weights_key(season.pk), stream_key(season.pk, "other")
+            season_key(season.pk, "lapsed"),
+            season_key(season.pk, "weights"),
+            season_key(season.pk, "stream:other"),
         )
-        await async_redis().zrem(processes_key(season.pk), b"\xff")
+        await async_redis().zrem(season_key(season.pk, "processes"), b"\xff")
         far, [one] = await join(other, season.pk, amber)
         publish(far, one, "a")
         await other.flush()
@@ -147,8 +142,8 @@ async def test_pool_size_is_stored_with_an_expiry(season: Season, amber: Node) -
         pool, [one] = await join(hub, season.pk, amber)
         publish(pool, one, "a", "b")
         await hub.refresh()
-    assert await async_redis().get(held_key(season.pk)) == b"2"
-    assert 0 < await async_redis().ttl(held_key(season.pk)) <= 60
+    assert await async_redis().get(season_key(season.pk, "held")) == b"2"
+    assert 0 < await async_redis().ttl(season_key(season.pk, "held")) <= 60
 
 
 # ---- checks
@@ -179,7 +174,7 @@ async def test_only_one_process_offers_rollouts_for_checking_per_turn(
             publish(pool, one, "a", informative=["a"])
             await hub.refresh()
         assert await async_redis().llen(CHECKS) == 1
-        await async_redis().delete(turn_key(season.pk))
+        await async_redis().delete(season_key(season.pk, "turn"))
         await hubs[1].refresh()
         assert await async_redis().llen(CHECKS) == 2
 

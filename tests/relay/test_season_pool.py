@@ -38,10 +38,9 @@ def member(node_id: int, *, party: str | None = None) -> Member:
 def offer(pool: SeasonPool, giver: Member, *rollouts: Rollout, rejected: int = 0) -> list[str]:
     """Publish rollouts and return the ids of those that are copies."""
     offered = [EncodedRollout(each, msgspec.json.encode(each)) for each in rollouts]
-    published = pool.publish(
+    return pool.publish(
         giver, offered, informative=(), rejected=rejected, now=NOW, random=Random(0)
     )
-    return published.copies
 
 
 def take(pool: SeasonPool, taker: Member, **wanted: Any) -> list[RelayedRollout]:
@@ -121,13 +120,25 @@ def test_node_that_draws_the_whole_pool_gets_no_rollout_twice(tally: Tally) -> N
     assert len(set(drawn)) == len(drawn) == size
 
 
-def test_rollout_that_did_not_fit_can_be_drawn_later(pool: SeasonPool, tally: Tally) -> None:
+def test_small_rollout_is_drawn_after_large_ones_that_do_not_fit(
+    pool: SeasonPool, tally: Tally
+) -> None:
     giver, taker = member(1), member(2)
-    publish(pool, giver, "large", text="x" * 5000)
+    large = [f"large{number}" for number in range(8)]
+    publish(pool, giver, *large, text="x" * 5000)
     publish(pool, giver, "small")
-    assert len(take(pool, taker, max_bytes=2000)) == 1
+    [drawn] = take(pool, taker, max_bytes=2000)
+    assert msgspec.json.decode(drawn.rollout, type=Rollout).id == "small"
     assert tally.change((SEASON, 2)).delivered == 1
-    assert draw(pool, taker) == ["n1/large"]
+    assert draw(pool, taker) == [f"n1/{name}" for name in large]
+
+
+def test_omitted_log_probs_do_not_count_towards_the_frame_size(pool: SeasonPool) -> None:
+    bare = make_rollout("a")
+    long = [msgspec.structs.replace(each, logprobs="A" * 4000) for each in bare.completions]
+    full = [msgspec.structs.replace(bare, id=name, completions=long) for name in "abcd"]
+    offer(pool, member(1), *full)
+    assert len(take(pool, member(2), max_bytes=4000)) == 4
 
 
 @pytest.mark.parametrize("requested", [True, False])
@@ -194,12 +205,6 @@ def test_check_contains_the_publication_and_the_rollout(pool: SeasonPool) -> Non
     [check] = pool.choose_checks(declared=5, arbitrary=0, now=NOW, random=Random(0))
     assert (check.season_id, check.node_id, check.key, check.at) == (SEASON, 1, "n1/b", NOW)
     assert check.read_rollout() == make_rollout("b")
-
-
-def test_outgoing_entries_are_taken_once(pool: SeasonPool) -> None:
-    publish(pool, member(1), "a")
-    assert [entry.key for entry in pool.take_outgoing()] == ["n1/a"]
-    assert pool.take_outgoing() == []
 
 
 def test_times_of_old_training_points_are_forgotten(pool: SeasonPool, tally: Tally) -> None:

@@ -8,20 +8,22 @@ from pytest_django import DjangoAssertNumQueries
 
 from judge.models import Season
 from swarm_web.nodes.models import Node
-from swarm_web.relay.selectors import (
+from swarm_web.relay.selectors.archive import (
+    LEARNERS_SHOWN,
     NEWEST_FIRST,
-    Flow,
     FoundCompletions,
-    Peer,
     RolloutFilters,
-    exchanges_in,
-    given_to,
     recent_rollouts,
     search_rollouts,
+)
+from swarm_web.relay.selectors.history import (
+    Flow,
+    Peer,
+    exchanges_in,
+    given_to,
     taken_from,
     training_points,
 )
-from swarm_web.relay.selectors.archive import LEARNERS_SHOWN
 from tests.factories import (
     make_archived_rollout,
     make_exchange,

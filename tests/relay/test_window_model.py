@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_web.relay.likeness import Digests
-from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Reason, Strategy
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
 from tests.relay.windows import draw, entry
 
 PARTIES = {1: "owner 1", 2: "owner 1", 3: "node 3", 4: "node 4"}
@@ -26,11 +26,10 @@ class Model:
 
     def __init__(self) -> None:
         self.held: list[Entry] = []
-        self.evicted: Counter[Reason] = Counter()
 
     def expire(self, now: float) -> None:
         while self.held and abs(now - self.held[0].at) > BOUNDS.max_age_s:
-            self._evict(self.held[0], Reason.AGE)
+            self._evict(self.held[0])
 
     def add(self, new: Entry, *, now: float) -> Outcome:
         self.expire(now)
@@ -42,28 +41,27 @@ class Model:
         for twin in [each for each in self.held if content and each.digests.content == content]:
             if twin.party == new.party or new.at >= min(twin.at, now):
                 return Outcome.DUPLICATE
-            self._evict(twin, Reason.COPY)
+            self._evict(twin)
         self.held.append(replace(new, at=min(new.at, now)))
-        self._bound(lambda each: each.node_id == new.node_id, BOUNDS.per_node, Reason.NODE)
-        self._bound(lambda each: each.party == new.party, BOUNDS.per_party, Reason.PARTY)
+        self._bound(lambda each: each.node_id == new.node_id, BOUNDS.per_node)
+        self._bound(lambda each: each.party == new.party, BOUNDS.per_party)
         task = [each for each in self.held if each.dataset == new.dataset]
         if len(task) > BOUNDS.per_task:
-            self._evict(_oldest_of_largest(task, size=lambda _: 1), Reason.TASK)
+            self._evict(_oldest_of_largest(task, size=lambda _: 1))
         if len(self.held) > BOUNDS.size:
-            self._evict(_oldest_of_largest(self.held, size=lambda _: 1), Reason.SIZE)
+            self._evict(_oldest_of_largest(self.held, size=lambda _: 1))
         while sum(len(each.body) for each in self.held) > BOUNDS.body_bytes:
             largest = _oldest_of_largest(self.held, size=lambda each: len(each.body))
-            self._evict(largest, Reason.BYTES)
+            self._evict(largest)
         return Outcome.ADDED
 
-    def _bound(self, belongs: Callable[[Entry], bool], most: int, reason: Reason) -> None:
+    def _bound(self, belongs: Callable[[Entry], bool], most: int) -> None:
         ours = [each for each in self.held if belongs(each)]
         if len(ours) > most:
-            self._evict(ours[0], reason)
+            self._evict(ours[0])
 
-    def _evict(self, gone: Entry, reason: Reason) -> None:
+    def _evict(self, gone: Entry) -> None:
         self.held = [each for each in self.held if each is not gone]
-        self.evicted[reason] += 1
 
 
 def _oldest_of_largest(entries: Sequence[Entry], *, size: Callable[[Entry], int]) -> Entry:
@@ -115,16 +113,13 @@ def test_window_has_the_same_entries_as_the_model(
     for passed, what in history:
         now += passed
         if isinstance(what, int):
-            gone = [each for each in model.held if each.node_id == what]
-            assert window.forget_node(what) == len(gone)
+            window.forget_node(what)
             model.held = [each for each in model.held if each.node_id != what]
         else:
             new = replace(what[0], at=now + what[1])
             assert window.add(new, now=now) is model.add(new, now=now)
-        assert window.evicted == model.evicted
         assert len(window) == len(model.held)
         assert window.bytes_held == sum(len(each.body) for each in model.held)
-        assert window.declared_held == sum(each.informative for each in model.held)
     model.expire(now)
     drawn = draw(window, 1000, now=now)
     assert {(each.key, each.at) for each in drawn} == {(e.key, e.at) for e in model.held}

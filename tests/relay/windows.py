@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from swarm_web.relay.likeness import digest
-from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Strategy
+from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Requester, Strategy
 
 WIDE: dict[str, Any] = {
     "size": 10_000,
@@ -70,11 +70,8 @@ def draw(
     """Draw with defaults for the arguments that a test does not need."""
     return window.draw(
         count,
+        Requester(excluding, delivered, weights or {}, doubted),
         strategy=strategy,
-        excluding=excluding,
-        delivered=delivered,
-        weights=weights or {},
-        doubted=doubted,
         now=now,
         random=random or Random(0),
     )

@@ -12,7 +12,8 @@ from judge.models import Comparison, Round, RoundSummary, Score, Season, Standin
 from judge.services.scores import score_seats
 from judge.services.standings import refresh_standings
 from swarm_web.nodes.models import Node
-from swarm_web.relay.selectors import exchanges_in, recent_rollouts, training_points
+from swarm_web.relay.selectors.archive import recent_rollouts
+from swarm_web.relay.selectors.history import exchanges_in, training_points
 from swarm_web.seeding.nodes import DemoClock
 from swarm_web.seeding.sizes import SIZES
 from swarm_web.seeding.writing import DemoWriter

@@ -26,7 +26,7 @@ from swarm_web.dashboard.operations.schema import schema_fits
 from swarm_web.dashboard.reports.conduct import read_hand_outs
 from swarm_web.maintenance.selectors import current_maintenance
 from swarm_web.nodes.models import Node
-from swarm_web.relay.selectors import pool_size
+from swarm_web.relay.selectors.pooled import pool_size
 
 # Values that every page shows, and that cannot be read while the database is down.
 _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}

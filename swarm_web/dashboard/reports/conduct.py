@@ -9,7 +9,7 @@ from swarm_protocol.errors import FIXES
 from swarm_web.core.refusals import Refusals, read_refusals
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Conduct
-from swarm_web.relay.selectors import count_held, held_nodes
+from swarm_web.relay.selectors.conduct import count_held, held_nodes
 
 LISTED = 50
 _FIXES = {code.value: fix for code, fix in FIXES.items()}

@@ -19,7 +19,7 @@ from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
-from swarm_web.relay.selectors import recent_rollouts
+from swarm_web.relay.selectors.archive import recent_rollouts
 
 # Number of changes that are tested exactly: only the largest ones.
 _CANDIDATES = 20

@@ -29,7 +29,9 @@ from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import delivered_to_others, find_conduct, training_points
+from swarm_web.relay.selectors.conduct import find_conduct
+from swarm_web.relay.selectors.history import training_points
+from swarm_web.relay.selectors.pooled import delivered_to_others
 
 # Honest nodes also pause and update their weights in training: nodes of the demo, which are idle
 # for most of a step, answer four times as fast.

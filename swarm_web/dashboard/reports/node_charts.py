@@ -31,7 +31,7 @@ from swarm_web.dashboard.charts.training import (
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
-from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
+from swarm_web.relay.selectors.history import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
 # Numbers of rounds that a visitor can select. A chart has at most as many points as the smallest.

@@ -14,14 +14,14 @@ from swarm_web.core.errors import RequestError
 from swarm_web.core.keyset import Listing, decode_numbers, encode_numbers
 from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
 from swarm_web.relay.models import ArchivedRollout
-from swarm_web.relay.selectors import (
+from swarm_web.relay.selectors.archive import (
     NEWEST_FIRST,
     FoundCompletions,
     RolloutFilters,
-    exchanges_in,
     find_rollout,
     search_rollouts,
 )
+from swarm_web.relay.selectors.history import exchanges_in
 
 PAGE_CARDS = 20
 # Number of completions on a card in a list: enough to compare a right and a wrong one.

@@ -1,11 +1,13 @@
 """The handler of the hello."""
 
+from typing import cast
+
 from django.conf import settings
 
 from judge.models import Season
 from judge.selectors.seasons import describe_season, minimum_client
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import Hello, Welcome
+from swarm_protocol.messages import Arm, Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version
 from swarm_web.gateway.registration import NodeHello
 from swarm_web.gateway.session import Session
@@ -22,15 +24,14 @@ async def handle_hello(session: Session, hello: Hello) -> Welcome:
     _check_client(hello.client, client, season)
     now = session.clock()
     session.preferred_arm = hello.arm
-    registration = await session.shared.hellos.do(NodeHello(session.node, hello, season, now))
-    session.arm, session.signer = registration.arm, registration.signer
+    session.signer = await session.shared.hellos.do(NodeHello(session.node, hello, now, season))
     session.season_id = season.pk if season else None
     welcome = Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
         server=settings.SITE_NAME,
         node=session.node.name,
-        arm=registration.arm,
+        arm=cast("Arm", session.node.arm),
         now=now.isoformat(),
         season=describe_season(season) if season else None,
         round=await session.shared.round.get(),

@@ -65,7 +65,7 @@ async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersRe
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )
     if receipt.accepted:
-        session.shared.grading.fire()
+        session.shared.grading.wake()
     for item in receipt.rejected:
         counters.count(counters.REFUSED, item.code)
     return AnswersReceived(

@@ -12,7 +12,8 @@ from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Conduct, Contribution
-from swarm_web.relay.selectors import delivered_to_others, find_conduct
+from swarm_web.relay.selectors.conduct import find_conduct
+from swarm_web.relay.selectors.pooled import delivered_to_others
 
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 

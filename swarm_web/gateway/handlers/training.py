@@ -6,7 +6,7 @@ import msgspec
 
 from judge.models import Season
 from swarm_protocol.codec import MAX_FRAME_BYTES
-from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_ROLLOUT_BYTES,
     PublishRollouts,
@@ -48,7 +48,7 @@ async def publish_rollouts(session: Session, message: PublishRollouts) -> Rollou
         return _reject_all(session, message)
     pool, member = await session.join_pool(season)
     valid, rejected = _check_rollouts(message.rollouts, season)
-    published = pool.publish(
+    copies = pool.publish(
         member,
         valid,
         informative=frozenset(message.informative),
@@ -57,11 +57,12 @@ async def publish_rollouts(session: Session, message: PublishRollouts) -> Rollou
         random=session.random,
     )
     session.shared.hub.wake()
-    rejected += _reject_copies(published.copies)
+    reason = "its completions are those of another rollout in the pool, or nearly so"
+    rejected += _reject(copies, RefusedError(ErrorCode.RELAY_COPY, reason))
     for item in rejected:
         counters.count(counters.REFUSED, item.code)
         record_refusal(session.node.pk, code=item.code, message=item.message, now=session.clock())
-    accepted = len(valid) - len(published.copies)
+    accepted = len(valid) - len(copies)
     return RolloutsPublished(reply_to=message.id, accepted=accepted, rejected=rejected)
 
 
@@ -73,15 +74,13 @@ def _reject_all(session: Session, message: PublishRollouts) -> RolloutsPublished
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
     counters.count(counters.REFUSED, code, by=len(message.rollouts))
-    reason = f"{session.node.name} is in the isolated arm"
-    rejected = [Rejected(rollout.id, code, reason, FIXES[code]) for rollout in message.rollouts]
+    refusal = RefusedError(code, f"{session.node.name} is in the isolated arm")
+    rejected = _reject([rollout.id for rollout in message.rollouts], refusal)
     return RolloutsPublished(reply_to=message.id, accepted=0, rejected=rejected)
 
 
-def _reject_copies(ids: Collection[str]) -> list[Rejected]:
-    code = ErrorCode.RELAY_COPY
-    reason = "its completions are those of another rollout in the pool, or nearly so"
-    return [Rejected(rollout_id, code, reason, FIXES[code]) for rollout_id in ids]
+def _reject(ids: Collection[str], refusal: RefusedError) -> list[Rejected]:
+    return [Rejected(each, refusal.code, refusal.message, refusal.fix) for each in ids]
 
 
 def _check_rollouts(
@@ -96,14 +95,7 @@ def _check_rollouts(
             _check_size(rollout, len(body), season)
             check_training_spec(rollout.task, seed=season.seed, tasks=season.choices)
         except RefusedError as refusal:
-            rejected.append(
-                Rejected(
-                    item=rollout.id,
-                    code=refusal.code,
-                    message=refusal.message,
-                    fix=refusal.fix,
-                )
-            )
+            rejected += _reject([rollout.id], refusal)
         else:
             valid.append(EncodedRollout(rollout, body))
     return valid, rejected

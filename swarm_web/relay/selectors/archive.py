@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db.models import F, Prefetch
+from django.db.models import F, Prefetch, Q
 
 from swarm_web.core.keyset import KeyMoment, KeyNumber, Keyset
 from swarm_web.relay.models import ArchivedRollout, Learned
@@ -26,6 +26,14 @@ class FoundCompletions(StrEnum):
     RIGHT = "right"
     WRONG = "wrong"
     MIXED = "mixed"
+
+
+_OUTCOMES = {
+    FoundCompletions.ANY: Q(),
+    FoundCompletions.RIGHT: Q(solved__gt=0),
+    FoundCompletions.WRONG: Q(solved=0),
+    FoundCompletions.MIXED: Q(solved__gt=0, solved__lt=F("total")),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,25 +84,19 @@ def _with_people(rows: ArchivedRolloutQuerySet) -> ArchivedRolloutQuerySet:
 
 
 def _filter(rows: ArchivedRolloutQuerySet, filters: RolloutFilters) -> ArchivedRolloutQuerySet:
-    if filters.season_id is not None:
-        rows = rows.filter(season=filters.season_id)
-    if filters.author:
-        rows = rows.filter(author__name=filters.author)
-    if filters.learner:
-        rows = rows.filter(learned__node__name=filters.learner)
+    wanted = {
+        "season": filters.season_id,
+        "author__name": filters.author,
+        "learned__node__name": filters.learner,
+        "model": filters.model,
+        "dataset": filters.dataset,
+    }
+    rows = rows.filter(
+        _OUTCOMES[filters.outcome], **{name: value for name, value in wanted.items() if value}
+    )
     if filters.words:
         # The expression of the index `archive_by_words`.
         rows = rows.annotate(text=SearchVector("question", config="simple")).filter(
             text=SearchQuery(filters.words, config="simple", search_type="websearch")
         )
-    if filters.model:
-        rows = rows.filter(model=filters.model)
-    if filters.dataset:
-        rows = rows.filter(dataset=filters.dataset)
-    if filters.outcome is FoundCompletions.RIGHT:
-        rows = rows.filter(solved__gt=0)
-    elif filters.outcome is FoundCompletions.WRONG:
-        rows = rows.filter(solved=0)
-    elif filters.outcome is FoundCompletions.MIXED:
-        rows = rows.filter(solved__gt=0, solved__lt=F("total"))
     return rows

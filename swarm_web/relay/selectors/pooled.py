@@ -6,7 +6,7 @@ from typing import cast
 import redis.exceptions
 
 from swarm_web.core.store import sync_redis
-from swarm_web.relay.keys import given_key, held_key
+from swarm_web.relay.keys import season_key
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ def pool_size(season_id: int) -> int:
 
     Raises redis.exceptions.RedisError.
     """
-    held = cast("bytes | None", sync_redis().get(held_key(season_id)))
+    held = cast("bytes | None", sync_redis().get(season_key(season_id, "held")))
     return int(held or 0)
 
 
@@ -25,8 +25,9 @@ def delivered_to_others(node_id: int, *, season_id: int) -> int | None:
 
     None while Redis is down, so that a page can still show its other figures.
     """
+    key = season_key(season_id, "given")
     try:
-        given = cast("bytes | None", sync_redis().hget(given_key(season_id), str(node_id)))
+        given = cast("bytes | None", sync_redis().hget(key, str(node_id)))
     except redis.exceptions.RedisError:
         logger.warning("could not read what a node gave", exc_info=True)
         return None

@@ -6,8 +6,10 @@ function may run twice or at once: a node's row is locked while it is evaluated.
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 
+import msgspec
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
@@ -19,8 +21,6 @@ from swarm_web.relay.conduct import (
     Cells,
     Checked,
     Checks,
-    Finding,
-    Hold,
     Level,
     Sent,
     evaluate_checks,
@@ -55,13 +55,7 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
                 checks = checks.add(checked)
                 row.checked += 1
                 row.worthless += checked.worthless
-            row.check_window = {
-                "since": since,
-                "worthless": checks.worthless,
-                "declared": checks.declared,
-                "misdeclared": checks.misdeclared,
-                "cells": checks.cells,
-            }
+            row.check_window = {"since": since, **asdict(checks)}
             row.pending = True
             row.save(update_fields=["check_window", "checked", "worthless", "pending"])
 
@@ -127,31 +121,24 @@ def _evaluate(pk: int, *, now: datetime) -> None:
         )
         after = lower(before, now=now) if finding else recover(before, now=now)
         if finding:
-            _record_finding(row, finding, now=now)
-        _begin_windows(row, now=now)
-        _set_hold(row, after, now=now)
+            row.charge, row.bad, row.total = finding.charge.value, finding.bad, finding.total
+            row.allowed = finding.allowed
+            # So that the evidence is not counted again.
+            _reset_windows(row, now=now)
+        else:
+            _begin_windows(row, now=now)
+        if after.level != before.level:
+            row.since = now
+        row.level, row.findings, row.until = after.level.value, after.findings, after.until
         row.pending = False
         row.save(update_fields=_EVALUATED_FIELDS)
     if finding or after.level != before.level:
         logger.info("node %s: %s, now %s", row.node_id, finding, after)
 
 
-def _record_finding(row: Conduct, finding: Finding, *, now: datetime) -> None:
-    """Set the row's finding, and begin new windows, so that its evidence is not counted again."""
-    row.charge, row.bad, row.total = finding.charge.value, finding.bad, finding.total
-    row.allowed = finding.allowed
-    _reset_windows(row, now=now)
-
-
 def _reset_windows(row: Conduct, *, now: datetime) -> None:
     """Begin new windows; earlier counts no longer matter."""
     row.sent_window, row.check_window = {"since": now.isoformat(), **_read_totals(row)}, {}
-
-
-def _set_hold(row: Conduct, hold: Hold, *, now: datetime) -> None:
-    if hold.level != row.level:
-        row.since = now
-    row.level, row.findings, row.until = hold.level.value, hold.findings, hold.until
 
 
 def _read_totals(row: Conduct) -> dict[str, int]:
@@ -187,15 +174,7 @@ def _begin_windows(row: Conduct, *, now: datetime) -> None:
 
 
 def _read_checks(row: Conduct) -> Checks:
-    window = row.check_window
-    if not window:
-        return Checks()
-    return Checks(
-        worthless=window["worthless"],
-        declared=window.get("declared", 0),
-        misdeclared=window.get("misdeclared", 0),
-        cells={name: (right, n) for name, (right, n) in window["cells"].items()},
-    )
+    return msgspec.convert(row.check_window, Checks)
 
 
 def _read_judge_cells(row: Conduct) -> Cells:

@@ -52,24 +52,16 @@ def check_declarations(
     drawn = take_checks(
         sync_redis(), limit, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S
     )
-    findings: defaultdict[int, list[bool]] = defaultdict(list)
-    checked_rollouts: defaultdict[int, list[Checked]] = defaultdict(list)
+    found: defaultdict[int, list[Checked]] = defaultdict(list)
     for check in takewhile(lambda _: not is_late(), drawn):
         if check.season_id != season_id:
             continue
         checked = check_rollout(check.read_rollout(), rules=rules, verifier=verifier)
-        if checked is None:
-            continue
-        checked_rollouts[check.node_id].append(replace(checked, declared=check.declared))
-        if check.declared:
-            findings[check.node_id].append(not checked.informative)
-    record_checks(checked_rollouts, season_id=season_id, now=now)
-    lapsed = [
-        node_id
-        for node_id, found in findings.items()
-        if _count_checks(node_id, season_id, found, now=now)
-    ]
-    if lapsed:
+        if checked is not None:
+            found[check.node_id].append(replace(checked, declared=check.declared))
+    record_checks(found, season_id=season_id, now=now)
+    lapses = [_count_checks(node, season_id, checks, now=now) for node, checks in found.items()]
+    if any(lapses):
         set_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     return len(drawn)
 
@@ -96,11 +88,16 @@ def _lapsed_nodes(season_id: int) -> list[int]:
     return list(lapsed.values_list("node_id", flat=True))
 
 
-def _count_checks(node_id: int, season_id: int, found: Sequence[bool], *, now: datetime) -> bool:
-    """Count checks, True for each false one; return whether the node's declarations lapsed now.
+def _count_checks(
+    node_id: int, season_id: int, checks: Sequence[Checked], *, now: datetime
+) -> bool:
+    """Count checks of declared rollouts; return whether the node's declarations lapsed now.
 
     Deleted nodes, and nodes without a contribution yet, are skipped.
     """
+    are_false = [not checked.informative for checked in checks if checked.declared]
+    if not are_false:
+        return False
     with transaction.atomic():
         rows = Contribution.objects.select_for_update().filter(node=node_id, season=season_id)
         contribution = rows.first()
@@ -108,10 +105,10 @@ def _count_checks(node_id: int, season_id: int, found: Sequence[bool], *, now: d
             return False
         had_lapsed = contribution.declarations_lapsed_at is not None
         trust = Trust(contribution.window_checked, contribution.window_false, had_lapsed)
-        for is_false in found:
+        for is_false in are_false:
             trust = count_check(trust, is_false=is_false)
-        contribution.declared_checked += len(found)
-        contribution.declared_false += sum(found)
+        contribution.declared_checked += len(are_false)
+        contribution.declared_false += sum(are_false)
         contribution.window_checked, contribution.window_false = trust.checked, trust.false
         if trust.lapsed != had_lapsed:
             contribution.declarations_lapsed_at = now if trust.lapsed else None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 from django.db import connection, transaction
 
-from swarm_web.relay.tally import Change, Point, SeasonNode
+from swarm_web.relay.tally import COUNTS, EVIDENCE, TOTALS, Change, Point, SeasonNode
 
 # Rows are created and locked in one order to prevent deadlocks.
 _CREATE_ROWS = """
@@ -95,25 +95,33 @@ def fold_changes(changes: Mapping[SeasonNode, Change], points: Sequence[Point]) 
 
     Deleted nodes and seasons are skipped.
     """
-    columns = _columns(changes)
+    evidence = {key: change for key, change in changes.items() if change.is_evidence}
+    columns = _count_columns(changes, COUNTS + TOTALS) | _report_columns(changes)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_CREATE_ROWS, columns)
         cursor.execute(_ADD, columns)
-        if evidence := {
-            season_node: row for season_node, row in changes.items() if row.is_evidence
-        }:
-            cursor.execute(_ADD_EVIDENCE, _evidence_columns(evidence))
+        if evidence:
+            cursor.execute(_ADD_EVIDENCE, _count_columns(evidence, EVIDENCE))
         cursor.execute(_INSERT_POINTS, _point_columns(points))
 
 
-def _evidence_columns(changes: Mapping[SeasonNode, Change]) -> dict[str, list[int]]:
+def _count_columns(
+    changes: Mapping[SeasonNode, Change], names: Sequence[str]
+) -> dict[str, list[object]]:
+    """Return the season, the node and these fields of all changes."""
+    columns = {name: [getattr(row, name) for row in changes.values()] for name in names}
+    seasons, nodes = [season for season, _ in changes], [node for _, node in changes]
+    return {"season": seasons, "node": nodes, **columns}
+
+
+def _report_columns(changes: Mapping[SeasonNode, Change]) -> dict[str, list[object]]:
+    reports = [row.report for row in changes.values()]
     return {
-        "season": [season_id for season_id, _ in changes],
-        "node": [node_id for _, node_id in changes],
-        "refused": [row.refused for row in changes.values()],
-        "copies": [row.copies for row in changes.values()],
-        "hurried": [row.hurried for row in changes.values()],
-        "floods": [row.floods for row in changes.values()],
+        "training_reward": [report and report.training_reward for report in reports],
+        "informative_share": [report and report.informative_share for report in reports],
+        "external_dropped": [
+            report and msgspec.json.encode(report.external_dropped).decode() for report in reports
+        ],
     }
 
 
@@ -126,24 +134,4 @@ def _point_columns(points: Sequence[Point]) -> dict[str, list[object]]:
         "training_reward": [point.report.training_reward for point in points],
         "informative_share": [point.report.informative_share for point in points],
         "reflection": [msgspec.json.encode(point.report.reflection).decode() for point in points],
-    }
-
-
-def _columns(changes: Mapping[SeasonNode, Change]) -> dict[str, list[object]]:
-    rows = list(changes.values())
-    reports = [row.report for row in rows]
-    return {
-        "season": [season_id for season_id, _ in changes],
-        "node": [node_id for _, node_id in changes],
-        "published": [row.published for row in rows],
-        "rejected": [row.rejected for row in rows],
-        "delivered": [row.delivered for row in rows],
-        "step": [row.step for row in rows],
-        "local_used": [row.local_used for row in rows],
-        "external_used": [row.external_used for row in rows],
-        "training_reward": [report and report.training_reward for report in reports],
-        "informative_share": [report and report.informative_share for report in reports],
-        "external_dropped": [
-            report and msgspec.json.encode(report.external_dropped).decode() for report in reports
-        ],
     }

@@ -21,7 +21,7 @@ from swarm_web.core import heartbeat
 from swarm_web.core.heartbeat import SitePart
 from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
-from swarm_web.relay.keys import held_key
+from swarm_web.relay.keys import season_key
 from tests.factories import make_answer, make_node, make_round
 
 
@@ -154,9 +154,9 @@ def test_only_answers_that_will_be_graded_are_counted_as_ungraded(
 
 
 def test_status_page_shows_the_size_of_the_pool(season: Season, client: Client) -> None:
-    sync_redis().set(held_key(season.pk), 2)
+    sync_redis().set(season_key(season.pk, "held"), 2)
     pool = client.get("/status/").context["pool"]
-    sync_redis().delete(held_key(season.pk))
+    sync_redis().delete(season_key(season.pk, "held"))
     assert pool == 2
 
 
