@@ -13,10 +13,9 @@ from judge.selectors.scores import scores_of_node
 from judge.selectors.seasons import shown_season
 from swarm_web.board.leaderboard import LeaderboardRow, read_base
 from swarm_web.core.errors import RequestError
-from swarm_web.dashboard.charts.parts import Figure, TabledChart, Value
+from swarm_web.dashboard.charts.parts import Figure, TabledChart
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
-    PooledScore,
     ScorePoint,
     draw_node,
     pool_in,
@@ -77,17 +76,12 @@ def draw_history(
     width = max(POOLED_ROUNDS, step)
     line = pool_rounds(points, width=width, step=step)
     rounds = {pooled.round for pooled in line}
-    compared = {p.round: p for p in pool_in(untrained, rounds, width=width)}
+    compared = {p.round: p.share for p in pool_in(untrained, rounds, width=width)}
     return TabledChart(
         draw=partial(draw_node, points, base=untrained, step=step),
         columns=[_("Round"), _("Score"), _("95 % interval"), "n", _("Untrained")],
-        rows=[_list_pooled(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
+        rows=[(p.round, p.share, p.interval, p.n, compared.get(p.round)) for p in reversed(line)],
     )
-
-
-def _list_pooled(pooled: PooledScore, base: PooledScore | None) -> list[Value]:
-    interval = (pooled.low, pooled.high)
-    return [pooled.round, pooled.score, interval, pooled.n, base.score if base else None]
 
 
 def _read_untrained(

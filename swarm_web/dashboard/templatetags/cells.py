@@ -11,10 +11,10 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from judge.models import Score
-from swarm_web.dashboard.charts.parts import Value
+from swarm_web.dashboard.charts.parts import ARM_NAMES, Value
 from swarm_web.dashboard.charts.scores import draw_sparkline
 from swarm_web.dashboard.reports.answers import AnswerMark, AnswerOutcome, SheetRow
 from swarm_web.dashboard.reports.board import BoardLine, Lift
@@ -35,8 +35,6 @@ from swarm_web.nodes.models import node_path
 
 register = template.Library()
 
-_ARMS = {"swarm": gettext_lazy("swarm"), "base": gettext_lazy("untrained")}
-_ISOLATED = gettext_lazy("isolated")
 # A bar is 100 units wide and as high as a row of text.
 _BAR = (
     '<svg class="interval{kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -57,7 +55,9 @@ register.filter("node_url", node_path)
 @register.filter
 def arm_label(arm: str) -> SafeString:
     """Return an arm's name, with the class that gives it the arm's colour."""
-    return format_html('<span class="arm {}">{}</span>', arm, _ARMS.get(arm, _ISOLATED))
+    return format_html(
+        '<span class="arm {}">{}</span>', arm, ARM_NAMES.get(arm, ARM_NAMES["isolated"])
+    )
 
 
 @register.simple_tag
