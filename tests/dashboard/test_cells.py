@@ -22,7 +22,7 @@ from swarm_web.dashboard.templatetags.cells import (
     value_rows,
 )
 from swarm_web.nodes.models import Node, node_path
-from tests.dashboard.reports.test_board import make_row
+from tests.dashboard.board_rows import make_row
 
 
 class Reader(HTMLParser):

@@ -115,6 +115,8 @@ class AnswerSpeedOut(ReportSchema):
 class HandOutOut(ReportSchema):
     """Why the node's rollouts are handed out less often."""
 
+    model_config = read_under(row="level charge since until".split())
+
     level: str = Field(
         description="`lowered`: a quarter as often; `withheld`: not at all.", examples=["lowered"]
     )

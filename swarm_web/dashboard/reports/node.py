@@ -15,12 +15,11 @@ from swarm_record.stats import Interval, macro_interval
 from swarm_web.accounts.selectors import public_owner_of
 from swarm_web.board.leaderboard import LeaderboardRow, count_ranked, read_row
 from swarm_web.core.keyset import Keyset, KeyText, Listing
-from swarm_web.dashboard.reports.board import Lift, measure_lift
-from swarm_web.dashboard.reports.conduct import HandOut, describe_hand_out
+from swarm_web.dashboard.reports.board import Lift, WithLift, measure_lift
+from swarm_web.dashboard.reports.conduct import HandOut
 from swarm_web.dashboard.reports.node_charts import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.node_health import (
     NodeHealth,
-    Place,
     SeatStatus,
     judge_health,
     read_seat_status,
@@ -141,7 +140,7 @@ class Unjudged:
 
 
 @dataclass(frozen=True)
-class NodeReport:
+class NodeReport(WithLift):
     """What is known about a node in the shown season; `season` is None before the first one.
 
     `row` is its line of the season's leaderboard, `lift` the difference from the same model
@@ -189,16 +188,6 @@ class NodeReport:
     def cells_by_dataset(self) -> dict[str, Cell]:
         """The node's cells by dataset."""
         return {cell.dataset: cell for cell in self.cells}
-
-    @property
-    def over_base(self) -> float | None:
-        """The score minus that of the same model untrained; None if that was not judged."""
-        return self.lift.difference if self.lift else None
-
-    @property
-    def over_base_interval(self) -> Interval | None:
-        """The 95 % interval of `over_base`."""
-        return self.lift.interval if self.lift else None
 
     @cached_property
     def participation(self) -> Contribution:
@@ -270,7 +259,8 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             connected=connected,
             season_runs=season is not None and season.state == Season.State.RUNNING,
             scores=scores,
-            place=_describe_place(row, season=season),
+            row=row,
+            minimum=season.minimum_questions if season else 0,
             seat=seat,
         ),
     )
@@ -278,7 +268,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
 
 def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
     row = find_conduct(node, season_id=season.pk) if season else None
-    return describe_hand_out(row) if row and row.is_held else None
+    return HandOut(row) if row and row.is_held else None
 
 
 def _count_ranked(season: Season) -> int:
@@ -298,9 +288,3 @@ def _read_lift(row: LeaderboardRow | None, *, season: Season | None, now: dateti
     if row is None or season is None or row.is_base:
         return None
     return measure_lift(row, read_bases(row.model, season, now=now))
-
-
-def _describe_place(row: LeaderboardRow | None, *, season: Season | None) -> Place | None:
-    if row is None or season is None:
-        return None
-    return Place(remark=row.remark, n=row.n, minimum=season.minimum_questions, missed=row.missed)

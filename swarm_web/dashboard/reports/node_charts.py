@@ -12,7 +12,7 @@ from judge.models import Score, Season
 from judge.selectors.scores import scores_of_node
 from judge.selectors.seasons import shown_season
 from swarm_web.board.leaderboard import LeaderboardRow, read_base
-from swarm_web.core.errors import RequestError
+from swarm_web.core.errors import RequestError, check_choice
 from swarm_web.dashboard.charts.parts import Figure, TabledChart
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
@@ -200,28 +200,20 @@ def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
 # ---- all charts of the page
 
 
-@dataclass(frozen=True)
-class NodeCharts:
-    """The charts of a node's page: judge scores, training, and phrases of reflection."""
-
-    history: TabledChart
-    training: TabledChart
-    reflection: TabledChart
-
-
 def read_charts(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
-) -> NodeCharts:
-    """Read the charts of a node's page; `base` and `span` are as in `draw_history`.
+) -> dict[str, TabledChart]:
+    """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    At most three queries, plus one if the season's first round is not cached.
+    `base` and `span` are as in `draw_history`. At most three queries, plus one if the season's
+    first round is not cached.
     """
     steps = read_steps(node, season)
-    return NodeCharts(
-        history=draw_history(node, season, base=base, span=span),
-        training=chart_training(steps),
-        reflection=chart_reflection(steps),
-    )
+    return {
+        "history": draw_history(node, season, base=base, span=span),
+        "training": chart_training(steps),
+        "reflection": chart_reflection(steps),
+    }
 
 
 def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
@@ -232,15 +224,9 @@ def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
     season = shown_season()
     if season is None:
         return {}
+    check_choice("chart", chart, ["score", "training", "reflection"])
     if chart == "score":
         base = find_base(node, season, now=now)
         return draw_history(node, season, base=base, span=span).figure
-    if chart == "training":
-        return chart_training(read_steps(node, season)).figure
-    if chart == "reflection":
-        return chart_reflection(read_steps(node, season)).figure
-    raise RequestError(
-        "query.chart",
-        f"There is no chart {chart[:40]!r}.",
-        fix="Use one of score, training, reflection.",
-    )
+    steps = read_steps(node, season)
+    return (chart_training(steps) if chart == "training" else chart_reflection(steps)).figure

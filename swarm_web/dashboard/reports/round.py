@@ -1,7 +1,7 @@
 """The report of a round; it has no questions, answers or scores until the round has closed."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -142,17 +142,6 @@ class ScoreReport:
 
 
 @dataclass(frozen=True)
-class Revelation:
-    """What determined a round's questions, so that anybody can draw them again.
-
-    `secret` is in hexadecimal.
-    """
-
-    secret: str
-    rules: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class BeaconReport:
     """The public beacon that is mixed with a round's secret.
 
@@ -183,7 +172,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round; `revelation`, `questions` and `lead` are empty until it has closed.
+    """A round; `questions` and `lead` are empty until it has closed.
 
     `seen_before` of its `question_count` questions had been asked in earlier rounds of the season.
     `seats` is the number of its nodes, and `completed` of those that answered everything. A round
@@ -196,9 +185,8 @@ class RoundReport:
     seats: int
     completed: int
     rulings: list[RulingLine]
-    revelation: Revelation | None = None
-    questions: list[QuestionReport] = field(default_factory=list)
-    lead: Lead | None = None
+    questions: list[QuestionReport]
+    lead: Lead | None
 
     @cached_property
     def beacon(self) -> BeaconReport | None:
@@ -223,12 +211,12 @@ class RoundReport:
     @property
     def secret(self) -> str | None:
         """The secret in hexadecimal; None until it is revealed."""
-        return self.revelation.secret if self.revelation else None
+        return bytes(self.round.secret).hex() if self.round.is_revealed else None
 
     @property
     def rules(self) -> dict[str, Any] | None:
         """The rules by which the questions were drawn; None until they are revealed."""
-        return self.revelation.rules if self.revelation else None
+        return self.round.rules if self.round.is_revealed else None
 
 
 @dataclass(frozen=True)
@@ -310,26 +298,18 @@ def ordered_scores(judge_round: Round) -> QuerySet[Score]:
 def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
-    rulings = describe_rulings(rulings_about(judge_round))
-    seen_before = count_seen_before(judge_round)
-    if not judge_round.is_revealed:
-        return RoundReport(
-            judge_round,
-            question_count=count_questions(judge_round),
-            seen_before=seen_before,
-            rulings=rulings,
-            **turnout,
-        )
-    report = question_reporter(judge_round)
-    questions = [report(question) for question in judge_round.questions.order_by("position")]
+    questions, lead = [], None
+    if judge_round.is_revealed:
+        report = question_reporter(judge_round)
+        questions = [report(question) for question in judge_round.questions.order_by("position")]
+        lead = _find_lead(judge_round)
     return RoundReport(
         judge_round,
-        question_count=len(questions),
-        seen_before=seen_before,
-        rulings=rulings,
-        revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
+        question_count=len(questions) or count_questions(judge_round),
+        seen_before=count_seen_before(judge_round),
+        rulings=describe_rulings(rulings_about(judge_round)),
         questions=questions,
-        lead=_find_lead(judge_round),
+        lead=lead,
         **turnout,
     )
 
