@@ -35,9 +35,8 @@ class TaskOut(ReportSchema):
     """One dataset of the season."""
 
     dataset: str = describe("A reasoning-gym dataset.", "chain_sum")
-    config: dict[str, Any] = at(
-        "choice.config",
-        "The season's configuration, where it differs from the generator's default.",
+    config: dict[str, Any] = describe(
+        "The season's configuration, where it differs from the generator's default."
     )
     weight: float = describe("Its share of the season's questions, a fraction of one.", 0.25)
     level: int = describe("The season's level, from 1, the easiest.", 2)
@@ -82,10 +81,6 @@ class TaskDetail(TaskOut):
 
     model_config = read_under(line=TaskOut.model_fields)
 
-    config: dict[str, Any] = at(
-        "line.choice.config",
-        "The season's configuration, where it differs from the generator's default.",
-    )
     pass_rates: list[PassRateOut] = describe("Newest first, by arm within a round.")
     hardest: list[AskedOut] = describe("Those that fewest solved; five at most.")
     easiest: list[AskedOut] = describe("Those that most solved; five at most.")

@@ -1,4 +1,4 @@
-"""Judge scores of nodes over rounds, as figures for Plotly and as sparklines; pure."""
+"""Judge scores of nodes over rounds, as figures for Plotly; pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,10 +24,6 @@ from swarm_web.dashboard.charts.parts import (
 POOLED_ROUNDS = 5
 # Distance between labels at the ends of lines, as a fraction of the highest band.
 _LABEL_GAP = 0.055
-WIDTH = 60.0
-HEIGHT = 16.0
-# The dot at the end must not be cut off.
-_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -173,29 +169,3 @@ def _label_ends(ends: Mapping[str, PooledShare], *, top: float) -> list[Figure]:
 
 def _layout(rounds: Sequence[int]) -> Figure:
     return layout_shares(rounds, title=_("judge score (macro pass@1)"))
-
-
-# ---- sparklines
-
-
-@dataclass(frozen=True)
-class Sparkline:
-    """The points of an SVG polyline, `x,y x,y …`, and the coordinates of its end."""
-
-    points: str
-    end_x: str
-    end_y: str
-
-
-def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
-    """Draw values in [0, 1], oldest first, on a scale from 0 to 1; None without values."""
-    if not values:
-        return None
-    step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
-    plot_height = HEIGHT - 2 * _MARGIN
-    spots = [
-        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * plot_height:.1f}")
-        for i, value in enumerate(values)
-    ]
-    end_x, end_y = spots[-1]
-    return Sparkline(" ".join(f"{x},{y}" for x, y in spots), end_x, end_y)

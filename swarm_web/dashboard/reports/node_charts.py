@@ -21,15 +21,11 @@ from swarm_web.dashboard.charts.scores import (
     pool_in,
     pool_rounds,
 )
-from swarm_web.dashboard.charts.training import (
-    ReportedStep,
-    draw_reflection,
-    draw_training,
-    name_kinds,
-)
+from swarm_web.dashboard.charts.training import draw_reflection, draw_training, name_kinds
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
+from swarm_web.relay.models import TrainingPoint
 from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
@@ -156,13 +152,9 @@ class Exchanged:
     given: list[Peer]
 
 
-def read_steps(node: Node, season: Season) -> list[ReportedStep]:
+def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
     """Return a node's latest training reports of a season, oldest first, in one query."""
-    points = training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
-    return [
-        ReportedStep(point.step, point.training_reward, point.informative_share, point.reflection)
-        for point in points
-    ]
+    return training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
@@ -174,7 +166,7 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
     )
 
 
-def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
+def chart_training(steps: Sequence[TrainingPoint]) -> TabledChart:
     """Draw the training reward and the informative share over steps, given oldest first."""
     return TabledChart(
         draw=partial(draw_training, steps),
@@ -183,7 +175,7 @@ def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
     )
 
 
-def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
+def chart_reflection(steps: Sequence[TrainingPoint]) -> TabledChart:
     """Draw how often completions recheck, hesitate or explore over steps, given oldest first."""
     kinds = name_kinds()
     return TabledChart(

@@ -11,10 +11,11 @@ from judge.models import Season
 from judge.selectors.seasons import shown_season
 from swarm_web.core.errors import RequestError, check_choice
 from swarm_web.core.keyset import Listing, decode_numbers, encode_numbers
-from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
+from swarm_web.dashboard.charts.flow import FlowPicture, draw_flow
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import (
     NEWEST_FIRST,
+    Flow,
     FoundCompletions,
     RolloutFilters,
     exchanges_in,
@@ -241,7 +242,7 @@ class FlowReport:
 
     season: Season | None
     hour: datetime
-    links: list[FlowLink]
+    links: list[Flow]
     picture: FlowPicture
     is_now: bool
 
@@ -287,8 +288,7 @@ def read_hour(text: str, *, now: datetime) -> datetime:
 def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
     """Read the SHOWN_LINKS strongest links of an hour, in a constant number of queries."""
     season = shown_season()
-    flows = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
-    links = [FlowLink(flow.giver, flow.taker, flow.used) for flow in flows]
+    links = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
     return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)
 
 

@@ -76,6 +76,11 @@ class TaskLine:
     informative: Rate | None
 
     @property
+    def config(self) -> dict[str, ConfigValue]:
+        """The season's configuration, where it differs from the generator's default."""
+        return self.choice.config
+
+    @property
     def levels(self) -> int:
         """Number of difficulty levels; at least 1."""
         return len(self.rungs.configs) if self.rungs else 1

@@ -15,7 +15,6 @@ from django.utils.translation import ngettext
 
 from judge.models import Score
 from swarm_web.dashboard.charts.parts import ARM_NAMES, Value
-from swarm_web.dashboard.charts.scores import draw_sparkline
 from swarm_web.dashboard.reports.answers import AnswerMark, AnswerOutcome, SheetRow
 from swarm_web.dashboard.reports.board import BoardLine, Lift
 from swarm_web.dashboard.reports.round import advise
@@ -44,8 +43,8 @@ _BAR = (
 )
 _ZERO = '<rect class="zero" x="49.6" y="0" width="0.8" height="8"/>'
 _SPARK = (
-    '<svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points="{line.points}"/>'
-    '<circle cx="{line.end_x}" cy="{line.end_y}" r="1.8"/></svg>'
+    '<svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points="{points}"/>'
+    '<circle cx="{x}" cy="{y}" r="1.8"/></svg>'
 )
 
 
@@ -87,8 +86,13 @@ def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
 
     The result is empty without scores.
     """
-    line = draw_sparkline([score / end for score in scores])
-    return mark_safe(_SPARK.format(line=line) if line else "")
+    if not scores:
+        return SafeString()
+    # From 2 to 58 and from 14 up to 2: the dot at the end must not be cut off.
+    step = 56 / max(1, len(scores) - 1)
+    spots = [(f"{2 + i * step:.1f}", f"{14 - 12 * s / end:.1f}") for i, s in enumerate(scores)]
+    (x, y), points = spots[-1], " ".join(map(",".join, spots))
+    return mark_safe(_SPARK.format(points=points, x=x, y=y))
 
 
 @register.filter
