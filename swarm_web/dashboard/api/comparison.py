@@ -1,7 +1,5 @@
 """The read API's /compare: what the judge claims about swarm and isolated nodes."""
 
-from dataclasses import dataclass
-
 from django.http import HttpRequest
 from ninja import Router
 
@@ -16,14 +14,7 @@ from swarm_web.dashboard.api.fields import (
     read_under,
 )
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.compare import (
-    METHOD,
-    SEASONS_METHOD,
-    CompareReport,
-    SeasonsReport,
-    read_comparison,
-    read_seasons,
-)
+from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
 
 router = Router(tags=["compare"])
 
@@ -107,9 +98,7 @@ class SeasonsClaimOut(ReportSchema):
 class CompareOut(ReportSchema):
     """The judge's claims about the arms."""
 
-    model_config = read_under(report="final look next_look trial_rounds assignment tested".split())
-
-    season: SeasonName = at("report.season_name")
+    season: SeasonName = at("season_name")
     final: bool = describe("Whether this was the last test.", False)
     look: int = describe("Rounds at the test that the claims are from.", 75)
     next_look: int | None = describe("Rounds at the next test.", 100)
@@ -117,22 +106,12 @@ class CompareOut(ReportSchema):
     method: str = describe("How `items` were computed.")
     assignment: AssignmentOut
     tested: int = describe("How many models were tested.", 2)
-    items: list[ClaimOut] = at("report.claims")
+    items: list[ClaimOut] = at("claims")
     seasons_method: str = describe("How `seasons` were computed.")
     seasons: list[SeasonsClaimOut]
 
 
-@dataclass(frozen=True)
-class ComparisonAnswer:
-    """The claims of one season, and those over all ended seasons."""
-
-    report: CompareReport
-    seasons: list[SeasonsReport]
-    method: str = METHOD
-    seasons_method: str = SEASONS_METHOD
-
-
 @read(router, "/compare", CompareOut)
-def get_comparison(request: HttpRequest) -> ComparisonAnswer:
+def get_comparison(request: HttpRequest) -> CompareReport:
     """Return the judge's claims about swarm and isolated nodes, by model."""
-    return ComparisonAnswer(read_comparison(), read_seasons())
+    return read_comparison()

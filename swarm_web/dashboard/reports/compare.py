@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -92,11 +93,21 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """A season's claims, one for each model, as of its last look; `season` is None before any."""
+    """A season's claims, one for each model, as of its last look; `season` is None before any.
+
+    `method` and `seasons_method` describe the tests of `claims` and `seasons`.
+    """
 
     season: Season | None
     assignment: ArmAssignment
     claims: list[ClaimReport]
+    method: str = METHOD
+    seasons_method: str = SEASONS_METHOD
+
+    @cached_property
+    def seasons(self) -> list["SeasonsReport"]:
+        """The claims over ended seasons that assigned arms by coin, read in one query."""
+        return read_seasons()
 
     @property
     def season_name(self) -> str:
