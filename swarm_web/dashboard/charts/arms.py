@@ -42,10 +42,10 @@ class ArmMean:
     interval: tuple[float, float] | None
 
 
-def pool_arm(points: Sequence[ArmPoint], *, width: int = POOLED_ROUNDS) -> list[ArmMean]:
-    """Return a mean for each point of an arm: over it and up to `width - 1` points before it."""
+def pool_arm(points: Sequence[ArmPoint]) -> list[ArmMean]:
+    """Return a mean for each point of an arm: over it and the POOLED_ROUNDS - 1 before it."""
     ends = range(1, len(points) + 1)
-    return [_average(points[max(0, end - width) : end]) for end in ends]
+    return [_average(points[max(0, end - POOLED_ROUNDS) : end]) for end in ends]
 
 
 def _average(window: Sequence[ArmPoint]) -> ArmMean:

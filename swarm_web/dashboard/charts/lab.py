@@ -13,6 +13,7 @@ from swarm_web.dashboard.charts.parts import (
     draw_band,
     draw_line,
     isolate,
+    layout_shares,
     make_layout,
     share_axis,
 )
@@ -80,9 +81,7 @@ def draw_curves(
     rounds = [number for curve in curves.values() for number in curve.rounds]
     return {
         "data": [*bands, *(_line(name, curve, styles[name]) for name, curve in curves.items())],
-        "layout": make_layout(
-            xaxis=count_axis(rounds, title=_("training round")), yaxis=share_axis(title=title)
-        ),
+        "layout": layout_shares(rounds, title=title, over=_("training round")),
     }
 
 

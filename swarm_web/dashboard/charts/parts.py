@@ -111,10 +111,13 @@ def make_layout(*, xaxis: Figure, yaxis: Figure) -> Figure:
     }
 
 
-def layout_shares(rounds: Sequence[int], *, title: str) -> Figure:
-    """Return the layout of a figure of shares over judge rounds; `title` is that of the y axis."""
+def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
+    """Return the layout of a figure of shares over whole numbers.
+
+    `title` and `over` are the titles of the axes y and x; the latter is by default "judge round".
+    """
     return make_layout(
-        xaxis=count_axis(rounds, title=_("judge round")), yaxis=share_axis(title=title)
+        xaxis=count_axis(at, title=over or _("judge round")), yaxis=share_axis(title=title)
     )
 
 

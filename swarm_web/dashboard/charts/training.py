@@ -7,10 +7,8 @@ from django.utils.translation import gettext as _
 from swarm_web.dashboard.charts.parts import (
     NEUTRAL,
     Figure,
-    count_axis,
     draw_line,
-    make_layout,
-    share_axis,
+    layout_shares,
 )
 from swarm_web.relay.models import TrainingPoint
 
@@ -68,7 +66,5 @@ def name_kinds() -> dict[str, str]:
 
 def _finish(lines: Sequence[Figure], at: Sequence[int], *, title: str) -> Figure:
     hover = {"hovertemplate": "%{y:.3f}"}
-    layout = make_layout(
-        xaxis=count_axis(at, title=_("training step")), yaxis=share_axis(title=title)
-    )
+    layout = layout_shares(at, title=title, over=_("training step"))
     return {"data": [line | hover for line in lines] if at else [], "layout": layout}

@@ -110,15 +110,9 @@ class Rewards:
 
         def select(some: Sequence[int]) -> list[Row]:
             found = self.scores.filter(round__in=some).values_list("round_id", *_OF_SCORE)
-            return [_join(rounds[key], own) for key, *own in found]
+            return [(*rounds[key][:2], *own, rounds[key][2]) for key, *own in found]
 
         return read_batches(list(rounds), select)
-
-
-def _join(of_round: Row, of_score: Sequence[object]) -> Row:
-    """Return a row of COLUMNS from (season, number, closed_at) and the values of a score."""
-    season, number, closed_at = of_round
-    return (season, number, *of_score, closed_at)
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:

@@ -194,7 +194,11 @@ class Chart:
     @property
     def figure(self) -> Figure:
         """The figure, drawn on demand: the page itself does not contain it."""
-        points = points_of(self.rows[::-1])
+        points = [
+            ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
+            for s in self.rows[::-1]
+            if s.cells
+        ]
         charted = {point.node for point in points}
         order = [node for node in self.order if node in charted]
         return draw_leaders(points, order=order) if self.order else {}
@@ -293,15 +297,6 @@ def read_chart(board: Leaderboard) -> Chart:
     return Chart(order=order, rows=scores[::-1])
 
 
-def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
-    """Return the points that charts draw for these scores; those without cells are left out."""
-    return [
-        ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
-        for s in scores
-        if s.cells
-    ]
-
-
 # ---- finding a node
 
 
@@ -335,7 +330,8 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
             exists=False,
         )
     season = shown_season()
-    standing = _standing_of(node, season, query.window) if season else None
+    standings = standings_in(season, query.window) if season else Standing.objects.none()
+    standing = standings.filter(node=node).select_related("season").first()
     if standing is None:
         return NodeSearchResult(
             node.name, after=None, problem=_("It has not been judged in this window yet.")
@@ -344,10 +340,6 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
     return NodeSearchResult(
         node.name, after, problem="" if after is not None else _explain_absence(standing)
     )
-
-
-def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
-    return standings_in(season, window).filter(node=node).select_related("season").first()
 
 
 def _explain_absence(standing: Standing) -> str:

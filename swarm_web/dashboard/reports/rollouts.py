@@ -88,8 +88,7 @@ class RolloutQuery:
     @property
     def narrowed(self) -> bool:
         """Whether the query filters by anything other than the season."""
-        filters = self.filters
-        return any((filters.words, filters.author, filters.dataset, filters.model, filters.outcome))
+        return self.filters != RolloutFilters()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from django.db.models import Count, Max, QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils.translation import gettext as _
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
@@ -23,6 +24,29 @@ from swarm_web.core.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
 
 BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")
+
+_ACTIONS: dict[Ruling.Action, Promise] = {
+    Ruling.Action.VOID: _("The operator excluded this round from all scores."),
+    Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
+    Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
+    Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
+    Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
+}
+_ADVICE: dict[str, Promise] = {
+    Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
+    Score.Reason.UNSCORED: _(
+        "No action needed: this does not lower the score. If it happens often, tell the operator."
+    ),
+    Score.Reason.NOT_OFFERED: _(
+        "Check what its terminal showed while the round was open: the node was busy, "
+        "stuck or offline. Missing a round does not lower the score."
+    ),
+    Score.Reason.DECLINED: _(
+        "Let all your nodes answer the rounds they are invited to, or stop them "
+        "before a round opens."
+    ),
+    Score.Reason.CAME_LATE: _("No action needed: leave it running for the next round."),
+}
 
 
 # ---- rulings
@@ -52,7 +76,7 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     return [
         RulingLine(
             action=ruling.action,
-            text=_describe_action(Ruling.Action(ruling.action)),
+            text=str(_ACTIONS[Ruling.Action(ruling.action)]),
             reason=ruling.reason,
             changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
             made_at=ruling.made_at,
@@ -61,39 +85,12 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     ]
 
 
-def _describe_action(action: Ruling.Action) -> str:
-    text = {
-        Ruling.Action.VOID: _("The operator excluded this round from all scores."),
-        Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
-        Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
-        Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
-        Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
-    }
-    return text[action]
-
-
 # ---- scores
 
 
 def advise(reason: str) -> str:
     """Return what the owner can do about a Score.Reason; empty for a complete result."""
-    advice = {
-        Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
-        Score.Reason.UNSCORED: _(
-            "No action needed: this does not lower the score. If it happens often, tell "
-            "the operator."
-        ),
-        Score.Reason.NOT_OFFERED: _(
-            "Check what its terminal showed while the round was open: the node was busy, "
-            "stuck or offline. Missing a round does not lower the score."
-        ),
-        Score.Reason.DECLINED: _(
-            "Let all your nodes answer the rounds they are invited to, or stop them "
-            "before a round opens."
-        ),
-        Score.Reason.CAME_LATE: _("No action needed: leave it running for the next round."),
-    }
-    return advice.get(Score.Reason(reason), "")
+    return str(_ADVICE.get(reason, ""))
 
 
 # ---- the round

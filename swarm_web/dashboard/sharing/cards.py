@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.text import capfirst
 from PIL import Image, ImageDraw, ImageFont
 
 from swarm_web.dashboard.charts.parts import STYLES
@@ -151,7 +152,7 @@ def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
         return canvas.finish()
     end = canvas.write((_MARGIN, 468), write_share(facts.score), px=128, weight="bold")
     interval = f"judge score, 95 % interval {write_interval(*facts.interval)}, n = {facts.n}"
-    canvas.write((end + 32, 416), _capitalize(write_rank(facts)), px=38, weight="bold")
+    canvas.write((end + 32, 416), capfirst(write_rank(facts)), px=38, weight="bold")
     canvas.write(
         (end + 32, 464), interval, px=28, colour=_QUIET, width=_MARGIN + _CONTENT_WIDTH - end - 32
     )
@@ -250,10 +251,6 @@ def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
 
 def _enlarge(point: Point) -> Point:
     return point[0] * _SCALE, point[1] * _SCALE
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # ---- the icon
