@@ -47,8 +47,8 @@ from swarm_web.dashboard.reports.round import ScoreReport
 router = Router(tags=["nodes"])
 
 
-class NodeItem(ReportSchema):
-    """A node, in short."""
+class NodeFields(ReportSchema):
+    """What every answer about a node has."""
 
     model_config = read_under(node="title model parameters arm last_seen".split())
 
@@ -59,6 +59,11 @@ class NodeItem(ReportSchema):
     arm: Arm
     connected: Connected
     last_seen: Moment | None
+
+
+class NodeItem(NodeFields):
+    """A node, in short."""
+
     joined_at: Moment = at("node.created_at")
 
 
@@ -125,7 +130,7 @@ class HandOutOut(ReportSchema):
     until: Moment | None = describe("When the level rises by itself, if it does.")
 
 
-class NodeOut(ReportSchema):
+class NodeOut(NodeFields):
     """A node: judge score, training reward and participation are three different numbers."""
 
     model_config = read_under(
@@ -137,13 +142,6 @@ class NodeOut(ReportSchema):
         ).split(),
     )
 
-    node: NodeName = at("node.name")
-    title: Title
-    model: Model
-    parameters: Parameters
-    arm: Arm
-    connected: Connected
-    last_seen: Moment | None
     verdict: VerdictOut
     season: SeasonName | None = at("season_name")
     rank: Rank

@@ -32,8 +32,6 @@ QUESTIONS: dict[str, Promise] = {
     "poisoning": _("How much damage do hostile nodes do?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
-# Number of findings of a question that are shown immediately.
-_SHOWN = 3
 OUTCOMES: dict[Outcome, Promise] = {
     "own": _("cumulative own reward"),
     "held_out_area": _("held-out pass@1, area under the curve"),
@@ -89,16 +87,6 @@ class LabQuestion:
     def judged(self) -> list[bool]:
         """Whether the finding is as expected, for each finding that has an expectation."""
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
-
-    @property
-    def first(self) -> list[Found]:
-        """The findings that are shown immediately."""
-        return self.found[:_SHOWN]
-
-    @property
-    def others(self) -> list[Found]:
-        """The findings that are not shown immediately."""
-        return self.found[_SHOWN:]
 
     @property
     def holding(self) -> int:
