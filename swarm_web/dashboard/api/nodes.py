@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import Field
 
+from judge import models
 from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
@@ -31,7 +32,7 @@ from swarm_web.dashboard.api.fields import (
     describe,
     read_under,
 )
-from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page
+from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.rounds import RulingOut, ScoreOut, ScoresOut
 from swarm_web.dashboard.reports.node import (
@@ -42,7 +43,6 @@ from swarm_web.dashboard.reports.node import (
     load_node,
     read_report,
 )
-from swarm_web.dashboard.reports.round import ScoreReport
 
 router = Router(tags=["nodes"])
 
@@ -187,7 +187,7 @@ class NodeOut(NodeFields):
     external_dropped: dict[str, int] = describe(
         "Rollouts of others that it did not train on, by reason."
     )
-    scores: list[ScoreOut] = at("score_reports", "Its latest results in the season, newest first.")
+    scores: list[ScoreOut] = describe("Its latest results in the season, newest first.")
 
 
 NodePath = Annotated[
@@ -232,7 +232,6 @@ def get_node(request: HttpRequest, name: NodePath) -> NodeReport:
 @read(router, "/nodes/{name}/scores", ScoresOut)
 def list_scores_of_node(
     request: HttpRequest, name: NodePath, cursor: Cursor = "", limit: Limit = 100
-) -> ListPage[ScoreReport]:
+) -> ListPage[models.Score]:
     """List a node's results in all closed rounds of all seasons, newest round first."""
-    listing = list_results_of_node(load_node(name))
-    return read_page(listing, cursor=cursor, limit=limit, report=ScoreReport)
+    return read_rows(list_results_of_node(load_node(name)), cursor=cursor, limit=limit)

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from judge.models import Answer, Round
+from judge import models
 from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
@@ -30,7 +30,7 @@ from swarm_web.dashboard.api.reading import count_rows, name_answer, read
 from swarm_web.dashboard.reports.round import (
     QuestionReport,
     RoundReport,
-    ScoreReport,
+    advise,
     list_answers_to,
     list_questions_of,
     list_scores_of,
@@ -89,10 +89,8 @@ class RoundsOut(ReportSchema):
 class ScoreOut(ReportSchema):
     """A node's result in one round; without a score when it was absent."""
 
-    model_config = read_under(score="model arm status reason score correct n cells".split())
-
-    round: RoundNumber = at("score.round.number")
-    node: NodeName = at("score.node.name")
+    round: RoundNumber = at("round.number")
+    node: NodeName = at("node.name")
     model: Model
     arm: Arm
     status: str = describe("`scored` or `absent`.", "scored")
@@ -100,12 +98,12 @@ class ScoreOut(ReportSchema):
         "Why the result is lower than it might be or does not count; else empty.", "unanswered"
     )
     quarantined: bool = at(
-        "score.node.quarantined",
+        "node.quarantined",
         "Whether the node is out of the ranks now, whatever it scored; the reward "
         "downloads give such rows the status `quarantined`.",
         False,
     )
-    advice: str = describe("What to do about it, in words.")
+    advice: Annotated[str, BeforeValidator(advise)] = at("reason", "What to do about it, in words.")
     score: Score | None
     interval: Interval | None
     correct: int = describe("How many questions it solved.", 7)
@@ -234,7 +232,9 @@ PositionPath = Annotated[
 
 
 @read(router, "/rounds", RoundsOut)
-def list_rounds(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> ListPage[Round]:
+def list_rounds(
+    request: HttpRequest, cursor: Cursor = "", limit: Limit = 100
+) -> ListPage[models.Round]:
     """List rounds, newest first."""
     return read_rows(list_all_rounds(), cursor=cursor, limit=limit)
 
@@ -261,10 +261,9 @@ def get_round(
 @read(router, "/rounds/{number}/scores", ScoresOut, conflicts=SEALED)
 def list_scores_of_round(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
-) -> ListPage[ScoreReport]:
+) -> ListPage[models.Score]:
     """List all nodes' results in a closed round, in the order in which they joined the site."""
-    listing = list_scores_of(_load(number))
-    return read_page(listing, cursor=cursor, limit=limit, report=ScoreReport)
+    return read_rows(list_scores_of(_load(number)), cursor=cursor, limit=limit)
 
 
 @read(router, "/rounds/{number}/questions", QuestionsOut, conflicts=SEALED)
@@ -284,10 +283,10 @@ def list_answers(
     position: PositionPath,
     cursor: Cursor = "",
     limit: Limit = 100,
-) -> ListPage[Answer]:
+) -> ListPage[models.Answer]:
     """List all nodes' answers to one question of a closed round."""
     return read_rows(list_answers_to(_load(number), position), cursor=cursor, limit=limit)
 
 
-def _load(number: int) -> Round:
+def _load(number: int) -> models.Round:
     return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")

@@ -24,7 +24,7 @@ from swarm_web.dashboard.reports.node_health import (
     judge_health,
     read_seat_status,
 )
-from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_rulings
+from swarm_web.dashboard.reports.round import RulingLine, describe_rulings
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
@@ -198,11 +198,6 @@ class NodeReport(WithLift):
     def declarations_count(self) -> bool:
         """Whether the node's declarations of informative rollouts are trusted."""
         return self.participation.declarations_lapsed_at is None
-
-    @property
-    def score_reports(self) -> list[ScoreReport]:
-        """The results with their intervals and advice."""
-        return [ScoreReport(score) for score in self.scores]
 
 
 def load_node(name: str) -> Node:

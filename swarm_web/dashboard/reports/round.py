@@ -17,7 +17,6 @@ from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
 from judge.selectors.rounds import count_questions, rulings_about
 from swarm_protocol.version import CLIENT_VERSION
-from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
 from swarm_web.core.errors import RequestError
 from swarm_web.core.keyset import KeyColumn, Keyset, Listing
@@ -120,24 +119,6 @@ class QuestionReport:
         return self.solved / self.counted if self.counted else None
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreReport:
-    """A node's result in a round, with its interval and advice."""
-
-    score: Score
-
-    @property
-    def interval(self) -> Interval | None:
-        """The score's 95 % interval; None without a score."""
-        low, high = self.score.interval_low, self.score.interval_high
-        return None if low is None or high is None else (low, high)
-
-    @property
-    def advice(self) -> str:
-        """What the owner can do; empty for a complete result."""
-        return advise(self.score.reason)
-
-
 @dataclass(frozen=True)
 class BeaconReport:
     """The public beacon that is mixed with a round's secret.
@@ -201,9 +182,9 @@ class RoundReport:
         )
 
     @cached_property
-    def scores(self) -> list[ScoreReport]:
+    def scores(self) -> list[Score]:
         """All scores, best first. They may be thousands, so pages read a `Sheet` instead."""
-        return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
+        return list(scores_of(self.round).defer("answered", "solved"))
 
     @property
     def secret(self) -> str | None:

@@ -106,7 +106,7 @@ def score_cells(score: Score) -> SafeString:
     solved = f"{score.correct} {escape(_('of'))} {score.n}"
     cells = (
         f'<data value="{score.score!r}">{share(score.score)}</data>',
-        interval((score.interval_low, score.interval_high)),
+        interval(score.interval),
         solved,
     )
     return mark_safe("".join(f'<td class="num">{cell}</td>' for cell in cells))
