@@ -17,8 +17,8 @@ from swarm_web.dashboard.charts.lab import (
     style_arms,
 )
 from swarm_web.dashboard.charts.parts import STYLES
-from swarm_web.lab.shape import LabCurve, PublishedReport
-from tests.dashboard.lab_reports import make_comparison, make_report
+from swarm_web.lab.shape import LabArm, LabCurve, PublishedReport
+from tests.dashboard.lab_reports import make_arm, make_comparison, make_report
 
 FLAT = LabCurve([1, 2, 3], [1.0, 1.0, 1.0])
 
@@ -28,7 +28,7 @@ def load(**changes: Any) -> PublishedReport:
 
 
 def style(names: Sequence[str]) -> dict[str, Style]:
-    return style_arms(load(own=dict.fromkeys(names, 0.1)).arms)
+    return style_arms(msgspec.convert([make_arm(name, 0.1) for name in names], list[LabArm]))
 
 
 def test_arms_of_the_paper_have_the_styles_of_the_site() -> None:
