@@ -16,6 +16,7 @@ from swarm_web.dashboard.charts.parts import (
     layout_shares,
     make_layout,
     share_axis,
+    thin,
 )
 from swarm_web.lab.shape import LabArm, LabComparison, LabCurve, LabOnset, PublishedReport
 
@@ -263,7 +264,7 @@ def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) 
     ends = _spread({name: _height(curve.mean[-1] / top) for name, curve in curves.items()})
     lines = []
     for name, curve in curves.items():
-        kept = _thin(len(curve.rounds))
+        kept = thin(len(curve.rounds), about=_POINTS)
         at = [curve.rounds[i] for i in kept]
         lows = [place(x, curve.low[i]) for x, i in zip(at, kept, strict=True) if curve.low]
         highs = [place(x, curve.high[i]) for x, i in zip(at, kept, strict=True) if curve.high]
@@ -293,9 +294,3 @@ def _spread(heights: Mapping[str, float]) -> dict[str, float]:
         spread[name] = min(y, free)
         free = spread[name] - _ROW
     return spread
-
-
-def _thin(count: int) -> Sequence[int]:
-    """Return evenly spaced indices, about _POINTS of `count`, including the last one."""
-    step = max(1, count // _POINTS)
-    return range(count - 1, -1, -step)[::-1]

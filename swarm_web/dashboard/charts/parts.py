@@ -160,6 +160,11 @@ def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY
     return draw_band([point.round for point in line], lows, highs, rgb=rgb, opacity=opacity)
 
 
+def thin(count: int, *, about: int) -> Sequence[int]:
+    """Return evenly spaced indices, about as many as given of `count`, including the last one."""
+    return range(count - 1, -1, -max(1, count // about))[::-1]
+
+
 # ---- figures with their tables
 
 

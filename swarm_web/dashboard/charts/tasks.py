@@ -29,10 +29,8 @@ class RoundTally:
     n: int
 
 
-def pool_tallies(
-    tallies: Sequence[RoundTally], *, arm: str, width: int = POOLED_ROUNDS
-) -> list[PooledShare]:
-    """Return the rate of each round, oldest first: over it and up to `width - 1` rounds before it.
+def pool_tallies(tallies: Sequence[RoundTally], *, arm: str) -> list[PooledShare]:
+    """Return the rate of each round, oldest first: over it and the POOLED_ROUNDS - 1 before it.
 
     Rounds without any answers to pool are left out.
     """
@@ -40,7 +38,7 @@ def pool_tallies(
     counted = [0, *accumulate(tally.n for tally in tallies)]
     rates = []
     for end, tally in enumerate(tallies, start=1):
-        start = max(0, end - width)
+        start = max(0, end - POOLED_ROUNDS)
         solved, n = correct[end] - correct[start], counted[end] - counted[start]
         if n:
             interval = macro_interval(solved / n, n)

@@ -1,6 +1,6 @@
 """The charts of a lab report with their tables, and the formatting of its numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from swarm_web.dashboard.charts.lab import (
     draw_onset,
     style_arms,
 )
-from swarm_web.dashboard.charts.parts import TabledChart, Value
+from swarm_web.dashboard.charts.parts import TabledChart, Value, thin
 from swarm_web.lab.shape import LabComparison, LabCurve, LabOnset, PublishedReport
 
 NONE = "–"
@@ -201,7 +201,7 @@ def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
                 write_signed(onset.difference[at]),
                 write_amount(onset.band[at]),
             ]
-            for at in _few(len(onset.rounds))
+            for at in thin(len(onset.rounds), about=_ROWS)
         ],
     )
 
@@ -266,7 +266,7 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
     longest = max(curves.values(), key=lambda curve: len(curve.rounds)).rounds
     places = {name: {n: at for at, n in enumerate(curve.rounds)} for name, curve in curves.items()}
     rows: list[list[Value]] = []
-    for number in (longest[at] for at in _few(len(longest))):
+    for number in (longest[at] for at in thin(len(longest), about=_ROWS)):
         cells: list[Value] = [number]
         for name, curve in curves.items():
             at = places[name].get(number)
@@ -277,8 +277,3 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
                 )
         rows.append(cells)
     return rows
-
-
-def _few(count: int) -> Sequence[int]:
-    """Return evenly spaced indices, about _ROWS of `count`, including the last one."""
-    return range(count - 1, -1, -max(1, count // _ROWS))[::-1]

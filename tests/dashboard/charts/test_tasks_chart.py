@@ -3,13 +3,10 @@
 from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
 
 
-def test_point_pools_its_round_and_the_one_before() -> None:
-    tallies = [RoundTally(1, 0, 4), RoundTally(2, 4, 4), RoundTally(3, 4, 4)]
-    assert [(point.share, point.n) for point in pool_tallies(tallies, arm="base", width=2)] == [
-        (0.0, 4),
-        (0.5, 8),
-        (1.0, 8),
-    ]
+def test_point_pools_its_round_and_nine_before() -> None:
+    tallies = [RoundTally(1, 0, 4), *(RoundTally(number, 4, 4) for number in range(2, 12))]
+    *_earlier, before, last = pool_tallies(tallies, arm="base")
+    assert [(point.share, point.n) for point in (before, last)] == [(0.9, 40), (1.0, 40)]
 
 
 def test_point_is_inside_its_interval() -> None:
