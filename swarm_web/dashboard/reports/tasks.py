@@ -95,6 +95,11 @@ class TaskLine:
         """The settings of each level by name, the easiest level first."""
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 
+    @property
+    def arm_rates(self) -> list[tuple[str, Rate]]:
+        """The arms with their rates."""
+        return list(self.rates.items())
+
 
 @dataclass(frozen=True)
 class SeasonTasks:
