@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from judge.models.rounds import Round
 from judge.models.seasons import Season
+from swarm_record.stats import Interval
 from swarm_web.nodes.models import Node
 
 
@@ -89,6 +90,12 @@ class Score(models.Model):
 
     def __str__(self) -> str:
         return f"{self.node} in {self.round}: {self.correct} of {self.n}"
+
+    @property
+    def interval(self) -> Interval | None:
+        """The score's 95 % interval; None without a score."""
+        low, high = self.interval_low, self.interval_high
+        return None if low is None or high is None else (low, high)
 
 
 class RoundSummary(models.Model):

@@ -43,7 +43,6 @@ def read_result_lines(judge_round: Round) -> list[bytes]:
 
 
 def _describe_result(score: Score) -> ResultLine:
-    low, high = score.interval_low, score.interval_high
     return ResultLine(
         node=score.node.name,
         model=score.model,
@@ -54,7 +53,7 @@ def _describe_result(score: Score) -> ResultLine:
         n=score.n,
         cells=score.cells,
         score=score.score,
-        interval=None if low is None or high is None else (low, high),
+        interval=score.interval,
         answered=bytes(score.answered).hex(),
         solved=bytes(score.solved).hex(),
     )

@@ -4,7 +4,7 @@ Codes are dotted strings that never change their meaning, as on the node socket
 (`swarm_protocol.errors`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -41,6 +41,20 @@ class RequestError(Exception):
     def body(self) -> dict[str, str]:
         """Return the JSON body of the response."""
         return {"code": self.code, "message": self.message, "fix": self.fix}
+
+
+def check_choice(parameter: str, text: str, choices: Iterable[str]) -> None:
+    """Raise RequestError unless `text`, the value of a parameter, is one of the choices.
+
+    An empty choice, which means that the parameter is left out, is not suggested.
+    """
+    known = list(choices)
+    if text not in known:
+        raise RequestError(
+            f"query.{parameter}",
+            f"There is no {parameter} {text[:40]!r}.",
+            fix=f"Use one of {', '.join(filter(None, known))}.",
+        )
 
 
 def answer_refusals(view: View[Rest]) -> View[Rest]:

@@ -51,21 +51,11 @@ urlpatterns = [
         downloads.download_round_rewards,
         name="round-rewards",
     ),
-    re_path(
-        r"^rounds/(?P<number>\d{1,9})/answers\.jsonl$",
-        downloads.download_round_answers,
-        name="round-answers",
+    path(
+        "rounds/<int:number>/answers.jsonl", downloads.download_round_answers, name="round-answers"
     ),
-    re_path(
-        r"^rounds/(?P<number>\d{1,9})/results\.jsonl$",
-        record.download_results,
-        name="round-results",
-    ),
-    re_path(
-        r"^rounds/(?P<number>\d{1,9})/asked\.jsonl$",
-        downloads.download_round_asked,
-        name="round-asked",
-    ),
+    path("rounds/<int:number>/results.jsonl", record.download_results, name="round-results"),
+    path("rounds/<int:number>/asked.jsonl", downloads.download_round_asked, name="round-asked"),
     # ---- the swarm
     path("rollouts/", rollouts.rollouts, name="rollouts"),
     path("rollouts/flow/", rollouts.flow, name="flow"),

@@ -22,7 +22,7 @@ from swarm_web.dashboard.templatetags.cells import (
     value_rows,
 )
 from swarm_web.nodes.models import Node, node_path
-from tests.dashboard.reports.test_board import make_row
+from tests.dashboard.board_rows import make_row
 
 
 class Reader(HTMLParser):
@@ -73,7 +73,16 @@ def test_difference_bar_extends_to_both_sides_of_zero() -> None:
 
 def test_sparkline_without_scores_is_empty() -> None:
     assert sparkline([]) == ""
-    assert attributes(sparkline([0.5, 0.6]), "polyline")
+
+
+def test_sparkline_is_drawn_from_zero_to_one() -> None:
+    line = sparkline([0.0, 1.0])
+    assert [each["points"] for each in attributes(line, "polyline")] == ["2.0,14.0 58.0,2.0"]
+    assert [(dot["cx"], dot["cy"]) for dot in attributes(line, "circle")] == [("58.0", "2.0")]
+
+
+def test_sparkline_of_a_single_round_is_a_dot() -> None:
+    assert [dot["cy"] for dot in attributes(sparkline([0.5]), "circle")] == ["8.0"]
 
 
 def test_sparkline_is_scaled_to_the_given_maximum() -> None:

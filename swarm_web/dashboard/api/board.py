@@ -29,6 +29,7 @@ from swarm_web.dashboard.api.fields import (
     Score,
     SeasonName,
     Title,
+    describe,
     read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, read_cursor
@@ -39,16 +40,16 @@ router = Router(tags=["leaderboard"])
 
 Window = Annotated[
     Literal["season", "round", "recent", "24h", "7d"],
-    Field(description="The rounds that count; `recent` is the last K rounds of the season."),
+    describe("The rounds that count; `recent` is the last K rounds of the season."),
 ]
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
-OfModel = Annotated[Text, Field(description="Only nodes of this model.")]
+OfModel = Annotated[Text, describe("Only nodes of this model.")]
 OfArm = Annotated[
     Literal["", "swarm", "isolated", "base"],
-    Field(description="Only nodes of this arm; `base` lists untrained models as items."),
+    describe("Only nodes of this arm; `base` lists untrained models as items."),
 ]
-Owner = Annotated[Text, Field(description="Only nodes of this account, if its profile is public.")]
-Search = Annotated[Text, Field(description="Only nodes with this in their name.")]
+Owner = Annotated[Text, describe("Only nodes of this account, if its profile is public.")]
+Search = Annotated[Text, describe("Only nodes with this in their name.")]
 
 
 class BaseItem(ReportSchema):
@@ -63,22 +64,17 @@ class BaseItem(ReportSchema):
     arm: Arm
     score: Score
     interval: Interval
-    recent_score: float | None = Field(
-        description="The score over the season's last rounds, as many as the window `recent` has.",
-        examples=[0.38],
+    recent_score: float | None = describe(
+        "The score over the season's last rounds, as many as the window `recent` has.", 0.38
     )
     n: Answered
-    rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
-    missed: int = Field(
-        description="How many rounds of the window it missed although it was invited.", examples=[1]
-    )
+    rounds: int = describe("How many rounds of the window it answered.", 4)
+    missed: int = describe("How many rounds of the window it missed although it was invited.", 1)
     cells: Cells
-    used_by_others: int = Field(
-        description="How many times other nodes trained on one of its rollouts.", examples=[640]
+    used_by_others: int = describe(
+        "How many times other nodes trained on one of its rollouts.", 640
     )
-    external_used: int = Field(
-        description="How many external rollouts it trained on in the season.", examples=[812]
-    )
+    external_used: int = describe("How many external rollouts it trained on in the season.", 812)
     last_seen: Moment | None
     connected: Connected
 
@@ -98,18 +94,16 @@ class LeaderboardOut(ReportSchema):
     model_config = read_under(board="season window as_of base quarantined waiting".split())
 
     season: SeasonName
-    window: str = Field(description="The window that was asked for.", examples=["season"])
+    window: str = describe("The window that was asked for.", "season")
     as_of: Moment
     items: list[LeaderboardItem]
     next: Next
-    base: list[BaseItem] = Field(
-        description="Untrained models of the page's own kinds, for comparison; not ranked."
+    base: list[BaseItem] = describe(
+        "Untrained models of the page's own kinds, for comparison; not ranked."
     )
-    quarantined: int = Field(
-        description="How many nodes the operator removed from the ranks.", examples=[0]
-    )
-    waiting: list[NodeName] = Field(
-        description="The first connected nodes that the season has not judged yet."
+    quarantined: int = describe("How many nodes the operator removed from the ranks.", 0)
+    waiting: list[NodeName] = describe(
+        "The first connected nodes that the season has not judged yet."
     )
 
 

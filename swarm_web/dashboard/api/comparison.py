@@ -1,10 +1,7 @@
 """The read API's /compare: what the judge claims about swarm and isolated nodes."""
 
-from dataclasses import dataclass
-
 from django.http import HttpRequest
 from ninja import Router
-from pydantic import Field
 
 from swarm_web.dashboard.api.fields import (
     Interval,
@@ -13,17 +10,11 @@ from swarm_web.dashboard.api.fields import (
     ReportSchema,
     SeasonName,
     at,
+    describe,
     read_under,
 )
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.compare import (
-    METHOD,
-    SEASONS_METHOD,
-    CompareReport,
-    SeasonsReport,
-    read_comparison,
-    read_seasons,
-)
+from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
 
 router = Router(tags=["compare"])
 
@@ -31,29 +22,25 @@ router = Router(tags=["compare"])
 class AssignmentOut(ReportSchema):
     """How many nodes had their arm assigned by coin; a causal claim requires that all had."""
 
-    coin: int = Field(description="Nodes whose arm was assigned by coin.", examples=[40])
-    nodes: int = Field(description="Nodes that have an arm.", examples=[41])
-    random: bool = at(
-        "is_random", description="Whether all arms were assigned by coin.", examples=[False]
-    )
-    words: str = Field(description="Which conclusion this allows, in words.")
+    coin: int = describe("Nodes whose arm was assigned by coin.", 40)
+    nodes: int = describe("Nodes that have an arm.", 41)
+    random: bool = at("is_random", "Whether all arms were assigned by coin.", False)
+    words: str = describe("Which conclusion this allows, in words.")
 
 
 class MissingOut(ReportSchema):
     """What is missing before a model can be tested."""
 
-    swarm_nodes: int = Field(description="How many more swarm nodes.", examples=[2])
-    isolated_nodes: int = Field(description="How many more isolated nodes.", examples=[0])
-    rounds: int = Field(description="How many more rounds.", examples=[3])
+    swarm_nodes: int = describe("How many more swarm nodes.", 2)
+    isolated_nodes: int = describe("How many more isolated nodes.", 0)
+    rounds: int = describe("How many more rounds.", 3)
 
 
 class SpreadOut(ReportSchema):
     """Standard deviations of the nodes' adjusted scores, as fractions of one."""
 
-    nodes: float = Field(
-        description="Between the nodes of an arm, over all rounds.", examples=[0.05]
-    )
-    rounds: float = Field(description="Of a node's figure in one round.", examples=[0.08])
+    nodes: float = describe("Between the nodes of an arm, over all rounds.", 0.05)
+    rounds: float = describe("Of a node's figure in one round.", 0.08)
 
 
 class ClaimOut(ReportSchema):
@@ -67,28 +54,27 @@ class ClaimOut(ReportSchema):
     )
 
     model: Model
-    n_swarm: int = Field(description="Swarm nodes compared.", examples=[20])
-    n_isolated: int = Field(description="Isolated nodes compared.", examples=[21])
-    difference: float | None = Field(
-        description="As a fraction of one, adjusted for what was known of the nodes before; null "
+    n_swarm: int = describe("Swarm nodes compared.", 20)
+    n_isolated: int = describe("Isolated nodes compared.", 21)
+    difference: float | None = describe(
+        "As a fraction of one, adjusted for what was known of the nodes before; null "
         "without nodes in both arms.",
-        examples=[0.04],
+        0.04,
     )
-    unadjusted: float | None = Field(description="The plain difference.", examples=[0.05])
+    unadjusted: float | None = describe("The plain difference.", 0.05)
     interval: Interval | None
-    p_value: float | None = Field(
-        description="Two-sided, valid at every interim test; null if not tested.", examples=[0.01]
+    p_value: float | None = describe(
+        "Two-sided, valid at every interim test; null if not tested.", 0.01
     )
-    p_adjusted: float | None = Field(description="After Holm, over all models.", examples=[0.02])
-    verdict: str = Field(
-        description="`swarm_better`, `isolated_better`, `not_shown` or `too_few`.",
-        examples=["not_shown"],
+    p_adjusted: float | None = describe("After Holm, over all models.", 0.02)
+    verdict: str = describe(
+        "`swarm_better`, `isolated_better`, `not_shown` or `too_few`.", "not_shown"
     )
-    words: str = Field(description="The verdict in words.")
+    words: str = describe("The verdict in words.")
     missing: MissingOut | None
-    missing_words: str = at("missing", description="What is missing, in words.")
-    spread: SpreadOut | None = Field(description="How much nodes differ; null if not tested.")
-    power_words: str = at("power", description="How many nodes a claim would need, in words.")
+    missing_words: str = at("missing", "What is missing, in words.")
+    spread: SpreadOut | None = describe("How much nodes differ; null if not tested.")
+    power_words: str = at("power", "How many nodes a claim would need, in words.")
     updated_at: Moment
 
 
@@ -100,46 +86,32 @@ class SeasonsClaimOut(ReportSchema):
     )
 
     model: Model
-    n_seasons: int = Field(description="Seasons compared.", examples=[6])
-    difference: float | None = Field(
-        description="Mean of swarm - isolated; null if not tested.", examples=[0.03]
-    )
+    n_seasons: int = describe("Seasons compared.", 6)
+    difference: float | None = describe("Mean of swarm - isolated; null if not tested.", 0.03)
     interval: Interval | None
-    p_value: float | None = Field(description="Exact sign-flip test.", examples=[0.03])
-    verdict: str = Field(description="As in `items`.", examples=["swarm_better"])
-    missing_seasons: int = Field(description="How many more seasons a test needs.", examples=[0])
-    words: str = Field(description="The verdict in words.")
+    p_value: float | None = describe("Exact sign-flip test.", 0.03)
+    verdict: str = describe("As in `items`.", "swarm_better")
+    missing_seasons: int = describe("How many more seasons a test needs.", 0)
+    words: str = describe("The verdict in words.")
 
 
 class CompareOut(ReportSchema):
     """The judge's claims about the arms."""
 
-    model_config = read_under(report="final look next_look trial_rounds assignment tested".split())
-
-    season: SeasonName = at("report", "season_name")
-    final: bool = Field(description="Whether this was the last test.", examples=[False])
-    look: int = Field(description="Rounds at the test that the claims are from.", examples=[75])
-    next_look: int | None = Field(description="Rounds at the next test.", examples=[100])
-    trial_rounds: int | None = Field(description="Rounds at the last test.", examples=[200])
-    method: str = Field(description="How `items` were computed.")
+    season: SeasonName = at("season_name")
+    final: bool = describe("Whether this was the last test.", False)
+    look: int = describe("Rounds at the test that the claims are from.", 75)
+    next_look: int | None = describe("Rounds at the next test.", 100)
+    trial_rounds: int | None = describe("Rounds at the last test.", 200)
+    method: str = describe("How `items` were computed.")
     assignment: AssignmentOut
-    tested: int = Field(description="How many models were tested.", examples=[2])
-    items: list[ClaimOut] = at("report", "claims")
-    seasons_method: str = Field(description="How `seasons` were computed.")
+    tested: int = describe("How many models were tested.", 2)
+    items: list[ClaimOut] = at("claims")
+    seasons_method: str = describe("How `seasons` were computed.")
     seasons: list[SeasonsClaimOut]
 
 
-@dataclass(frozen=True)
-class ComparisonAnswer:
-    """The claims of one season, and those over all ended seasons."""
-
-    report: CompareReport
-    seasons: list[SeasonsReport]
-    method: str = METHOD
-    seasons_method: str = SEASONS_METHOD
-
-
 @read(router, "/compare", CompareOut)
-def get_comparison(request: HttpRequest) -> ComparisonAnswer:
+def get_comparison(request: HttpRequest) -> CompareReport:
     """Return the judge's claims about swarm and isolated nodes, by model."""
-    return ComparisonAnswer(read_comparison(), read_seasons())
+    return read_comparison()

@@ -20,12 +20,17 @@ class ReportSchema(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-def at(*path: str, **described: Any) -> Any:
-    """Return a field that is read at a path of attributes: `at("node", "name")` reads `node.name`.
+def describe(description: str, *examples: object) -> Any:
+    """Return a field with a description and examples of its values."""
+    return Field(description=description, examples=list(examples) or None)
 
-    `described` are further arguments of pydantic's Field.
-    """
-    return Field(validation_alias=AliasPath(*path), **described)
+
+def at(path: str, description: str = "", *examples: object) -> Any:
+    """Return a field that is read at a path of attributes, such as `node.name`."""
+    words: dict[str, Any] = (
+        {"description": description, "examples": list(examples) or None} if description else {}
+    )
+    return Field(validation_alias=AliasPath(*path.split(".")), **words)
 
 
 def read_under(**parts: Iterable[str]) -> ConfigDict:
@@ -42,84 +47,63 @@ def read_under(**parts: Iterable[str]) -> ConfigDict:
     return ConfigDict(alias_generator=AliasGenerator(validation_alias=find))
 
 
-NodeName = Annotated[
-    str, Field(description="The node's name, unique on this site.", examples=["amber-quiet-heron"])
-]
+NodeName = Annotated[str, describe("The node's name, unique on this site.", "amber-quiet-heron")]
 Title = Annotated[
     str,
-    Field(
-        description="What the node's owner calls it, plain text of at most 64 characters; often "
+    describe(
+        "What the node's owner calls it, plain text of at most 64 characters; often "
         "empty. Others may have the same.",
-        examples=["Kitchen laptop"],
+        "Kitchen laptop",
     ),
 ]
-RoundNumber = Annotated[
-    int, Field(description="The round's number, unique on this site.", examples=[128])
-]
-SeasonName = Annotated[str, Field(description="The season's name.", examples=["Autumn"])]
+RoundNumber = Annotated[int, describe("The round's number, unique on this site.", 128)]
+SeasonName = Annotated[str, describe("The season's name.", "Autumn")]
 Model = Annotated[
     str,
-    Field(
-        description="The model as its node declares it.", examples=["Qwen/Qwen2.5-0.5B-Instruct"]
-    ),
+    describe("The model as its node declares it.", "Qwen/Qwen2.5-0.5B-Instruct"),
 ]
-Parameters = Annotated[
-    int, Field(description="How many weights the model has, as declared.", examples=[494_032_768])
-]
-Arm = Annotated[
-    str, Field(description="`swarm`, `isolated` or `base` (untrained).", examples=["swarm"])
-]
-Score = Annotated[
-    float, Field(description="Judge score: macro pass@1, a fraction of one.", examples=[0.4375])
-]
+Parameters = Annotated[int, describe("How many weights the model has, as declared.", 494_032_768)]
+Arm = Annotated[str, describe("`swarm`, `isolated` or `base` (untrained).", "swarm")]
+Score = Annotated[float, describe("Judge score: macro pass@1, a fraction of one.", 0.4375)]
 Interval = Annotated[
     tuple[float, float],
-    Field(description="Interval at 95 %: low and high, fractions of one.", examples=[[0.28, 0.61]]),
+    describe("Interval at 95 %: low and high, fractions of one.", [0.28, 0.61]),
 ]
-Answered = Annotated[int, Field(description="How many questions count.", examples=[64])]
+Answered = Annotated[int, describe("How many questions count.", 64)]
 Cells = Annotated[
     dict[str, tuple[int, int]],
-    Field(description="Dataset -> [solved, counted].", examples=[{"chain_sum": [14, 32]}]),
+    describe("Dataset -> [solved, counted].", {"chain_sum": [14, 32]}),
 ]
-Moment = Annotated[
-    datetime, Field(description="ISO 8601 in UTC.", examples=["2026-11-21T09:05:01Z"])
-]
+Moment = Annotated[datetime, describe("ISO 8601 in UTC.", "2026-11-21T09:05:01Z")]
 Rank = Annotated[
     tuple[int, int] | None,
-    Field(
-        description="Best and worst rank over the season; null while `remark` says why there is "
+    describe(
+        "Best and worst rank over the season; null while `remark` says why there is "
         "none, and in the other windows.",
-        examples=[[3, 5]],
+        [3, 5],
     ),
 ]
 Remark = Annotated[
     str,
-    Field(
-        description="Why the node is not ranked: `too_few`, `often_absent`, `base`, `quarantined`; "
-        "else empty.",
-        examples=[""],
+    describe(
+        "Why the node is not ranked: `too_few`, `often_absent`, `base`, `quarantined`; else empty.",
+        "",
     ),
 ]
-Connected = Annotated[bool, Field(description="Whether the node is connected.", examples=[True])]
+Connected = Annotated[bool, describe("Whether the node is connected.", True)]
 OverBase = Annotated[
     float | None,
-    Field(
-        description="Score minus that of the same model untrained; null where none was judged.",
-        examples=[0.11],
-    ),
+    describe("Score minus that of the same model untrained; null where none was judged.", 0.11),
 ]
 Next = Annotated[
     str | None,
-    Field(
-        description="The `cursor` of the next page; null on the last page.",
-        examples=["WzEyOF0"],
-    ),
+    describe("The `cursor` of the next page; null on the last page.", "WzEyOF0"),
 ]
 
 
 class Problem(BaseModel):
     """Why a request was refused, and what to do."""
 
-    code: str = Field(description="Stable, for programs.", examples=["query.invalid"])
-    message: str = Field(description="What happened.", examples=["limit: Input should be > 0"])
-    fix: str = Field(description="What to do.", examples=["See /api/docs for the parameters."])
+    code: str = describe("Stable, for programs.", "query.invalid")
+    message: str = describe("What happened.", "limit: Input should be > 0")
+    fix: str = describe("What to do.", "See /api/docs for the parameters.")

@@ -9,7 +9,7 @@ from ninja import Router
 from pydantic import BeforeValidator, Field
 
 from swarm_web.core.errors import RequestError
-from swarm_web.dashboard.api.fields import ReportSchema, at, read_under
+from swarm_web.dashboard.api.fields import ReportSchema, at, describe, read_under
 from swarm_web.dashboard.api.reading import name_answer, read
 from swarm_web.dashboard.reports.lab import read_answer, read_report
 from swarm_web.lab.shape import LabArm
@@ -24,20 +24,16 @@ from swarm_web.lab.shelf import (
 
 router = Router(tags=["lab"])
 
-Name = Annotated[str, Field(description="As in its address.", examples=["sharing"])]
+Name = Annotated[str, describe("As in its address.", "sharing")]
 Phase = Annotated[
     str,
-    Field(description="`confirmatory`, or `exploratory`: not evidence.", examples=["confirmatory"]),
+    describe("`confirmatory`, or `exploratory`: not evidence.", "confirmatory"),
 ]
-Question = Annotated[str, Field(description="What was asked.", examples=["Does sharing help?"])]
-Headline = Annotated[str, Field(description="What the numbers say, in English.")]
-Baseline = Annotated[
-    str, Field(description="The arm that others are compared with.", examples=["8/0"])
-]
-Rounds = Annotated[int, Field(description="Training rounds of a run.", examples=[300])]
-Seeds = Annotated[
-    list[int], Field(description="Seeds that every arm was run with.", examples=[[11, 12, 13]])
-]
+Question = Annotated[str, describe("What was asked.", "Does sharing help?")]
+Headline = Annotated[str, describe("What the numbers say, in English.")]
+Baseline = Annotated[str, describe("The arm that others are compared with.", "8/0")]
+Rounds = Annotated[int, describe("Training rounds of a run.", 300)]
+Seeds = Annotated[list[int], describe("Seeds that every arm was run with.", [11, 12, 13])]
 
 
 def _name_arms(arms: Sequence[LabArm]) -> list[str]:
@@ -52,15 +48,11 @@ class LabItem(ReportSchema):
     name: Name
     question: Question
     phase: Phase
-    shipped: bool = at(
-        "ours",
-        description="Made by this project; false: by the site's operator.",
-        examples=[True],
-    )
+    shipped: bool = at("ours", "Made by this project; false: by the site's operator.", True)
     headline: Headline
     baseline: Baseline
-    arms: Annotated[list[str], BeforeValidator(_name_arms)] = Field(
-        description="Names of all arms.", examples=[["8/0", "4/4"]]
+    arms: Annotated[list[str], BeforeValidator(_name_arms)] = describe(
+        "Names of all arms.", ["8/0", "4/4"]
     )
     rounds: Rounds
     seeds: Seeds
@@ -69,12 +61,11 @@ class LabItem(ReportSchema):
 class LabOut(ReportSchema):
     """What the lab answers, and the reports that it answers from."""
 
-    verdict: str = Field(
-        description="`helps`, `hurts`, `unclear`, `explored` (not evidence) or `unmeasured`.",
-        examples=["helps"],
+    verdict: str = describe(
+        "`helps`, `hurts`, `unclear`, `explored` (not evidence) or `unmeasured`.", "helps"
     )
-    summary: dict[str, Any] | None = Field(
-        description="Each question's findings and a sentence: `summary.json` as it stands."
+    summary: dict[str, Any] | None = describe(
+        "Each question's findings and a sentence: `summary.json` as it stands."
     )
     items: list[LabItem]
 
@@ -82,24 +73,24 @@ class LabOut(ReportSchema):
 class LabReport(ReportSchema):
     """A `report.json` as it stands; docs/lab.md says how its numbers are computed."""
 
-    format: int = Field(description="The version of the file format.", examples=[1])
-    name: str = Field(description="The experiment's name.", examples=["sharing"])
+    format: int = describe("The version of the file format.", 1)
+    name: str = describe("The experiment's name.", "sharing")
     question: Question
     phase: Phase
-    design: str = Field(description="The fingerprint of the experiment without its arms.")
-    settings: str = Field(description="The experiment's TOML file.")
+    design: str = describe("The fingerprint of the experiment without its arms.")
+    settings: str = describe("The experiment's TOML file.")
     baseline: Baseline
     rounds: Rounds
     seeds: Seeds
     headline: Headline
-    notes: list[str] = Field(description="What to know before believing a figure.")
-    arms: list[dict[str, Any]] = Field(description="Outcomes, costs and curves of each arm.")
-    comparisons: list[dict[str, Any]] = Field(description="Arms against the baseline.")
-    onsets: list[dict[str, Any]] = Field(description="Differences over rounds.")
-    paper: list[dict[str, Any]] = Field(description="The paper's own figures.")
-    differences: list[str] = Field(description="How the set-up differs from the paper's.")
-    commands: list[str] = Field(description="Commands that reproduce the report.")
-    runs: list[dict[str, Any]] = Field(description="The runs and the hashes of their lines.")
+    notes: list[str] = describe("What to know before believing a figure.")
+    arms: list[dict[str, Any]] = describe("Outcomes, costs and curves of each arm.")
+    comparisons: list[dict[str, Any]] = describe("Arms against the baseline.")
+    onsets: list[dict[str, Any]] = describe("Differences over rounds.")
+    paper: list[dict[str, Any]] = describe("The paper's own figures.")
+    differences: list[str] = describe("How the set-up differs from the paper's.")
+    commands: list[str] = describe("Commands that reproduce the report.")
+    runs: list[dict[str, Any]] = describe("The runs and the hashes of their lines.")
 
 
 ReportPath = Annotated[

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import Field
 
+from judge import models
 from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
@@ -28,9 +29,10 @@ from swarm_web.dashboard.api.fields import (
     SeasonName,
     Title,
     at,
+    describe,
     read_under,
 )
-from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page
+from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.rounds import RulingOut, ScoreOut, ScoresOut
 from swarm_web.dashboard.reports.node import (
@@ -41,24 +43,28 @@ from swarm_web.dashboard.reports.node import (
     load_node,
     read_report,
 )
-from swarm_web.dashboard.reports.round import ScoreReport
 
 router = Router(tags=["nodes"])
 
 
-class NodeItem(ReportSchema):
-    """A node, in short."""
+class NodeFields(ReportSchema):
+    """What every answer about a node has."""
 
     model_config = read_under(node="title model parameters arm last_seen".split())
 
-    node: NodeName = at("node", "name")
+    node: NodeName = at("node.name")
     title: Title
     model: Model
     parameters: Parameters
     arm: Arm
     connected: Connected
     last_seen: Moment | None
-    joined_at: Moment = at("node", "created_at")
+
+
+class NodeItem(NodeFields):
+    """A node, in short."""
+
+    joined_at: Moment = at("node.created_at")
 
 
 class NodesOut(ReportSchema):
@@ -71,26 +77,25 @@ class NodesOut(ReportSchema):
 class VerdictOut(ReportSchema):
     """Whether the node works, and why."""
 
-    state: str = Field(description="`good`, `waiting` or `bad`.", examples=["good"])
-    text: str = Field(description="The verdict in words.")
-    reason: str = Field(description="Why, in words.")
+    state: str = describe("`good`, `waiting` or `bad`.", "good")
+    text: str = describe("The verdict in words.")
+    reason: str = describe("Why, in words.")
 
 
 class CellOut(ReportSchema):
     """A node's share in one dataset, with its interval at 95 %."""
 
-    correct: int = Field(description="How many questions it solved.", examples=[14])
+    correct: int = describe("How many questions it solved.", 14)
     n: Answered
-    share: float = Field(description="Solved divided by counted.", examples=[0.4375])
+    share: float = describe("Solved divided by counted.", 0.4375)
     interval: Interval
 
 
 class NodeKeyOut(ReportSchema):
     """A public key that the node signs its answers with."""
 
-    public: str = Field(
-        description="Ed25519, in hex.",
-        examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+    public: str = describe(
+        "Ed25519, in hex.", "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
     )
     first_seen: Moment
 
@@ -98,38 +103,34 @@ class NodeKeyOut(ReportSchema):
 class AnswerSpeedOut(ReportSchema):
     """How fast a node answered in its last round, compared with its speed in training."""
 
-    number: int = Field(description="The round's number.", examples=[12])
-    answers: int = Field(description="How many answers arrived.", examples=[32])
-    milliseconds: int = Field(
-        description="From the offer of the questions to the last answer.", examples=[2400]
+    number: int = describe("The round's number.", 12)
+    answers: int = describe("How many answers arrived.", 32)
+    milliseconds: int = describe("From the offer of the questions to the last answer.", 2400)
+    training: float | None = describe(
+        "Completions a second in training, by the node's reports.", 6.4
     )
-    training: float | None = Field(
-        description="Completions a second in training, by the node's reports.", examples=[6.4]
-    )
-    ratio: float | None = Field(description="Answers a second, divided by that.", examples=[2.1])
-    is_suspicious: bool = Field(
-        description="Whether its model can hardly have written the answers.", examples=[False]
-    )
+    ratio: float | None = describe("Answers a second, divided by that.", 2.1)
+    is_suspicious: bool = describe("Whether its model can hardly have written the answers.", False)
 
 
 class HandOutOut(ReportSchema):
     """Why the node's rollouts are handed out less often."""
 
-    level: str = Field(
-        description="`lowered`: a quarter as often; `withheld`: not at all.", examples=["lowered"]
-    )
-    charge: str = Field(
-        description="`refused`, `flooding`, `unheeding`, `copying`, `worthless`, `misdeclared`, "
+    model_config = read_under(row="level charge since until".split())
+
+    level: str = describe("`lowered`: a quarter as often; `withheld`: not at all.", "lowered")
+    charge: str = describe(
+        "`refused`, `flooding`, `unheeding`, `copying`, `worthless`, `misdeclared`, "
         "`too_right` or `operator`.",
-        examples=["copying"],
+        "copying",
     )
-    why: str = Field(description="What was found, in words.")
-    remedy: str = Field(description="What its owner can do, in words.")
+    why: str = describe("What was found, in words.")
+    remedy: str = describe("What its owner can do, in words.")
     since: Moment | None
-    until: Moment | None = Field(description="When the level rises by itself, if it does.")
+    until: Moment | None = describe("When the level rises by itself, if it does.")
 
 
-class NodeOut(ReportSchema):
+class NodeOut(NodeFields):
     """A node: judge score, training reward and participation are three different numbers."""
 
     model_config = read_under(
@@ -141,65 +142,52 @@ class NodeOut(ReportSchema):
         ).split(),
     )
 
-    node: NodeName = at("node", "name")
-    title: Title
-    model: Model
-    parameters: Parameters
-    arm: Arm
-    connected: Connected
-    last_seen: Moment | None
     verdict: VerdictOut
     season: SeasonName | None = at("season_name")
     rank: Rank
     remark: Remark
-    of: int = at("ranked", description="How many nodes are ranked.", examples=[41])
+    of: int = at("ranked", "How many nodes are ranked.", 41)
     score: Score | None
     interval: Interval | None
     n: Answered
-    rounds: int = Field(description="How many rounds it answered.", examples=[4])
-    missed: int = Field(description="How many it missed although it was invited.", examples=[0])
-    cells: dict[str, CellOut] = at("cells_by_dataset", description="By dataset.")
+    rounds: int = describe("How many rounds it answered.", 4)
+    missed: int = describe("How many it missed although it was invited.", 0)
+    cells: dict[str, CellOut] = at("cells_by_dataset", "By dataset.")
     over_base: OverBase
     over_base_interval: Interval | None
     speed: AnswerSpeedOut | None
-    hand_out: HandOutOut | None = Field(description="Null if its rollouts are handed out normally.")
+    hand_out: HandOutOut | None = describe("Null if its rollouts are handed out normally.")
     rulings: list[RulingOut]
-    keys: list[NodeKeyOut] = at(
-        "signing_keys", description="Oldest first; more than one is a change."
+    keys: list[NodeKeyOut] = at("signing_keys", "Oldest first; more than one is a change.")
+    step: int = describe("Training steps made, as reported.", 310)
+    training_reward: float | None = describe(
+        "Mean reward of its own rollouts, as reported; no judge score.", 0.52
     )
-    step: int = Field(description="Training steps made, as reported.", examples=[310])
-    training_reward: float | None = Field(
-        description="Mean reward of its own rollouts, as reported; no judge score.", examples=[0.52]
+    informative_share: float | None = describe(
+        "Share of its rollouts whose completions got different rewards.", 0.6
     )
-    informative_share: float | None = Field(
-        description="Share of its rollouts whose completions got different rewards.", examples=[0.6]
+    published: int = describe("Rollouts that it published.", 1240)
+    rejected: int = describe("Rollouts that the relay refused.", 0)
+    delivered: int = describe("Rollouts of others delivered to it.", 1240)
+    delivered_to_others: int | None = describe(
+        "How often its rollouts were delivered to others.", 1190
     )
-    published: int = Field(description="Rollouts that it published.", examples=[1240])
-    rejected: int = Field(description="Rollouts that the relay refused.", examples=[0])
-    delivered: int = Field(description="Rollouts of others delivered to it.", examples=[1240])
-    delivered_to_others: int | None = Field(
-        description="How often its rollouts were delivered to others.", examples=[1190]
+    local_used: int = describe("Own rollouts that it trained on.", 1240)
+    used_by_others: int = describe(
+        "How many times other nodes trained on one of its rollouts, by their reports.", 640
     )
-    local_used: int = Field(description="Own rollouts that it trained on.", examples=[1240])
-    used_by_others: int = Field(
-        description="How many times other nodes trained on one of its rollouts, by their reports.",
-        examples=[640],
+    declared_checked: int = describe(
+        "Rollouts that it declared informative and our verifier checked.", 40
     )
-    declared_checked: int = Field(
-        description="Rollouts that it declared informative and our verifier checked.", examples=[40]
+    declared_false: int = describe("Those of them that are not informative.", 0)
+    declarations_count: bool = describe(
+        "Whether its declarations count: not while too many are false.", True
     )
-    declared_false: int = Field(description="Those of them that are not informative.", examples=[0])
-    declarations_count: bool = Field(
-        description="Whether its declarations count: not while too many are false.",
-        examples=[True],
+    external_used: int = describe("Rollouts of others it trained on.", 812)
+    external_dropped: dict[str, int] = describe(
+        "Rollouts of others that it did not train on, by reason."
     )
-    external_used: int = Field(description="Rollouts of others it trained on.", examples=[812])
-    external_dropped: dict[str, int] = Field(
-        description="Rollouts of others that it did not train on, by reason."
-    )
-    scores: list[ScoreOut] = at(
-        "score_reports", description="Its latest results in the season, newest first."
-    )
+    scores: list[ScoreOut] = describe("Its latest results in the season, newest first.")
 
 
 NodePath = Annotated[
@@ -244,7 +232,6 @@ def get_node(request: HttpRequest, name: NodePath) -> NodeReport:
 @read(router, "/nodes/{name}/scores", ScoresOut)
 def list_scores_of_node(
     request: HttpRequest, name: NodePath, cursor: Cursor = "", limit: Limit = 100
-) -> ListPage[ScoreReport]:
+) -> ListPage[models.Score]:
     """List a node's results in all closed rounds of all seasons, newest round first."""
-    listing = list_results_of_node(load_node(name))
-    return read_page(listing, cursor=cursor, limit=limit, report=ScoreReport)
+    return read_rows(list_results_of_node(load_node(name)), cursor=cursor, limit=limit)

@@ -15,6 +15,7 @@ from swarm_web.dashboard.api.fields import (
     ReportSchema,
     SeasonName,
     at,
+    describe,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_rows
 from swarm_web.dashboard.api.reading import read
@@ -24,23 +25,23 @@ from swarm_web.relay.models import ArchivedRollout, Learned
 router = Router(tags=["rollouts"])
 
 Name = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_\-]*$")]
-Author = Annotated[Name, Field(description="Only those that this node generated.")]
-Learner = Annotated[Name, Field(description="Only those that this node trained on.")]
-Dataset = Annotated[Name, Field(description="Only those of this dataset.")]
+Author = Annotated[Name, describe("Only those that this node generated.")]
+Learner = Annotated[Name, describe("Only those that this node trained on.")]
+Dataset = Annotated[Name, describe("Only those of this dataset.")]
 Verdict = Annotated[
     Literal["", "right", "wrong"],
-    Field(description="Only those with at least one right completion, or with none."),
+    describe("Only those with at least one right completion, or with none."),
 ]
 
 
 class CompletionOut(ReportSchema):
     """One completion, with the verdict of the site's own verifier."""
 
-    text: str = Field(description="What the model wrote.", examples=["<answer>7</answer>"])
-    finish_reason: str = Field(description="`stop` or `length`.", examples=["stop"])
-    score: float | None = Field(description="The verifier's, from 0 to 1.", examples=[1.0])
-    solved: bool | None = Field(description="Whether it counts as solved.", examples=[True])
-    verdict: str | None = Field(description="The verdict in a word.", examples=["right"])
+    text: str = describe("What the model wrote.", "<answer>7</answer>")
+    finish_reason: str = describe("`stop` or `length`.", "stop")
+    score: float | None = describe("The verifier's, from 0 to 1.", 1.0)
+    solved: bool | None = describe("Whether it counts as solved.", True)
+    verdict: str | None = describe("The verdict in a word.", "right")
 
 
 def _name_learners(learners: Sequence[Learned]) -> list[str]:
@@ -50,23 +51,21 @@ def _name_learners(learners: Sequence[Learned]) -> list[str]:
 class RolloutOut(ReportSchema):
     """One question with all completions that a node generated for it."""
 
-    rollout: str = Field(description="The id that its node gave it.", examples=["310-2"])
-    node: NodeName = at("author", "name")
-    season: SeasonName = at("season", "name")
+    rollout: str = describe("The id that its node gave it.", "310-2")
+    node: NodeName = at("author.name")
+    season: SeasonName = at("season.name")
     model: Model
-    step: int = Field(description="The node's training step then.", examples=[310])
-    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    spec: dict[str, Any] = Field(
-        description="The task spec, which regenerates the question on any machine."
-    )
-    question: str = Field(description="What was asked.", examples=["What is 4 + 3?"])
+    step: int = describe("The node's training step then.", 310)
+    dataset: str = describe("A reasoning-gym dataset.", "chain_sum")
+    spec: dict[str, Any] = describe("The task spec, which regenerates the question on any machine.")
+    question: str = describe("What was asked.", "What is 4 + 3?")
     completions: list[CompletionOut]
-    solved: int = Field(description="How many completions are right.", examples=[3])
-    total: int = Field(description="L: how many completions there are.", examples=[8])
+    solved: int = describe("How many completions are right.", 3)
+    total: int = describe("L: how many completions there are.", 8)
     published_at: Moment
-    learned_by: int = Field(description="How many nodes trained on it.", examples=[4])
-    learners: Annotated[list[NodeName], BeforeValidator(_name_learners)] = Field(
-        description="The first of them."
+    learned_by: int = describe("How many nodes trained on it.", 4)
+    learners: Annotated[list[NodeName], BeforeValidator(_name_learners)] = describe(
+        "The first of them."
     )
 
 

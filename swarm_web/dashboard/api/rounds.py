@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from judge.models import Answer, Round
+from judge import models
 from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
@@ -22,6 +22,7 @@ from swarm_web.dashboard.api.fields import (
     Score,
     SeasonName,
     at,
+    describe,
     read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
@@ -29,7 +30,7 @@ from swarm_web.dashboard.api.reading import count_rows, name_answer, read
 from swarm_web.dashboard.reports.round import (
     QuestionReport,
     RoundReport,
-    ScoreReport,
+    advise,
     list_answers_to,
     list_questions_of,
     list_scores_of,
@@ -47,12 +48,10 @@ router = Router(tags=["rounds"])
 class RulingOut(ReportSchema):
     """What the operator decided, why, and what it changed."""
 
-    action: str = Field(
-        description="`void`, `recompute`, `quarantine`, `release` or `dismiss`.", examples=["void"]
-    )
-    text: str = Field(description="The decision in words.")
-    reason: str = Field(description="The operator's reason, as written.")
-    changes: dict[str, int] = Field(description="What it changed, in numbers.")
+    action: str = describe("`void`, `recompute`, `quarantine`, `release` or `dismiss`.", "void")
+    text: str = describe("The decision in words.")
+    reason: str = describe("The operator's reason, as written.")
+    changes: dict[str, int] = describe("What it changed, in numbers.")
     made_at: Moment
 
 
@@ -60,25 +59,23 @@ class RoundOut(ReportSchema):
     """A round and its phase."""
 
     number: RoundNumber
-    season: SeasonName = at("season", "name")
-    phase: str = Field(
-        description="`scheduled`, `open`, `scoring`, `closed` or `void`.", examples=["closed"]
-    )
+    season: SeasonName = at("season.name")
+    phase: str = describe("`scheduled`, `open`, `scoring`, `closed` or `void`.", "closed")
     opens_at: Moment
     closes_at: Moment
     closed_at: Moment | None
-    commitment: str = Field(
-        description="SHA-256 of the round's secret and rules, published before it opens.",
-        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+    commitment: str = describe(
+        "SHA-256 of the round's secret and rules, published before it opens.",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     )
-    void_reason: str = Field(description="Why it does not count; empty otherwise.", examples=[""])
-    answers_root: str = Field(
-        description="Merkle root over all answers, fixed when answering ended; empty until then.",
-        examples=["60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"],
+    void_reason: str = describe("Why it does not count; empty otherwise.", "")
+    answers_root: str = describe(
+        "Merkle root over all answers, fixed when answering ended; empty until then.",
+        "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",
     )
-    results_root: str = Field(
-        description="Merkle root over /rounds/<number>/results.jsonl, fixed when the round closed.",
-        examples=["fd61a03af4f77d870fc21e05e7e80678095c92d808cfb3b5c279ee04c74aca13"],
+    results_root: str = describe(
+        "Merkle root over /rounds/<number>/results.jsonl, fixed when the round closed.",
+        "fd61a03af4f77d870fc21e05e7e80678095c92d808cfb3b5c279ee04c74aca13",
     )
 
 
@@ -92,29 +89,24 @@ class RoundsOut(ReportSchema):
 class ScoreOut(ReportSchema):
     """A node's result in one round; without a score when it was absent."""
 
-    model_config = read_under(score="model arm status reason score correct n cells".split())
-
-    round: RoundNumber = at("score", "round", "number")
-    node: NodeName = at("score", "node", "name")
+    round: RoundNumber = at("round.number")
+    node: NodeName = at("node.name")
     model: Model
     arm: Arm
-    status: str = Field(description="`scored` or `absent`.", examples=["scored"])
-    reason: str = Field(
-        description="Why the result is lower than it might be or does not count; else empty.",
-        examples=["unanswered"],
+    status: str = describe("`scored` or `absent`.", "scored")
+    reason: str = describe(
+        "Why the result is lower than it might be or does not count; else empty.", "unanswered"
     )
     quarantined: bool = at(
-        "score",
-        "node",
-        "quarantined",
-        description="Whether the node is out of the ranks now, whatever it scored; the reward "
+        "node.quarantined",
+        "Whether the node is out of the ranks now, whatever it scored; the reward "
         "downloads give such rows the status `quarantined`.",
-        examples=[False],
+        False,
     )
-    advice: str = Field(description="What to do about it, in words.")
+    advice: Annotated[str, BeforeValidator(advise)] = at("reason", "What to do about it, in words.")
     score: Score | None
     interval: Interval | None
-    correct: int = Field(description="How many questions it solved.", examples=[7])
+    correct: int = describe("How many questions it solved.", 7)
     n: Answered
     cells: Cells
 
@@ -131,20 +123,18 @@ class QuestionOut(ReportSchema):
 
     model_config = read_under(question="position dataset prompt spec".split())
 
-    id: UUID = at("question", "pk", description="Its key in /rounds/<number>/answers.jsonl.")
-    position: int = Field(description="Its place in the round, from 1.", examples=[1])
-    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
-    spec: dict[str, Any] = Field(
-        description="The task spec, which regenerates the question on any machine."
-    )
-    solved: int = Field(description="How many nodes solved it.", examples=[12])
-    counted: int = Field(
-        description="For how many nodes it counts: all that were scored, or 0 if an answer to it "
+    id: UUID = at("question.pk", "Its key in /rounds/<number>/answers.jsonl.")
+    position: int = describe("Its place in the round, from 1.", 1)
+    dataset: str = describe("A reasoning-gym dataset.", "chain_sum")
+    prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
+    spec: dict[str, Any] = describe("The task spec, which regenerates the question on any machine.")
+    solved: int = describe("How many nodes solved it.", 12)
+    counted: int = describe(
+        "For how many nodes it counts: all that were scored, or 0 if an answer to it "
         "could not be graded in time.",
-        examples=[40],
+        40,
     )
-    seated: int = Field(description="How many nodes were scored.", examples=[41])
+    seated: int = describe("How many nodes were scored.", 41)
 
 
 class QuestionsOut(ReportSchema):
@@ -157,19 +147,18 @@ class QuestionsOut(ReportSchema):
 class AnswerOut(ReportSchema):
     """A node's answer to one question of a closed round."""
 
-    node: NodeName = at("node", "name")
-    text: str = Field(description="What the model wrote.", examples=["<answer>7</answer>"])
-    finish_reason: str = Field(description="`stop` or `length`.", examples=["stop"])
+    node: NodeName = at("node.name")
+    text: str = describe("What the model wrote.", "<answer>7</answer>")
+    finish_reason: str = describe("`stop` or `length`.", "stop")
     received_at: Moment
-    latency_ms: int | None = Field(
-        description="From the offer of the questions to the answer's arrival.", examples=[1250]
+    latency_ms: int | None = describe(
+        "From the offer of the questions to the answer's arrival.", 1250
     )
-    score: float | None = Field(
-        description="The verifier's, from 0 to 1; null if it was not graded in time.",
-        examples=[1.0],
+    score: float | None = describe(
+        "The verifier's, from 0 to 1; null if it was not graded in time.", 1.0
     )
-    solved: bool | None = Field(description="Whether it counts as solved.", examples=[True])
-    verdict: str = Field(description="The judge's verdict in a word.", examples=["right"])
+    solved: bool | None = describe("Whether it counts as solved.", True)
+    verdict: str = describe("The judge's verdict in a word.", "right")
 
 
 class AnswersOut(ReportSchema):
@@ -182,17 +171,17 @@ class AnswersOut(ReportSchema):
 class BeaconOut(ReportSchema):
     """The value of the public beacon drand that is mixed with a round's secret."""
 
-    chain: str = Field(
-        description="The hash of drand's chain.",
-        examples=["52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"],
+    chain: str = describe(
+        "The hash of drand's chain.",
+        "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
     )
-    round: int = Field(description="The number of the beacon's own round.", examples=[34_000_000])
+    round: int = describe("The number of the beacon's own round.", 34_000_000)
     emitted_at: Moment
-    randomness: str | None = Field(
-        description="SHA-256 of the signature; null until the questions are drawn with it.",
-        examples=["fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc"],
+    randomness: str | None = describe(
+        "SHA-256 of the signature; null until the questions are drawn with it.",
+        "fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc",
     )
-    signature: str | None = Field(description="The beacon's, in hexadecimal.")
+    signature: str | None = describe("The beacon's, in hexadecimal.")
 
 
 class RoundDetail(RoundOut):
@@ -204,22 +193,22 @@ class RoundDetail(RoundOut):
 
     model_config = read_under(round=RoundOut.model_fields)
 
-    season: SeasonName = at("round", "season", "name")
-    question_count: int = Field(description="How many questions it asks.", examples=[16])
-    seen_before: int = Field(
-        description="How many of them its season had asked in earlier rounds, void ones included: "
+    season: SeasonName = at("round.season.name")
+    question_count: int = describe("How many questions it asks.", 16)
+    seen_before: int = describe(
+        "How many of them its season had asked in earlier rounds, void ones included: "
         "0 but for rounds that were made before repeats were ruled out.",
-        examples=[0],
+        0,
     )
-    seats: int = Field(description="How many nodes take part.", examples=[41])
-    completed: int = Field(description="How many have answered all.", examples=[39])
+    seats: int = describe("How many nodes take part.", 41)
+    completed: int = describe("How many have answered all.", 39)
     rulings: list[RulingOut]
-    beacon: BeaconOut | None = Field(
-        description="Null in seasons without a public beacon; see docs/verification.md."
+    beacon: BeaconOut | None = describe(
+        "Null in seasons without a public beacon; see docs/verification.md."
     )
-    secret: str | None = Field(description="Hexadecimal; determines the questions.")
-    rules: dict[str, Any] | None = Field(description="The rules by which the questions were drawn.")
-    scores: list[ScoreOut] = Field(description="Best first.")
+    secret: str | None = describe("Hexadecimal; determines the questions.")
+    rules: dict[str, Any] | None = describe("The rules by which the questions were drawn.")
+    scores: list[ScoreOut] = describe("Best first.")
     questions: list[QuestionOut]
 
 
@@ -243,7 +232,9 @@ PositionPath = Annotated[
 
 
 @read(router, "/rounds", RoundsOut)
-def list_rounds(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> ListPage[Round]:
+def list_rounds(
+    request: HttpRequest, cursor: Cursor = "", limit: Limit = 100
+) -> ListPage[models.Round]:
     """List rounds, newest first."""
     return read_rows(list_all_rounds(), cursor=cursor, limit=limit)
 
@@ -270,10 +261,9 @@ def get_round(
 @read(router, "/rounds/{number}/scores", ScoresOut, conflicts=SEALED)
 def list_scores_of_round(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
-) -> ListPage[ScoreReport]:
+) -> ListPage[models.Score]:
     """List all nodes' results in a closed round, in the order in which they joined the site."""
-    listing = list_scores_of(_load(number))
-    return read_page(listing, cursor=cursor, limit=limit, report=ScoreReport)
+    return read_rows(list_scores_of(_load(number)), cursor=cursor, limit=limit)
 
 
 @read(router, "/rounds/{number}/questions", QuestionsOut, conflicts=SEALED)
@@ -293,10 +283,10 @@ def list_answers(
     position: PositionPath,
     cursor: Cursor = "",
     limit: Limit = 100,
-) -> ListPage[Answer]:
+) -> ListPage[models.Answer]:
     """List all nodes' answers to one question of a closed round."""
     return read_rows(list_answers_to(_load(number), position), cursor=cursor, limit=limit)
 
 
-def _load(number: int) -> Round:
+def _load(number: int) -> models.Round:
     return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")

@@ -4,10 +4,9 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router
-from pydantic import Field
 
 from judge.models import Season
-from swarm_web.dashboard.api.fields import Moment, Next, ReportSchema, SeasonName, at
+from swarm_web.dashboard.api.fields import Moment, Next, ReportSchema, SeasonName, at, describe
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_rows
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.rounds import list_started_seasons
@@ -19,52 +18,41 @@ class SeasonOut(ReportSchema):
     """A period of rounds with one task mix and one set of rules."""
 
     season: SeasonName = at("name")
-    state: str = Field(description="`running` or `ended`.", examples=["running"])
-    paused: bool = Field(description="Whether new rounds are held back.", examples=[False])
-    halt_reason: str = Field(
-        description="Why the judge paused it, with a code and a remedy; empty otherwise.",
-        examples=[""],
+    state: str = describe("`running` or `ended`.", "running")
+    paused: bool = describe("Whether new rounds are held back.", False)
+    halt_reason: str = describe(
+        "Why the judge paused it, with a code and a remedy; empty otherwise.", ""
     )
     started_at: Moment | None
     ended_at: Moment | None
-    tasks: list[dict[str, Any]] = Field(
-        description="The task mix: dataset, config and weight.",
-        examples=[[{"dataset": "chain_sum", "config": {}, "weight": 1}]],
+    tasks: list[dict[str, Any]] = describe(
+        "The task mix: dataset, config and weight.",
+        [{"dataset": "chain_sum", "config": {}, "weight": 1}],
     )
-    seed: int = Field(description="The seed of every task of the season.", examples=[118_999])
-    generator: str = Field(description="What makes the tasks.", examples=["reasoning-gym 0.1.25"])
-    questions_per_round: int = Field(description="Questions in a round.", examples=[16])
-    minimum_questions: int = Field(
-        description="The least number of questions for a rank.", examples=[16]
-    )
-    minimum_attendance: int = Field(
-        description="In percent: the part of the rounds to which a node was invited that it must "
+    seed: int = describe("The seed of every task of the season.", 118_999)
+    generator: str = describe("What makes the tasks.", "reasoning-gym 0.1.25")
+    questions_per_round: int = describe("Questions in a round.", 16)
+    minimum_questions: int = describe("The least number of questions for a rank.", 16)
+    minimum_attendance: int = describe(
+        "In percent: the part of the rounds to which a node was invited that it must "
         "have been scored in to be ranked.",
-        examples=[90],
+        90,
     )
-    completions: int = Field(description="L: completions in a rollout.", examples=[8])
-    local: int = Field(description="I: own rollouts in a training set.", examples=[4])
-    external: int = Field(description="J: rollouts of others in a training set.", examples=[4])
-    batch: int | None = Field(
-        description="Rollouts that a node generates in each step; null is I + J.", examples=[8]
+    completions: int = describe("L: completions in a rollout.", 8)
+    local: int = describe("I: own rollouts in a training set.", 4)
+    external: int = describe("J: rollouts of others in a training set.", 4)
+    batch: int | None = describe("Rollouts that a node generates in each step; null is I + J.", 8)
+    assignment: str = describe("Who assigns the arms: `choice` of owners, or `coin`.", "coin")
+    isolated_publish: bool = describe(
+        "Whether isolated nodes share rollouts, though they take none.", False
     )
-    assignment: str = Field(
-        description="Who assigns the arms: `choice` of owners, or `coin`.", examples=["coin"]
+    sampling: list[str] = describe(
+        "With which preferences nodes may request rollouts; see `docs/protocol.md`.",
+        ["any", "informative", "by_node", "by_task", "fresh"],
     )
-    isolated_publish: bool = Field(
-        description="Whether isolated nodes share rollouts, though they take none.",
-        examples=[False],
-    )
-    sampling: list[str] = Field(
-        description="With which preferences nodes may request rollouts; see `docs/protocol.md`.",
-        examples=[["any", "informative", "by_node", "by_task", "fresh"]],
-    )
-    answer_rules: str = Field(
-        description="How answers are read; see `docs/tasks.md`.", examples=["answers-2"]
-    )
-    public_beacon: bool = Field(
-        description="Whether each round's secret is mixed with a value of the public beacon drand.",
-        examples=[False],
+    answer_rules: str = describe("How answers are read; see `docs/tasks.md`.", "answers-2")
+    public_beacon: bool = describe(
+        "Whether each round's secret is mixed with a value of the public beacon drand.", False
     )
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
-from pydantic import Field
 
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web.dashboard.api.fields import (
@@ -14,6 +13,7 @@ from swarm_web.dashboard.api.fields import (
     RoundNumber,
     SeasonName,
     at,
+    describe,
     read_under,
 )
 from swarm_web.dashboard.api.reading import read
@@ -28,19 +28,17 @@ class StatusOut(ReportSchema):
     model_config = read_under(pill="season phase until connected".split())
 
     season: SeasonName | None
-    round: RoundNumber | None = at("pill", "number")
-    phase: str = Field(
-        description="`scheduled`, `open` or `scoring`; `paused` while the season opens no rounds; "
+    round: RoundNumber | None = at("pill.number")
+    phase: str = describe(
+        "`scheduled`, `open` or `scoring`; `paused` while the season opens no rounds; "
         "`manual` while its operator, who makes them by hand, has scheduled none; else `none`.",
-        examples=["open"],
+        "open",
     )
-    until: Moment | None = Field(description="When the phase ends, if known.")
-    connected: int = Field(description="How many nodes are connected.", examples=[41])
-    as_of: Moment = at("pill", "now")
-    client_version: str = Field(
-        description="The version of swarm-node that matches this site.", examples=["0.2.0"]
-    )
-    protocol_version: int = Field(description="The version of the wire protocol.", examples=[1])
+    until: Moment | None = describe("When the phase ends, if known.")
+    connected: int = describe("How many nodes are connected.", 41)
+    as_of: Moment = at("pill.now")
+    client_version: str = describe("The version of swarm-node that matches this site.", "0.2.0")
+    protocol_version: int = describe("The version of the wire protocol.", 1)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from swarm_web.dashboard.api.fields import (
     RoundNumber,
     SeasonName,
     at,
+    describe,
     read_under,
 )
 from swarm_web.dashboard.api.reading import read
@@ -25,34 +26,29 @@ router = Router(tags=["tasks"])
 class RateOut(ReportSchema):
     """A share of `n` answers or rollouts, with its interval at 95 %."""
 
-    share: float = Field(description="A fraction of one.", examples=[0.4375])
+    share: float = describe("A fraction of one.", 0.4375)
     interval: Interval
-    n: int = Field(description="How many there are.", examples=[640])
+    n: int = describe("How many there are.", 640)
 
 
 class TaskOut(ReportSchema):
     """One dataset of the season."""
 
-    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    config: dict[str, Any] = at(
-        "choice",
-        "config",
-        description="The season's configuration, where it differs from the generator's default.",
+    dataset: str = describe("A reasoning-gym dataset.", "chain_sum")
+    config: dict[str, Any] = describe(
+        "The season's configuration, where it differs from the generator's default."
     )
-    weight: float = Field(
-        description="Its share of the season's questions, a fraction of one.", examples=[0.25]
+    weight: float = describe("Its share of the season's questions, a fraction of one.", 0.25)
+    level: int = describe("The season's level, from 1, the easiest.", 2)
+    levels: int = describe("How many levels nodes may train on.", 4)
+    example: str = describe(
+        "Its newest revealed question; empty before there is one.", "What is 4 + 3?"
     )
-    level: int = Field(description="The season's level, from 1, the easiest.", examples=[2])
-    levels: int = Field(description="How many levels nodes may train on.", examples=[4])
-    example: str = Field(
-        description="Its newest revealed question; empty before there is one.",
-        examples=["What is 4 + 3?"],
+    rates: dict[str, RateOut] = describe(
+        "Arm -> share solved, over the season's last 20 closed rounds."
     )
-    rates: dict[str, RateOut] = Field(
-        description="Arm -> share solved, over the season's last 20 closed rounds."
-    )
-    informative: RateOut | None = Field(
-        description="Share of its rollouts with right and wrong completions, "
+    informative: RateOut | None = describe(
+        "Share of its rollouts with right and wrong completions, "
         "among the newest 1000 of the archive; null where none is of it."
     )
 
@@ -75,8 +71,8 @@ class AskedOut(ReportSchema):
     """A revealed question, and how many of the nodes for which it counts solved it."""
 
     round: RoundNumber
-    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
-    solved: int = Field(description="How many nodes solved it.", examples=[12])
+    prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
+    solved: int = describe("How many nodes solved it.", 12)
     counted: Answered
 
 
@@ -85,15 +81,9 @@ class TaskDetail(TaskOut):
 
     model_config = read_under(line=TaskOut.model_fields)
 
-    config: dict[str, Any] = at(
-        "line",
-        "choice",
-        "config",
-        description="The season's configuration, where it differs from the generator's default.",
-    )
-    pass_rates: list[PassRateOut] = Field(description="Newest first, by arm within a round.")
-    hardest: list[AskedOut] = Field(description="Those that fewest solved; five at most.")
-    easiest: list[AskedOut] = Field(description="Those that most solved; five at most.")
+    pass_rates: list[PassRateOut] = describe("Newest first, by arm within a round.")
+    hardest: list[AskedOut] = describe("Those that fewest solved; five at most.")
+    easiest: list[AskedOut] = describe("Those that most solved; five at most.")
 
 
 DatasetPath = Annotated[

@@ -8,13 +8,12 @@ from django.utils.translation import gettext as _
 
 from swarm_record.stats import student_quantile
 from swarm_web.dashboard.charts.parts import (
+    ARM_NAMES,
     STYLES,
     Figure,
-    count_axis,
     draw_band,
     draw_line,
-    make_layout,
-    share_axis,
+    layout_shares,
 )
 from swarm_web.dashboard.charts.scores import POOLED_ROUNDS
 
@@ -43,10 +42,10 @@ class ArmMean:
     interval: tuple[float, float] | None
 
 
-def pool_arm(points: Sequence[ArmPoint], *, width: int = POOLED_ROUNDS) -> list[ArmMean]:
-    """Return a mean for each point of an arm: over it and up to `width - 1` points before it."""
+def pool_arm(points: Sequence[ArmPoint]) -> list[ArmMean]:
+    """Return a mean for each point of an arm: over it and the POOLED_ROUNDS - 1 before it."""
     ends = range(1, len(points) + 1)
-    return [_average(points[max(0, end - width) : end]) for end in ends]
+    return [_average(points[max(0, end - POOLED_ROUNDS) : end]) for end in ends]
 
 
 def _average(window: Sequence[ArmPoint]) -> ArmMean:
@@ -63,9 +62,8 @@ def _average(window: Sequence[ArmPoint]) -> ArmMean:
 
 def draw_arms(arms: Mapping[str, Sequence[ArmMean]]) -> Figure:
     """Draw a line for each arm's means, oldest first, with the bands of intervals behind."""
-    names = {"swarm": _("swarm"), "isolated": _("isolated"), "base": _("untrained")}
     bands, lines = [], []
-    for arm, name in names.items():
+    for arm, name in ARM_NAMES.items():
         means = arms.get(arm, ())
         colour, rgb, dash = STYLES[arm]
         if banded := [mean for mean in means if mean.interval]:
@@ -73,12 +71,9 @@ def draw_arms(arms: Mapping[str, Sequence[ArmMean]]) -> Figure:
             bands.append(draw_band([mean.round for mean in banded], lows, highs, rgb=rgb))
         if means:
             at, scores = [mean.round for mean in means], [mean.mean for mean in means]
-            line = draw_line(at, scores, name=name, colour=colour, dash=dash)
+            line = draw_line(at, scores, name=str(name), colour=colour, dash=dash)
             nodes = {"customdata": [round(mean.nodes, 1) for mean in means]}
             lines.append(line | nodes | {"hovertemplate": "%{y:.3f}, n = %{customdata}"})
     rounds = [mean.round for means in arms.values() for mean in means]
-    layout = make_layout(
-        xaxis=count_axis(rounds, title=_("judge round")),
-        yaxis=share_axis(title=_("judge score (macro pass@1)")),
-    )
+    layout = layout_shares(rounds, title=_("judge score (macro pass@1)"))
     return {"data": [*bands, *lines], "layout": layout}

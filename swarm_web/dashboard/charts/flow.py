@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from swarm_web.relay.selectors import Flow
+
 WIDTH = 900.0
 LABEL_WIDTH = 195.0
 BAR_WIDTH = 10.0
@@ -19,15 +21,6 @@ MIN_BAR_HEIGHT = 16.0
 TOP = 8.0
 # Height of all bars of a column together.
 BARS_HEIGHT = 320.0
-
-
-@dataclass(frozen=True)
-class FlowLink:
-    """`taker` trained on `used` rollouts of `giver`."""
-
-    giver: str
-    taker: str
-    used: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Bar:
 class Band:
     """A link as the path of an SVG shape."""
 
-    link: FlowLink
+    link: Flow
     path: str
 
 
@@ -70,7 +63,7 @@ class FlowPicture:
     bar: float = BAR_WIDTH
 
 
-def draw_flow(links: Sequence[FlowLink]) -> FlowPicture:
+def draw_flow(links: Sequence[Flow]) -> FlowPicture:
     """Return the picture of these links; in each column the nodes with most rollouts are on top."""
     unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
@@ -105,7 +98,7 @@ def _column(
 
 
 def _bands(
-    links: Sequence[FlowLink], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
+    links: Sequence[Flow], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
 ) -> list[Band]:
     """Return a band for each link.
 

@@ -13,8 +13,10 @@ from swarm_web.dashboard.charts.parts import (
     draw_band,
     draw_line,
     isolate,
+    layout_shares,
     make_layout,
     share_axis,
+    thin,
 )
 from swarm_web.lab.shape import LabArm, LabComparison, LabCurve, LabOnset, PublishedReport
 
@@ -58,17 +60,14 @@ class Style:
     symbol: str
 
 
-def style_arms(names: Sequence[str]) -> dict[str, Style]:
+def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
     """Return each arm's style by name; 4/4 and 8/0 look as swarm and isolated nodes elsewhere."""
-    styles: dict[str, Style] = {}
-    others = [name for name in names if name not in _FIXED_STYLES]
-    for name, (arm, symbol) in _FIXED_STYLES.items():
-        styles[name] = Style(*STYLES[arm], symbol)
-    for place, name in enumerate(others):
+    styles = {name: Style(*STYLES[arm], symbol) for name, (arm, symbol) in _FIXED_STYLES.items()}
+    for place, name in enumerate(arm.name for arm in arms if arm.name not in _FIXED_STYLES):
         colour, rgb = _COLOURS[place % len(_COLOURS)]
         symbol = _SYMBOLS[place % len(_SYMBOLS)]
         styles[name] = Style(colour, rgb, _DASHES[place % len(_DASHES)], symbol)
-    return {name: styles[name] for name in names}
+    return {arm.name: styles[arm.name] for arm in arms}
 
 
 def draw_curves(
@@ -83,9 +82,7 @@ def draw_curves(
     rounds = [number for curve in curves.values() for number in curve.rounds]
     return {
         "data": [*bands, *(_line(name, curve, styles[name]) for name, curve in curves.items())],
-        "layout": make_layout(
-            xaxis=count_axis(rounds, title=_("training round")), yaxis=share_axis(title=title)
-        ),
+        "layout": layout_shares(rounds, title=title, over=_("training round")),
     }
 
 
@@ -101,12 +98,13 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
     }
 
 
-def draw_onset(onset: LabOnset, *, against: str, style: Style) -> Figure:
-    """Draw an arm's difference from the arm `against` over rounds, and the band of chance around 0.
+def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
+    """Draw an arm's difference from the baseline over rounds, and the band of chance around 0.
 
     A vertical line marks the round from which the difference stays outside of the band.
     """
-    title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": against}
+    title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": report.baseline}
+    style = style_arms(report.arms)[onset.arm]
     chance = draw_band(onset.rounds, [-end for end in onset.band], onset.band, rgb=_CHANCE)
     line = draw_line(
         onset.rounds, onset.difference, name=title, colour=style.colour, dash=style.dash
@@ -136,9 +134,9 @@ def _vertical_line(at: int) -> Figure:
     }
 
 
-def draw_mechanism(report: PublishedReport, *, styles: Mapping[str, Style]) -> Figure:
+def draw_mechanism(report: PublishedReport) -> Figure:
     """Draw a point for each arm: x is the informative rollouts in its training sets, y its gain."""
-    data = []
+    data, styles = [], style_arms(report.arms)
     for arm in report.arms:
         found = report.gains.get(arm.name)
         gain = found.gain if found else 1.0
@@ -162,8 +160,9 @@ def _error_bars(found: LabComparison) -> Figure:
     return {"error_y": {"type": "data", **ends, "thickness": 1.2}}
 
 
-def draw_cost(arms: Sequence[LabArm], *, styles: Mapping[str, Style]) -> Figure:
+def draw_cost(arms: Sequence[LabArm]) -> Figure:
     """Draw a mark for each arm: x is tokens, y is bytes, and its size shows the own reward."""
+    styles = style_arms(arms)
     largest = max((arm.own.value for arm in arms), default=0.0)
     data = [
         _point(
@@ -265,7 +264,7 @@ def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) 
     ends = _spread({name: _height(curve.mean[-1] / top) for name, curve in curves.items()})
     lines = []
     for name, curve in curves.items():
-        kept = _thin(len(curve.rounds))
+        kept = thin(len(curve.rounds), about=_POINTS)
         at = [curve.rounds[i] for i in kept]
         lows = [place(x, curve.low[i]) for x, i in zip(at, kept, strict=True) if curve.low]
         highs = [place(x, curve.high[i]) for x, i in zip(at, kept, strict=True) if curve.high]
@@ -295,9 +294,3 @@ def _spread(heights: Mapping[str, float]) -> dict[str, float]:
         spread[name] = min(y, free)
         free = spread[name] - _ROW
     return spread
-
-
-def _thin(count: int) -> Sequence[int]:
-    """Return evenly spaced indices, about _POINTS of `count`, including the last one."""
-    step = max(1, count // _POINTS)
-    return range(count - 1, -1, -step)[::-1]

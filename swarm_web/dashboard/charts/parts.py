@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from django.utils.translation import get_language_bidi
+from django.utils.translation import get_language_bidi, gettext_lazy
+from django.utils.translation import gettext as _
 
 Figure = dict[str, Any]
 # By arm: the colour for lines, the same colour as red, green and blue for bands, and the dash.
@@ -17,6 +18,11 @@ STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
     "isolated": ("#d55e00", "213,94,0", "dash"),
     "base": ("#7a7f87", "122,127,135", "dot"),
+}
+ARM_NAMES = {
+    "swarm": gettext_lazy("swarm"),
+    "isolated": gettext_lazy("isolated"),
+    "base": gettext_lazy("untrained"),
 }
 # The colour (in both forms) of what belongs to no arm, readable on light and dark backgrounds.
 NEUTRAL = ("#4a76d6", "74,118,214")
@@ -94,17 +100,69 @@ def share_axis(*, title: str) -> Figure:
     return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~r"}
 
 
-def make_layout(
-    *, xaxis: Figure, yaxis: Figure, annotations: Sequence[Figure] = (), legend: bool = True
-) -> Figure:
+def make_layout(*, xaxis: Figure, yaxis: Figure) -> Figure:
     """Return the layout of a figure; charts.js adds what depends on the theme."""
     return {
-        "annotations": list(annotations),
-        "showlegend": legend,
+        "annotations": [],
+        "showlegend": True,
         "hovermode": "x unified",
         "xaxis": xaxis,
         "yaxis": yaxis,
     }
+
+
+def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
+    """Return the layout of a figure of shares over whole numbers.
+
+    `title` and `over` are the titles of the axes y and x; the latter is by default "judge round".
+    """
+    return make_layout(
+        xaxis=count_axis(at, title=over or _("judge round")), yaxis=share_axis(title=title)
+    )
+
+
+# ---- pooled shares
+
+
+@dataclass(frozen=True)
+class PooledShare:
+    """A score or share of right answers over the last rounds up to `round`, with its 95 % interval.
+
+    `n` is the number of questions or answers in these rounds.
+    """
+
+    round: int
+    arm: str
+    share: float
+    interval: tuple[float, float]
+    n: int
+
+
+def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
+    """Return a line of one arm's shares, in the arm's style; its labels give the intervals."""
+    colour, _rgb, dash = STYLES[line[-1].arm]
+    rounds, shares = [point.round for point in line], [point.share for point in line]
+    return draw_line(rounds, shares, name=name, colour=colour, dash=dash) | {
+        "customdata": [[*point.interval, point.n] for point in line],
+        "hovertemplate": isolate(
+            _(
+                "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
+                "n = %{customdata[2]}"
+            )
+        ),
+    }
+
+
+def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY) -> Figure:
+    """Return the band of the intervals of one arm's shares."""
+    lows, highs = zip(*(point.interval for point in line), strict=True)
+    rgb = STYLES[line[-1].arm][1]
+    return draw_band([point.round for point in line], lows, highs, rgb=rgb, opacity=opacity)
+
+
+def thin(count: int, *, about: int) -> Sequence[int]:
+    """Return evenly spaced indices, about as many as given of `count`, including the last one."""
+    return range(count - 1, -1, -max(1, count // about))[::-1]
 
 
 # ---- figures with their tables

@@ -8,12 +8,10 @@ from django.utils.translation import gettext as _
 from swarm_web.dashboard.charts.parts import (
     NEUTRAL,
     Figure,
-    count_axis,
     draw_band,
     draw_line,
     isolate,
-    make_layout,
-    share_axis,
+    layout_shares,
 )
 
 
@@ -48,8 +46,5 @@ def draw_spreads(spreads: Sequence[RoundSpread]) -> Figure:
     band = draw_band(rounds, [s.low for s in spreads], [s.high for s in spreads], rgb=rgb)
     return {
         "data": [band, median, best] if spreads else [],
-        "layout": make_layout(
-            xaxis=count_axis(rounds, title=_("judge round")),
-            yaxis=share_axis(title=_("judge score (macro pass@1)")),
-        ),
+        "layout": layout_shares(rounds, title=_("judge score (macro pass@1)")),
     }

@@ -1,7 +1,7 @@
-"""Judge scores of nodes over rounds, as figures for Plotly and as sparklines; pure."""
+"""Judge scores of nodes over rounds, as figures for Plotly; pure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -13,22 +13,17 @@ from swarm_web.dashboard.charts.parts import (
     BAND_OPACITY,
     STYLES,
     Figure,
-    count_axis,
-    draw_band,
-    draw_line,
+    PooledShare,
+    draw_intervals,
+    draw_shares,
     isolate,
-    make_layout,
-    share_axis,
+    layout_shares,
 )
 
 # Number of rounds that a point of a line pools, because a single round has few questions.
 POOLED_ROUNDS = 5
 # Distance between labels at the ends of lines, as a fraction of the highest band.
 _LABEL_GAP = 0.055
-WIDTH = 60.0
-HEIGHT = 16.0
-# The dot at the end must not be cut off.
-_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,23 +41,9 @@ class ScorePoint:
         return macro_score(self.cells) or 0.0
 
 
-@dataclass(frozen=True)
-class PooledScore:
-    """A macro score over a node's last rounds up to `round`, with its 95 % interval.
-
-    `n` is the number of questions in these rounds.
-    """
-
-    round: int
-    score: float
-    low: float
-    high: float
-    n: int
-
-
 def pool_rounds(
     points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
-) -> list[PooledScore]:
+) -> list[PooledShare]:
     """Return the pooled score of each round of a node: over it and the `width - 1` before it.
 
     `points` are one node's, oldest first. Only every `step`-th round is kept, counted back from the
@@ -73,13 +54,13 @@ def pool_rounds(
 
 def pool_in(
     points: Sequence[ScorePoint], rounds: Collection[int], *, width: int = POOLED_ROUNDS
-) -> list[PooledScore]:
+) -> list[PooledShare]:
     """Pool as `pool_rounds` does, but return only the points whose round is in `rounds`."""
     ends = [end for end, point in enumerate(points, start=1) if point.round in rounds]
     return _pool(points, ends, width=width)
 
 
-def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledScore]:
+def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledShare]:
     """Return a pooled score for each end: over the `width` points up to point number `end`."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
@@ -89,11 +70,11 @@ def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> l
     scores = [macro_score(cells) or 0.0 for cells in pooled]
     lows, highs = macro_intervals(scores, [effective_n(cells) for cells in pooled])
     return [
-        PooledScore(
-            round=point.round,
-            score=score,
-            low=float(low),
-            high=float(high),
+        PooledShare(
+            point.round,
+            point.arm,
+            score,
+            (float(low), float(high)),
             n=sum(n for __, n in cells.values()),
         )
         for point, score, low, high, cells in zip(kept, scores, lows, highs, pooled, strict=True)
@@ -108,17 +89,18 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:
         by_node[point.node].append(point)
-    drawn = [(by_node[node][-1].arm, node, pool_rounds(by_node[node])) for node in order]
+    drawn = {node: pool_rounds(by_node[node]) for node in order}
     # Only the leader's band is opaque: five opaque bands would hide each other.
     bands = [
-        _band(line, arm=arm, opacity=0.07 if place else BAND_OPACITY)
-        for place, (arm, __, line) in enumerate(drawn)
+        draw_intervals(line, opacity=0.07 if place else BAND_OPACITY)
+        for place, line in enumerate(drawn.values())
     ]
-    lines = [_line(line, name=node, arm=arm) for arm, node, line in drawn]
-    ends = [(line[-1], node, arm) for arm, node, line in drawn]
-    rounds = [pooled.round for *__, line in drawn for pooled in line]
-    top = max((pooled.high for *__, line in drawn for pooled in line), default=1.0)
-    layout = _layout(rounds, annotations=_label_ends(ends, top=top))
+    lines = [draw_shares(line, name=node) for node, line in drawn.items()]
+    pooled = [point for line in drawn.values() for point in line]
+    top = max((point.interval[1] for point in pooled), default=1.0)
+    ends = {node: line[-1] for node, line in drawn.items()}
+    layout = _layout([point.round for point in pooled])
+    layout |= {"annotations": _label_ends(ends, top=top), "showlegend": False}
     return {"data": [*bands, *lines], "layout": layout}
 
 
@@ -131,19 +113,18 @@ def draw_node(
     `step` rounds, which pools at least `step` rounds. With `step` 1, single rounds are dots.
     """
     if not points:
-        return {"data": [], "layout": _layout([])}
-    arm, width = points[-1].arm, max(POOLED_ROUNDS, step)
+        return {"data": [], "layout": _layout([]) | {"showlegend": False}}
+    width = max(POOLED_ROUNDS, step)
     line, untrained = (pool_rounds(some, width=width, step=step) for some in (points, base))
     name = _("last %(rounds)s rounds") % {"rounds": width}
-    data = [_band(line, arm=arm, opacity=BAND_OPACITY)]
-    data += [_dots(points, arm=arm)] if step == 1 else []
-    data += [_line(line, name=name, arm=arm)]
-    data += [_line(untrained, name=_("untrained"), arm="base")] if untrained else []
-    rounds = [pooled.round for pooled in [*line, *untrained]]
-    return {"data": data, "layout": _layout(rounds, legend=True)}
+    data = [draw_intervals(line)]
+    data += [_dots(points)] if step == 1 else []
+    data += [draw_shares(line, name=name)]
+    data += [draw_shares(untrained, name=_("untrained"))] if untrained else []
+    return {"data": data, "layout": _layout([pooled.round for pooled in [*line, *untrained]])}
 
 
-def _dots(points: Sequence[ScorePoint], *, arm: str) -> Figure:
+def _dots(points: Sequence[ScorePoint]) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -151,7 +132,7 @@ def _dots(points: Sequence[ScorePoint], *, arm: str) -> Figure:
         "x": [point.round for point in points],
         "y": [point.score for point in points],
         "customdata": [_count(point.cells) for point in points],
-        "marker": {"color": STYLES[arm][0], "size": 6, "opacity": 0.45},
+        "marker": {"color": STYLES[points[-1].arm][0], "size": 6, "opacity": 0.45},
         "hovertemplate": "%{customdata[0]} / %{customdata[1]}",
     }
 
@@ -161,39 +142,15 @@ def _count(cells: Cells) -> list[int]:
     return [sum(correct for correct, __ in cells.values()), sum(n for __, n in cells.values())]
 
 
-def _line(line: Sequence[PooledScore], *, name: str, arm: str) -> Figure:
-    colour, __, dash = STYLES[arm]
-    rounds, scores = [point.round for point in line], [point.score for point in line]
-    return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
-        "customdata": [[point.low, point.high, point.n] for point in line],
-        "hovertemplate": isolate(
-            _(
-                "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
-                "n = %{customdata[2]}"
-            )
-        ),
-    }
-
-
-def _band(line: Sequence[PooledScore], *, arm: str, opacity: float) -> Figure:
-    return draw_band(
-        [point.round for point in line],
-        [point.low for point in line],
-        [point.high for point in line],
-        rgb=STYLES[arm][1],
-        opacity=opacity,
-    )
-
-
-def _label_ends(ends: Sequence[tuple[PooledScore, str, str]], *, top: float) -> list[Figure]:
+def _label_ends(ends: Mapping[str, PooledShare], *, top: float) -> list[Figure]:
     """Return a label at the end of each line, moved upwards where labels would overlap.
 
-    `ends` are (last point, node, arm); `top` is the highest value that the figure shows.
+    `ends` are the last points by node; `top` is the highest value that the figure shows.
     """
     labels: list[Figure] = []
     floor = -1.0
-    for point, name, arm in sorted(ends, key=lambda end: end[0].score):
-        y = max(point.score, floor)
+    for name, point in sorted(ends.items(), key=lambda end: end[1].share):
+        y = max(point.share, floor)
         floor = y + _LABEL_GAP * top
         labels.append(
             {
@@ -203,45 +160,12 @@ def _label_ends(ends: Sequence[tuple[PooledScore, str, str]], *, top: float) -> 
                 "text": name,
                 "xanchor": "left",
                 "showarrow": False,
-                "name": arm,
+                "name": point.arm,
                 "font": {"size": 12},
             }
         )
     return labels
 
 
-def _layout(
-    rounds: Sequence[int], *, annotations: Sequence[Figure] = (), legend: bool = False
-) -> Figure:
-    return make_layout(
-        xaxis=count_axis(rounds, title=_("judge round")),
-        yaxis=share_axis(title=_("judge score (macro pass@1)")),
-        annotations=annotations,
-        legend=legend,
-    )
-
-
-# ---- sparklines
-
-
-@dataclass(frozen=True)
-class Sparkline:
-    """The points of an SVG polyline, `x,y x,y …`, and the coordinates of its end."""
-
-    points: str
-    end_x: str
-    end_y: str
-
-
-def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
-    """Draw values in [0, 1], oldest first, on a scale from 0 to 1; None without values."""
-    if not values:
-        return None
-    step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
-    plot_height = HEIGHT - 2 * _MARGIN
-    spots = [
-        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * plot_height:.1f}")
-        for i, value in enumerate(values)
-    ]
-    end_x, end_y = spots[-1]
-    return Sparkline(" ".join(f"{x},{y}" for x, y in spots), end_x, end_y)
+def _layout(rounds: Sequence[int]) -> Figure:
+    return layout_shares(rounds, title=_("judge score (macro pass@1)"))

@@ -1,18 +1,16 @@
 """Figures of a node's training, from the node's own reports; pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.parts import (
     NEUTRAL,
     Figure,
-    count_axis,
     draw_line,
-    make_layout,
-    share_axis,
+    layout_shares,
 )
+from swarm_web.relay.models import TrainingPoint
 
 # Colours of Okabe and Ito's palette that no arm has, each with its own dash.
 _KINDS = {
@@ -22,22 +20,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class ReportedStep:
-    """A node's report at a training step.
-
-    `training_reward` is the mean reward of its own rollouts, `informative_share` the share of them
-    that are informative. `reflection` maps a kind of phrases (`name_kinds`) to the share of own
-    completions that contain such a phrase; it may be empty.
-    """
-
-    step: int
-    training_reward: float
-    informative_share: float
-    reflection: Mapping[str, float]
-
-
-def draw_training(steps: Sequence[ReportedStep]) -> Figure:
+def draw_training(steps: Sequence[TrainingPoint]) -> Figure:
     """Draw the training reward and the informative share over steps."""
     colour, _rgb = NEUTRAL
     at = [step.step for step in steps]
@@ -54,7 +37,7 @@ def draw_training(steps: Sequence[ReportedStep]) -> Figure:
     return _finish([reward, informative], at, title=_("training reward and share"))
 
 
-def draw_reflection(steps: Sequence[ReportedStep]) -> Figure:
+def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
     """Draw the share of completions with each kind of phrase over steps that report it."""
     reflected = [step for step in steps if step.reflection]
     at = [step.step for step in reflected]
@@ -83,7 +66,5 @@ def name_kinds() -> dict[str, str]:
 
 def _finish(lines: Sequence[Figure], at: Sequence[int], *, title: str) -> Figure:
     hover = {"hovertemplate": "%{y:.3f}"}
-    layout = make_layout(
-        xaxis=count_axis(at, title=_("training step")), yaxis=share_axis(title=title)
-    )
+    layout = layout_shares(at, title=title, over=_("training step"))
     return {"data": [line | hover for line in lines] if at else [], "layout": layout}

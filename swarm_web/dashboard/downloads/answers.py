@@ -9,66 +9,46 @@ from judge.models import Answer, Round
 from judge.repeats import numbers_before, read_asked_rounds
 from swarm_tasks.asked import encode_digests
 from swarm_web.core.errors import RequestError
-from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.formats import Column, ColumnKind
+from swarm_web.dashboard.downloads.batches import read_batches
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind, Row
 from swarm_web.dashboard.reports.round import load_revealed_round
 
 ANSWER_COLUMNS = (
-    Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),
+    Column("node", ColumnKind.TEXT, _("The node's name."), "node__name"),
     Column(
-        "question", "question_id", ColumnKind.TEXT, _("The question's id in /api/v1/rounds/<n>.")
+        "question", ColumnKind.TEXT, _("The question's id in /api/v1/rounds/<n>."), "question_id"
     ),
-    Column("text", "text", ColumnKind.TEXT, _("The node's answer, unchanged.")),
+    Column("text", ColumnKind.TEXT, _("The node's answer, unchanged.")),
+    Column("finish_reason", ColumnKind.TEXT, _("stop, or length if the answer was cut off.")),
+    Column("received_at", ColumnKind.TIME, _("When the answer arrived, ISO 8601 in UTC.")),
     Column(
-        "finish_reason",
-        "finish_reason",
-        ColumnKind.TEXT,
-        _("stop, or length if the answer was cut off."),
-    ),
-    Column(
-        "received_at",
-        "received_at",
-        ColumnKind.TIME,
-        _("When the answer arrived, ISO 8601 in UTC."),
-    ),
-    Column(
-        "latency_ms",
         "latency_ms",
         ColumnKind.WHOLE,
         _("Milliseconds from sending the questions to receiving the answer."),
     ),
-    Column(
-        "score", "score", ColumnKind.FRACTION, _("The judge's score of the answer, from 0 to 1.")
-    ),
-    Column("solved", "solved", ColumnKind.TRUTH, _("Whether that score counts as solved.")),
-    Column(
-        "verdict", "verdict", ColumnKind.TEXT, _("The judge's reason as one word, such as right.")
-    ),
+    Column("score", ColumnKind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
+    Column("solved", ColumnKind.TRUTH, _("Whether that score counts as solved.")),
+    Column("verdict", ColumnKind.TEXT, _("The judge's reason as one word, such as right.")),
     Column(
         "key",
-        "key__public",
         ColumnKind.TEXT,
         _("The public key the node signed with; empty if it did not sign."),
+        "key__public",
     ),
-    Column("signature", "signature", ColumnKind.TEXT, _("The node's Ed25519 signature, in hex.")),
+    Column("signature", ColumnKind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )
 ASKED_COLUMNS = (
-    Column("round", "number", ColumnKind.WHOLE, _("The number of an earlier round of the season.")),
+    Column("round", ColumnKind.WHOLE, _("The number of an earlier round of the season.")),
     Column(
-        "entry",
-        "entry",
-        ColumnKind.TEXT,
-        _("SHA-256 of seal and digests: the round's link in the chain."),
+        "entry", ColumnKind.TEXT, _("SHA-256 of seal and digests: the round's link in the chain.")
     ),
     Column(
-        "seal",
         "seal",
         ColumnKind.TEXT,
         _("The value that hides the digests; missing while the round is sealed."),
     ),
     Column(
         "questions",
-        "digests",
         ColumnKind.TEXT,
         _(
             "The first 16 hexadecimal digits of the SHA-256 of each question's text; missing "
@@ -84,7 +64,14 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
     Raises RequestError if there is no round with this number, or if it is sealed.
     """
-    return _read(find_revealed(number))
+    answers = Answer.objects.filter(question__round=find_revealed(number))
+    nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
+
+    def select(keys: Sequence[int]) -> list[Row]:
+        selected = answers.filter(node__in=keys).order_by("node__name", "question__position")
+        return list(selected.values_list(*_FIELDS))
+
+    return read_batches(list(nodes), select)
 
 
 def find_revealed(number: int) -> Round:
@@ -98,17 +85,6 @@ def find_revealed(number: int) -> Round:
             fix="List what there is with /api/v1/rounds.",
             status=404,
         ) from problem
-
-
-def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
-    answers = Answer.objects.filter(question__round=judge_round)
-    nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
-
-    def select(keys: Sequence[int]) -> list[Row]:
-        selected = answers.filter(node__in=keys).order_by("node__name", "question__position")
-        return list(selected.values_list(*_FIELDS))
-
-    return read_batches(list(nodes), select)
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:

@@ -6,16 +6,17 @@ ASGI, a synchronous iterator would be read to its end before the first byte is s
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
+
+from swarm_web.dashboard.downloads.formats import Row
 
 # Approximate number of rows that are read and sent at a time.
 CHUNK = 4_000
 _MAX_KEYS = 500
 
-Row = tuple[Any, ...]
 Key = TypeVar("Key")
 
 

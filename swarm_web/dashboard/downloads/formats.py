@@ -36,12 +36,20 @@ class ColumnKind(TextChoices):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name in the file, the field or lookup of its values, and its meaning."""
+    """One column: its name in the file, its type and meaning, and the `lookup` of its values.
+
+    Without a lookup, the values are those of the field `name`.
+    """
 
     name: str
-    field: str
     kind: ColumnKind
     meaning: str | Promise
+    lookup: str = ""
+
+    @property
+    def field(self) -> str:
+        """The field or lookup of its values."""
+        return self.lookup or self.name
 
 
 # ---- Parquet
@@ -73,9 +81,7 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-def write_parquet(
-    columns: Sequence[Column], pieces: Iterable[Sequence[tuple[Any, ...]]]
-) -> Iterator[bytes]:
+def write_parquet(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
     """Yield the parts of a Parquet file, compressed with Zstandard; times are in UTC.
 
     Columns of kind NESTED are not supported.

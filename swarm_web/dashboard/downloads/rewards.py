@@ -13,27 +13,21 @@ from django.utils.translation import gettext_lazy as _
 from judge.models import Round, Score
 from judge.selectors.scores import exported_scores
 from swarm_web.core.errors import RequestError
-from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.formats import Column, ColumnKind
+from swarm_web.dashboard.downloads.batches import read_batches
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind, Row
 
 # The data dictionary of /downloads/. Columns are only ever added at the end.
 COLUMNS = (
-    Column("season", "round__season__name", ColumnKind.TEXT, _("The season's name.")),
+    Column("season", ColumnKind.TEXT, _("The season's name."), "round__season__name"),
     Column(
         "round",
-        "round__number",
         ColumnKind.WHOLE,
         _("The judge round's number, unique across all seasons."),
+        "round__number",
     ),
-    Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),
+    Column("node", ColumnKind.TEXT, _("The node's name."), "node__name"),
+    Column("model", ColumnKind.TEXT, _("The model that the node declared when the round closed.")),
     Column(
-        "model",
-        "model",
-        ColumnKind.TEXT,
-        _("The model that the node declared when the round closed."),
-    ),
-    Column(
-        "arm",
         "arm",
         ColumnKind.TEXT,
         _(
@@ -42,7 +36,6 @@ COLUMNS = (
         ),
     ),
     Column(
-        "score",
         "score",
         ColumnKind.FRACTION,
         _(
@@ -54,39 +47,34 @@ COLUMNS = (
     ),
     Column(
         "interval_low",
-        "interval_low",
         ColumnKind.FRACTION,
         _("Lower bound of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
     ),
-    Column(
-        "interval_high", "interval_high", ColumnKind.FRACTION, _("Upper bound of that interval.")
-    ),
-    Column(
-        "n", "n", ColumnKind.WHOLE, _("Number of questions that count for the node in this round.")
-    ),
+    Column("interval_high", ColumnKind.FRACTION, _("Upper bound of that interval.")),
+    Column("n", ColumnKind.WHOLE, _("Number of questions that count for the node in this round.")),
     Column(
         "status",
-        "shown_status",
         ColumnKind.TEXT,
         _(
             "scored; absent (invited, but did not request the questions); or quarantined "
             "(the node is not ranked now, whatever its score)."
         ),
+        "shown_status",
     ),
     Column(
         "reason",
-        "shown_reason",
         ColumnKind.TEXT,
         _(
             "Why the result is lower, missing or does not count: unanswered, unscored, "
             "not_offered, came_late or quarantined. Empty when it is complete."
         ),
+        "shown_reason",
     ),
     Column(
         "closed_at",
-        "round__closed_at",
         ColumnKind.TIME,
         _("When the round closed, ISO 8601 in UTC."),
+        "round__closed_at",
     ),
 )
 # Read once per round, not per row: parsing datetimes would take a third of the time.
@@ -122,15 +110,9 @@ class Rewards:
 
         def select(some: Sequence[int]) -> list[Row]:
             found = self.scores.filter(round__in=some).values_list("round_id", *_OF_SCORE)
-            return [_join(rounds[key], own) for key, *own in found]
+            return [(*rounds[key][:2], *own, rounds[key][2]) for key, *own in found]
 
         return read_batches(list(rounds), select)
-
-
-def _join(of_round: Row, of_score: Sequence[object]) -> Row:
-    """Return a row of COLUMNS from (season, number, closed_at) and the values of a score."""
-    season, number, closed_at = of_round
-    return (season, number, *of_score, closed_at)
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:

@@ -6,31 +6,24 @@ from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
 
-from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.formats import Column, ColumnKind
+from swarm_web.dashboard.downloads.batches import read_batches
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind, Row
 from swarm_web.relay.models import ArchivedRollout, Learned
 
 COLUMNS = (
-    Column("season", "season__name", ColumnKind.TEXT, _("The season's name.")),
-    Column("rollout", "rollout", ColumnKind.TEXT, _("The id that its author assigned.")),
-    Column("node", "author__name", ColumnKind.TEXT, _("The node that generated it.")),
-    Column("model", "model", ColumnKind.TEXT, _("The model that its author declared.")),
-    Column("step", "step", ColumnKind.WHOLE, _("The author's policy step.")),
-    Column("dataset", "dataset", ColumnKind.TEXT, _("The dataset of its task.")),
+    Column("season", ColumnKind.TEXT, _("The season's name."), "season__name"),
+    Column("rollout", ColumnKind.TEXT, _("The id that its author assigned.")),
+    Column("node", ColumnKind.TEXT, _("The node that generated it."), "author__name"),
+    Column("model", ColumnKind.TEXT, _("The model that its author declared.")),
+    Column("step", ColumnKind.WHOLE, _("The author's policy step.")),
+    Column("dataset", ColumnKind.TEXT, _("The dataset of its task.")),
     Column(
-        "spec",
-        "spec",
-        ColumnKind.NESTED,
-        _("The task spec, from which the question can be regenerated."),
+        "spec", ColumnKind.NESTED, _("The task spec, from which the question can be regenerated.")
     ),
     Column(
-        "question",
-        "question",
-        ColumnKind.TEXT,
-        _("The question, regenerated from the task spec by this site."),
+        "question", ColumnKind.TEXT, _("The question, regenerated from the task spec by this site.")
     ),
     Column(
-        "completions",
         "completions",
         ColumnKind.NESTED,
         _(
@@ -38,19 +31,17 @@ COLUMNS = (
             "this site's verifier."
         ),
     ),
-    Column("solved", "solved", ColumnKind.WHOLE, _("Number of right completions.")),
-    Column("total", "total", ColumnKind.WHOLE, _("Number of completions.")),
-    Column(
-        "published_at", "published_at", ColumnKind.TIME, _("When it was shared, ISO 8601 in UTC.")
-    ),
+    Column("solved", ColumnKind.WHOLE, _("Number of right completions.")),
+    Column("total", ColumnKind.WHOLE, _("Number of completions.")),
+    Column("published_at", ColumnKind.TIME, _("When it was shared, ISO 8601 in UTC.")),
     Column(
         "learners",
-        "pk",
         ColumnKind.NESTED,
         _(
             "The nodes that trained on it, oldest first: node, and at, when its report named "
             "the rollout."
         ),
+        "pk",
     ),
 )
 _FIELDS = tuple(column.field for column in COLUMNS)

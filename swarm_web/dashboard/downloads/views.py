@@ -10,8 +10,8 @@ from django.views.decorators.http import condition, require_safe
 from judge.models import Round, Ruling
 from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.downloads import answers, rollouts
-from swarm_web.dashboard.downloads.batches import Row, stream
-from swarm_web.dashboard.downloads.formats import FORMATS, Column
+from swarm_web.dashboard.downloads.batches import stream
+from swarm_web.dashboard.downloads.formats import FORMATS, Column, Row
 from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewards
 
 
@@ -28,7 +28,7 @@ def _version(_request: HttpRequest, **_path: object) -> str:
 def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
     """Stream the scores of all closed rounds, or of those that the query string selects."""
     chosen = select_rewards(request.GET.dict())
-    return _send(COLUMNS, chosen.read(), name="rewards", suffix=suffix)
+    return _send(COLUMNS, chosen.read(), f"rewards.{suffix}")
 
 
 @require_safe
@@ -39,7 +39,7 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
     one = Rewards(chosen.rounds.filter(pk=judge_round.pk), chosen.scores)
-    return _send(COLUMNS, one.read(), name=f"round-{number}-rewards", suffix=suffix)
+    return _send(COLUMNS, one.read(), f"round-{number}-rewards.{suffix}")
 
 
 @require_safe
@@ -47,12 +47,8 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
 @condition(etag_func=_version)
 def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
     """Stream every answer of one round; refused until it has closed."""
-    return _send(
-        answers.ANSWER_COLUMNS,
-        answers.read_answers(number),
-        name=f"round-{number}-answers",
-        suffix="jsonl",
-    )
+    rows = answers.read_answers(number)
+    return _send(answers.ANSWER_COLUMNS, rows, f"round-{number}-answers.jsonl")
 
 
 @require_safe
@@ -60,26 +56,23 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
     """Stream what the season had asked before one round; refused until that round has closed."""
-    return _send(
-        answers.ASKED_COLUMNS,
-        answers.read_asked(number),
-        name=f"round-{number}-asked",
-        suffix="jsonl",
-    )
+    rows = answers.read_asked(number)
+    return _send(answers.ASKED_COLUMNS, rows, f"round-{number}-asked.jsonl")
 
 
 @require_safe
 def download_rollouts(_request: HttpRequest) -> HttpResponseBase:
     """Stream the archive of verified rollouts."""
-    return _send(rollouts.COLUMNS, rollouts.read_rollouts(), name="rollouts", suffix="jsonl")
+    return _send(rollouts.COLUMNS, rollouts.read_rollouts(), "rollouts.jsonl")
 
 
 def _send(
-    columns: Sequence[Column], pieces: Iterator[Sequence[Row]], *, name: str, suffix: str
+    columns: Sequence[Column], pieces: Iterator[Sequence[Row]], filename: str
 ) -> HttpResponseBase:
-    chosen = FORMATS[suffix]
+    """Stream the rows as a file, in the format that its name ends with."""
+    chosen = FORMATS[filename.rpartition(".")[2]]
     return StreamingHttpResponse(
         stream(chosen.write(columns, pieces)),
         content_type=chosen.content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}.{suffix}"'},
+        headers={"Content-Disposition": f'attachment; filename="{filename}"'},
     )

@@ -95,7 +95,8 @@ def read_view(key: ViewKey) -> LiveView:
     with translation.override(key.language):
         pill = read_pill(now=now)
         state = site_state.renew(read_state)
-        common = LiveView(now, _render_pill(pill), state=state)
+        text = _render_text("partials/pill.html", {"pill": pill})
+        common = LiveView(now, text, state=state)
         if key.kind is ViewKind.PILL:
             return common
         if key.kind is ViewKind.HOME:
@@ -122,10 +123,6 @@ def _render(
             for name in (*texts, "waiting")
         },
     )
-
-
-def _render_pill(pill: Pill) -> str:
-    return _render_text("partials/pill.html", {"pill": pill})
 
 
 def _render_text(template: str, context: dict[str, object]) -> str:

@@ -1,5 +1,6 @@
 """The figures that Prometheus collects, read anew for each request."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -48,13 +49,11 @@ class SiteCollector(Collector):
         ]
 
     def _collect_ages(self) -> list[Metric]:
+        ages = heartbeat.read_ages(now=self._now)
         family = GaugeMetricFamily(
             "swarm_heartbeat_age_seconds", "Since a part's last sign of life", labels=["part"]
         )
-        for part, age in heartbeat.read_ages(now=self._now).items():
-            if age is not None:
-                family.add_metric([part], age)
-        return [family]
+        return [_fill(family, {part: age for part, age in ages.items() if age is not None})]
 
 
 def _collect_notifications() -> list[Metric]:
@@ -63,24 +62,28 @@ def _collect_notifications() -> list[Metric]:
         "Messages to owners of the last 30 days by what became of them",
         labels=["state"],
     )
-    for state, total in count_deliveries().items():
-        family.add_metric([state], total)
     off = GaugeMetricFamily(
         "swarm_notification_channels_failing",
         "Channels that were switched off because their receivers failed",
         count_channels_off(),
     )
-    return [family, off]
+    return [_fill(family, count_deliveries()), off]
 
 
 def _collect_counters() -> list[Metric]:
-    families: list[Metric] = []
-    for name, codes in read_all().items():
-        family = CounterMetricFamily(f"swarm_{name}", f"{name}, by code", labels=["code"])
-        for code, total in codes.items():
-            family.add_metric([code], total)
-        families.append(family)
-    return families
+    return [
+        _fill(CounterMetricFamily(f"swarm_{name}", f"{name}, by code", labels=["code"]), codes)
+        for name, codes in read_all().items()
+    ]
+
+
+def _fill(
+    family: GaugeMetricFamily | CounterMetricFamily, values: Mapping[str, float]
+) -> GaugeMetricFamily | CounterMetricFamily:
+    """Add a value for each label to a family, and return the family."""
+    for label, value in values.items():
+        family.add_metric([label], value)
+    return family
 
 
 def render_metrics(*, now: datetime) -> tuple[bytes, str]:

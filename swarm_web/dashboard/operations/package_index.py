@@ -110,7 +110,8 @@ def _read_metadata(path: Path) -> bytes:
 @conditional_page
 def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpResponse:
     """List the projects that the site itself has."""
-    context = {"projects": sorted(find_wheels(settings.DIST_DIR)), "page": _page_name(build)}
+    page = "simple-cpu-project" if build == "cpu" else "simple-project"
+    context = {"projects": sorted(find_wheels(settings.DIST_DIR)), "page": page}
     return _for_programs(render(request, "simple/index.html", context))
 
 
@@ -179,10 +180,6 @@ def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             yield chunk
-
-
-def _page_name(build: IndexBuild) -> str:
-    return "simple-cpu-project" if build == "cpu" else "simple-project"
 
 
 def _refer(name: str, build: IndexBuild) -> HttpResponse:

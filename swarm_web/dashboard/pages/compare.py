@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
 from swarm_web.core.errors import answer_refusals
-from swarm_web.dashboard.reports.compare import CompareReport, read_comparison, read_seasons
+from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
 from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
 from swarm_web.dashboard.reports.lab import read_answer
 
@@ -20,7 +20,6 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     context = {
         "report": report,
         "answer": read_answer(),
-        "seasons": read_seasons(),
         "least_nodes": MIN_NODES_PER_ARM,
         "least_rounds": MIN_ROUNDS,
         "models": _models(report),

@@ -9,7 +9,8 @@ from swarm_web.dashboard.reports.lab import (
     OUTCOMES,
     list_arms,
     load_published,
-    read_overview,
+    read_answer,
+    read_questions,
     read_report,
 )
 from swarm_web.dashboard.reports.lab_drawings import (
@@ -17,25 +18,26 @@ from swarm_web.dashboard.reports.lab_drawings import (
     chart_mechanism,
     choose_onset,
     draw_chart,
-    draw_cumulative,
+    draw_curve,
     draw_difference,
     draw_report,
 )
+from swarm_web.lab.shelf import list_published
 
 
 @require_safe
 def lab(request: HttpRequest) -> HttpResponseBase:
     """Show whether sharing helps, then every other question, and list the reports."""
-    overview = read_overview()
-    main = overview.main
+    answer, questions = read_answer(), read_questions()
+    main = answer.report
     context = {
-        "answer": overview.answer,
-        "questions": overview.questions,
-        "recipe": overview.recipe,
-        "published": overview.published,
+        "answer": answer,
+        "questions": questions,
+        "recipe": next(question for question in questions if question.key == "recipe"),
+        "published": list_published(),
         "main": main,
         "rows": list_arms(main) if main else [],
-        "drawing": draw_cumulative(main) if main else None,
+        "drawing": draw_curve(main, "cumulative") if main else None,
     }
     return render(request, "lab.html", context)
 

@@ -6,7 +6,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from swarm_web.core.errors import answer_refusals
-from swarm_web.dashboard.reports.conduct import read_refusal_history
+from swarm_web.dashboard.reports.conduct import read_refusal_report
 from swarm_web.dashboard.reports.node import SHOWN_ROUNDS, load_node, read_owner, read_report
 from swarm_web.dashboard.reports.node_charts import (
     SPANS,
@@ -25,24 +25,17 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
     found = load_node(name)
     now, span = timezone.now(), read_span(request.GET.get("rounds"))
     report = read_report(found, now=now, rounds=SHOWN_ROUNDS)
-    refused = read_refusal_history(found)
     context: dict[str, object] = {
         "report": report,
         "node": found,
         "owner": read_owner(found),
         "span": span,
         "spans": SPANS,
-        "refusals": refused.report,
-        "refusals_known": refused.is_known,
+        "refused": read_refusal_report(found),
     }
     if report.season is not None:
         base = find_base(found, report.season, now=now, lift=report.lift)
-        charts = read_charts(found, report.season, base=base, span=span)
-        context |= {
-            "history": charts.history,
-            "training": charts.training,
-            "reflection": charts.reflection,
-        }
+        context |= read_charts(found, report.season, base=base, span=span)
         context["exchanged"] = read_exchanged(found, report.season, now=now)
     return render(request, "node.html", context)
 

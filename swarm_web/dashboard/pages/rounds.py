@@ -66,7 +66,7 @@ def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
         "phase": phase,
         "until": until,
     }
-    if report.revelation:
+    if found.is_revealed:
         sheet = _read_sheet(request, found, report.questions)
         context |= {
             "sheet": sheet,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
 from math import ceil
-from typing import Literal, get_args
 
 from django.db.models import FloatField, Q, QuerySet
 from django.db.models.functions import Cast, Extract, Left
@@ -13,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from judge.models import Answer, Question, Round, Score
-from swarm_web.core.errors import RequestError
+from swarm_web.core.errors import RequestError, check_choice
 from swarm_web.core.keyset import Keyset
 from swarm_web.dashboard.reports.round import BEST_FIRST, ordered_scores
 from swarm_web.nodes.models import Node
@@ -49,7 +48,6 @@ _SHOWN = (
 _SHORT_REPLAY_S = 20
 PAGE_ANSWERS = 40
 BY_NODE = Keyset("node_id")
-OutcomeFilter = Literal["", "right", "wrong", "unscored"]
 _OUTCOME_FILTERS: dict[str, Q] = {
     "": Q(),
     "right": Q(solved=True),
@@ -276,7 +274,7 @@ class AnswerFilters:
     The page begins after the node named `after`; empty for the first page.
     """
 
-    outcome: OutcomeFilter = ""
+    outcome: str = ""
     node: str = ""
     after: str = ""
 
@@ -295,18 +293,9 @@ class AnswersReport:
 def read_filters(query: dict[str, str]) -> AnswerFilters:
     """Return the filters of a query string. Raises RequestError."""
     outcome = query.get("outcome", "")
-    if outcome not in _OUTCOME_FILTERS:
-        raise RequestError(
-            "query.outcome",
-            f"There is no outcome {outcome[:40]!r}.",
-            fix=f"Use one of {', '.join(name for name in get_args(OutcomeFilter) if name)}.",
-        )
-    outcome_filter: OutcomeFilter = next(
-        name for name in get_args(OutcomeFilter) if name == outcome
-    )
-    return AnswerFilters(
-        outcome_filter, node=query.get("node", "").strip()[:64], after=query.get("after", "")
-    )
+    check_choice("outcome", outcome, _OUTCOME_FILTERS)
+    node, after = query.get("node", "").strip()[:64], query.get("after", "")
+    return AnswerFilters(outcome, node, after)
 
 
 def read_answers(judge_round: Round, question: Question, filters: AnswerFilters) -> AnswersReport:

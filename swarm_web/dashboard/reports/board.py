@@ -26,7 +26,7 @@ from swarm_web.board.leaderboard import (
     find_page,
     read_leaderboard,
 )
-from swarm_web.core.errors import RequestError
+from swarm_web.core.errors import RequestError, check_choice
 from swarm_web.core.keyset import decode_numbers, encode_numbers
 from swarm_web.dashboard.charts.parts import Figure
 from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
@@ -61,8 +61,24 @@ class Lift:
     base: LeaderboardRow
 
 
+class WithLift:
+    """What has a `lift`, the comparison with the same model untrained; None without one."""
+
+    lift: Lift | None
+
+    @property
+    def over_base(self) -> float | None:
+        """The score minus that of the same model untrained; None if that was not judged."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The 95 % interval of `over_base`."""
+        return self.lift.interval if self.lift else None
+
+
 @dataclass(frozen=True)
-class BoardLine:
+class BoardLine(WithLift):
     """A row of the leaderboard with what pages add to it.
 
     `lift` is None if the same model was not judged untrained. `recent` are the node's scores in the
@@ -76,16 +92,6 @@ class BoardLine:
     recent: Sequence[float] = ()
     took_part: float | None = None
     scale_end: float = 1.0
-
-    @property
-    def over_base(self) -> float | None:
-        """The score minus that of the same model untrained; None if that was not judged."""
-        return self.lift.difference if self.lift else None
-
-    @property
-    def over_base_interval(self) -> Interval | None:
-        """The 95 % interval of `over_base`."""
-        return self.lift.interval if self.lift else None
 
 
 def make_lines(
@@ -188,7 +194,11 @@ class Chart:
     @property
     def figure(self) -> Figure:
         """The figure, drawn on demand: the page itself does not contain it."""
-        points = points_of(self.rows[::-1])
+        points = [
+            ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
+            for s in self.rows[::-1]
+            if s.cells
+        ]
         charted = {point.node for point in points}
         order = [node for node in self.order if node in charted]
         return draw_leaders(points, order=order) if self.order else {}
@@ -197,24 +207,14 @@ class Chart:
 def read_window(text: str | None) -> str:
     """Return the window that a query string names, by default `season`. Raises RequestError."""
     window = text or "season"
-    if window not in Window.values:
-        raise RequestError(
-            "query.window",
-            f"There is no window {window[:40]!r}.",
-            fix=f"Use one of {', '.join(Window.values)}.",
-        )
+    check_choice("window", window, Window.values)
     return window
 
 
 def read_query(params: Mapping[str, str]) -> BoardQuery:
     """Return the parsed query string of the page. Raises RequestError."""
     filters = Filters(**{name: params.get(name, "").strip()[:200] for name in _FILTERS})
-    if filters.arm and filters.arm not in Node.Arm.values:
-        raise RequestError(
-            "query.arm",
-            f"There is no arm {filters.arm[:40]!r}.",
-            fix=f"Use one of {', '.join(Node.Arm.values)}.",
-        )
+    check_choice("arm", filters.arm, ["", *Node.Arm.values])
     try:
         (after,) = decode_numbers(params.get("after") or "0")
     except ValueError as problem:
@@ -297,15 +297,6 @@ def read_chart(board: Leaderboard) -> Chart:
     return Chart(order=order, rows=scores[::-1])
 
 
-def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
-    """Return the points that charts draw for these scores; those without cells are left out."""
-    return [
-        ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
-        for s in scores
-        if s.cells
-    ]
-
-
 # ---- finding a node
 
 
@@ -339,7 +330,8 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
             exists=False,
         )
     season = shown_season()
-    standing = _standing_of(node, season, query.window) if season else None
+    standings = standings_in(season, query.window) if season else Standing.objects.none()
+    standing = standings.filter(node=node).select_related("season").first()
     if standing is None:
         return NodeSearchResult(
             node.name, after=None, problem=_("It has not been judged in this window yet.")
@@ -348,10 +340,6 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
     return NodeSearchResult(
         node.name, after, problem="" if after is not None else _explain_absence(standing)
     )
-
-
-def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
-    return standings_in(season, window).filter(node=node).select_related("season").first()
 
 
 def _explain_absence(standing: Standing) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ from judge.statistics.comparison import (
 )
 from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.statistics.planning import find_effect, plan_nodes
+from swarm_record.stats import Interval
 
 METHOD = (
     "Each node's mean deviation from its model's mean in the same rounds, adjusted by regression "
@@ -30,7 +32,7 @@ METHOD = (
     "Holm over all models tested, with a tenth of the level kept for models that come later. "
     "Interval: Welch's at 95 %, for the model and for one look alone."
 )
-# The figure's scale extends at least this far on both sides, as a fraction of one.
+# Scales of differences extend at least this far on both sides, as a fraction of one.
 _MIN_REACH = 0.05
 # The page states how many nodes it takes to detect this difference, a fraction of one.
 _PLANNED_EFFECT = 0.05
@@ -39,6 +41,14 @@ SEASONS_METHOD = (
     "Two-sided exact sign-flip test, valid after each season; the interval is Student's at 95 %, "
     "for one look."
 )
+
+
+def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
+    """Return how far the scale of differences with their intervals extends on both sides of 0."""
+    reach = _MIN_REACH
+    for shown, interval in bars:
+        reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
+    return reach
 
 
 # ---- one season
@@ -92,11 +102,21 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """A season's claims, one for each model, as of its last look; `season` is None before any."""
+    """A season's claims, one for each model, as of its last look; `season` is None before any.
+
+    `method` and `seasons_method` describe the tests of `claims` and `seasons`.
+    """
 
     season: Season | None
     assignment: ArmAssignment
     claims: list[ClaimReport]
+    method: str = METHOD
+    seasons_method: str = SEASONS_METHOD
+
+    @cached_property
+    def seasons(self) -> list["SeasonsReport"]:
+        """The claims over ended seasons that assigned arms by coin, read in one query."""
+        return read_seasons()
 
     @property
     def season_name(self) -> str:
@@ -166,9 +186,8 @@ class CompareReport:
     @property
     def reach(self) -> float:
         """How far the figure's scale extends on both sides of 0, as a fraction of one."""
-        ends = [abs(end) for report in self.claims for end in report.claim.interval or ()]
-        shown = [abs(report.claim.difference or 0.0) for report in self.claims]
-        return max([_MIN_REACH, *ends, *shown])
+        claims = [report.claim for report in self.claims]
+        return measure_reach([(claim.difference or 0.0, claim.interval) for claim in claims])
 
     @property
     def headline(self) -> str:

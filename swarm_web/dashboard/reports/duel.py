@@ -16,10 +16,9 @@ from swarm_web.board.mixes import Mix, read_mixes
 from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
 from swarm_web.dashboard.charts.parts import TabledChart, Value
+from swarm_web.dashboard.reports.compare import measure_reach
 
 CHARTED_ROUNDS = 60
-# The figures' scales extend at least this far on both sides, as fractions of one.
-_MIN_REACH = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,12 @@ class Duel:
     @property
     def gap_reach(self) -> float:
         """How far the scale of the gaps extends on both sides of 0, as a fraction of one."""
-        return _measure_reach([(gap.difference, gap.interval) for gap in self.gaps])
+        return measure_reach([(gap.difference, gap.interval) for gap in self.gaps])
 
     @property
     def mix_reach(self) -> float:
         """How far the scale of the mixes extends on both sides of 0, as a fraction of one."""
-        return _measure_reach([(mix.deviation, mix.interval) for mix in self.mixes])
+        return measure_reach([(mix.deviation, mix.interval) for mix in self.mixes])
 
 
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
@@ -101,10 +100,3 @@ def _tabulate(arms: dict[str, list[ArmMean]]) -> list[list[Value]]:
         base = by_round[number].get("base")
         rows.append([*cells, base.mean if base else None])
     return rows
-
-
-def _measure_reach(bars: Sequence[tuple[float, tuple[float, float] | None]]) -> float:
-    reach = _MIN_REACH
-    for shown, interval in bars:
-        reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
-    return reach

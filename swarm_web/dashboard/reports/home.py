@@ -23,7 +23,7 @@ from swarm_web.relay.selectors.archive import recent_rollouts
 
 # Number of changes that are tested exactly: only the largest ones.
 _CANDIDATES = 20
-ALPHA = 0.05
+_ALPHA = 0.05
 LEADERS = 5
 FEED_ROLLOUTS = 4
 
@@ -127,7 +127,7 @@ class Moves:
     rounds: tuple[int, int] | None
 
 
-def find_mover(changes: Sequence[ScoreChange], *, alpha: float = ALPHA) -> ScoreChange | None:
+def find_mover(changes: Sequence[ScoreChange]) -> ScoreChange | None:
     """Return the most significant change, None if none is significant.
 
     The test is Fisher's exact test of solved and missed questions in the two rounds, with
@@ -135,7 +135,7 @@ def find_mover(changes: Sequence[ScoreChange], *, alpha: float = ALPHA) -> Score
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]
-    sure = [(p, change) for p, change in tested if p * len(changes) <= alpha]
+    sure = [(p, change) for p, change in tested if p * len(changes) <= _ALPHA]
     return min(sure, key=lambda found: found[0])[1] if sure else None
 
 

@@ -59,11 +59,23 @@ COSTS: dict[Build, dict[Tool, Cost]] = {
         "venv": Cost(download=3_159_795_219, disk=6_292_140_032, seconds=139),
     },
 }
+_INDEXES: dict[Build, str] = {"cpu": "/simple/cpu/", "cuda": "/simple/"}
+_INSTALL: dict[Tool, str] = {
+    "uv": "uv tool install swarm-node --default-index {index}",
+    "pipx": "pipx install swarm-node --index-url {index}",
+    "venv": f"python3 -m venv {FOLDER} && . {FOLDER}/bin/activate\n"
+    "pip install swarm-node --index-url {index}",
+}
+_UPDATE: dict[Tool, str] = {
+    "uv": "uv tool upgrade swarm-node --default-index {index}",
+    "pipx": "pipx upgrade swarm-node --index-url {index}",
+    "venv": f"{FOLDER}/bin/python -m pip install --upgrade swarm-node --index-url {{index}}",
+}
 
 
 def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
     """Return the shell commands to install, by build of PyTorch and by tool."""
-    return {build: _install_from(index) for build, index in _name_indexes(site_url).items()}
+    return _fill(_INSTALL, site_url)
 
 
 def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
@@ -71,25 +83,11 @@ def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
 
     The client prints the same commands when it is too old (`node_client.storage.installation`).
     """
-    return {build: _update_from(index) for build, index in _name_indexes(site_url).items()}
+    return _fill(_UPDATE, site_url)
 
 
-def _name_indexes(site_url: str) -> dict[Build, str]:
-    return {"cpu": f"{site_url}/simple/cpu/", "cuda": f"{site_url}/simple/"}
-
-
-def _install_from(index: str) -> dict[Tool, str]:
+def _fill(commands: dict[Tool, str], site_url: str) -> dict[Build, dict[Tool, str]]:
     return {
-        "uv": f"uv tool install swarm-node --default-index {index}",
-        "pipx": f"pipx install swarm-node --index-url {index}",
-        "venv": f"python3 -m venv {FOLDER} && . {FOLDER}/bin/activate\n"
-        f"pip install swarm-node --index-url {index}",
-    }
-
-
-def _update_from(index: str) -> dict[Tool, str]:
-    return {
-        "uv": f"uv tool upgrade swarm-node --default-index {index}",
-        "pipx": f"pipx upgrade swarm-node --index-url {index}",
-        "venv": f"{FOLDER}/bin/python -m pip install --upgrade swarm-node --index-url {index}",
+        build: {tool: command.format(index=site_url + path) for tool, command in commands.items()}
+        for build, path in _INDEXES.items()
     }

@@ -1,6 +1,5 @@
 """The lab's answers for pages: whether sharing helps, each question's findings, and each report."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,6 @@ from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.lab import Sketch, Style, draw_sketch, style_arms
 from swarm_web.lab.shape import LEVEL, LabArm, LabComparison, LabFinding, Outcome, PublishedReport
 from swarm_web.lab.shelf import (
-    LabSummary,
     ReportFolder,
     Unreadable,
     find_published,
@@ -34,8 +32,6 @@ QUESTIONS: dict[str, Promise] = {
     "poisoning": _("How much damage do hostile nodes do?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
-# Number of findings of a question that are shown immediately.
-_SHOWN = 3
 OUTCOMES: dict[Outcome, Promise] = {
     "own": _("cumulative own reward"),
     "held_out_area": _("held-out pass@1, area under the curve"),
@@ -93,16 +89,6 @@ class LabQuestion:
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
 
     @property
-    def first(self) -> list[Found]:
-        """The findings that are shown immediately."""
-        return self.found[:_SHOWN]
-
-    @property
-    def others(self) -> list[Found]:
-        """The findings that are not shown immediately."""
-        return self.found[_SHOWN:]
-
-    @property
     def holding(self) -> int:
         """Number of findings as expected."""
         return sum(self.judged)
@@ -136,8 +122,13 @@ class LabAnswer:
 
     @property
     def source(self) -> ReportFolder | None:
-        """The report of the answer, if it is published here."""
+        """The report's folder, if it is published here."""
         return self.found.source if self.found else None
+
+    @property
+    def report(self) -> PublishedReport | None:
+        """The report of the answer; None if it is not published here or cannot be read."""
+        return self.source.report if self.source else None
 
 
 @dataclass(frozen=True)
@@ -158,35 +149,8 @@ class ArmRow:
 def read_answer() -> LabAnswer:
     """Return the lab's answer, as shown on the home page and on Compare."""
     summary = read_summary()
-    questions = read_questions(summary, list_published())
-    first = next(iter(questions[0].found), None)
+    first = next(iter(read_questions()[0].found), None)
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
-
-
-@dataclass(frozen=True)
-class LabOverview:
-    """The lab's answer, every question, and all published reports."""
-
-    answer: LabAnswer
-    questions: list[LabQuestion]
-    published: list[ReportFolder]
-
-    @property
-    def main(self) -> PublishedReport | None:
-        """The report of the answer; None if it is not published here or cannot be read."""
-        return self.answer.source.report if self.answer.source else None
-
-    @property
-    def recipe(self) -> LabQuestion:
-        """The question about a better recipe."""
-        return next(question for question in self.questions if question.key == "recipe")
-
-
-def read_overview() -> LabOverview:
-    """Read what the lab's page shows."""
-    published = list_published()
-    questions = read_questions(read_summary(), published)
-    return LabOverview(read_answer(), questions, published)
 
 
 def load_published(name: str) -> ReportFolder:
@@ -197,18 +161,17 @@ def load_published(name: str) -> ReportFolder:
     return published
 
 
-def read_questions(
-    summary: LabSummary | None, published: Sequence[ReportFolder]
-) -> list[LabQuestion]:
+def read_questions() -> list[LabQuestion]:
     """Return every question, in the order of QUESTIONS, with its findings from the summary.
 
     A finding's source is the report beside the summary, never a report of that name in another
     folder. Without a summary there are no findings.
     """
+    summary = read_summary()
     summary_folder = summary.folder if summary else None
     sources = {
         each.name: each
-        for each in published
+        for each in list_published()
         if each.folder.parent == summary_folder and each.report
     }
     questions = []
@@ -239,7 +202,7 @@ def _judge(found: Found | None) -> LabVerdict:
 
 def list_arms(report: PublishedReport) -> list[ArmRow]:
     """Return a row for each arm of a report, in the report's order."""
-    styles = style_arms([arm.name for arm in report.arms])
+    styles = style_arms(report.arms)
     paper = {arm.name: arm.gain for arm in report.paper}
     gains = report.gains
     return [
@@ -256,16 +219,14 @@ def list_arms(report: PublishedReport) -> list[ArmRow]:
 
 def sketch_answer(answer: LabAnswer) -> Sketch | None:
     """Draw the two arms that the answer compares; None if their report cannot be read."""
-    if answer.found is None or answer.source is None:
-        return None
-    report = answer.source.report
-    if report is None:
+    report = answer.report
+    if answer.found is None or report is None:
         return None
     compared = (answer.found.comparison.arm, answer.found.comparison.against)
     curves = {arm.name: arm.curves.cumulative for arm in report.arms if arm.name in compared}
     if len(curves) < len(compared):
         return None
-    return draw_sketch(curves, styles=style_arms([arm.name for arm in report.arms]))
+    return draw_sketch(curves, styles=style_arms(report.arms))
 
 
 def read_report(published: ReportFolder) -> PublishedReport:

@@ -1,6 +1,6 @@
 """The charts of a lab report with their tables, and the formatting of its numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from swarm_web.dashboard.charts.lab import (
     draw_onset,
     style_arms,
 )
-from swarm_web.dashboard.charts.parts import TabledChart, Value
+from swarm_web.dashboard.charts.parts import TabledChart, Value, thin
 from swarm_web.lab.shape import LabComparison, LabCurve, LabOnset, PublishedReport
 
 NONE = "–"
@@ -144,13 +144,8 @@ def draw_report(report: PublishedReport) -> list[CurveDrawing]:
     return [
         CurveDrawing(key, words, drawing)
         for key, words in CURVES.items()
-        if (drawing := _draw_curve(report, key)) is not None
+        if (drawing := draw_curve(report, key)) is not None
     ]
-
-
-def draw_cumulative(report: PublishedReport) -> TabledChart:
-    """Return the chart of cumulative own reward, which every report has."""
-    return _draw_known(report, "cumulative", _curves_of(report, "cumulative"))
 
 
 def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> TabledChart:
@@ -168,7 +163,7 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Table
     elif chart == "cost":
         drawn = chart_cost(report)
     else:
-        drawn = _draw_curve(report, chart) if chart in CURVES else None
+        drawn = draw_curve(report, chart) if chart in CURVES else None
     if drawn is None:
         raise RequestError(
             "query.chart",
@@ -197,9 +192,8 @@ def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
 
 def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
     """Draw an arm's difference from the baseline over rounds, with the band of chance."""
-    style = style_arms([arm.name for arm in report.arms])[onset.arm]
     return TabledChart(
-        draw=partial(draw_onset, onset, against=report.baseline, style=style),
+        draw=partial(draw_onset, report, onset),
         columns=[_("Round"), _("Difference"), _("± expected by chance")],
         rows=[
             [
@@ -207,7 +201,7 @@ def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
                 write_signed(onset.difference[at]),
                 write_amount(onset.band[at]),
             ]
-            for at in _few(len(onset.rounds))
+            for at in thin(len(onset.rounds), about=_ROWS)
         ],
     )
 
@@ -221,7 +215,7 @@ def chart_mechanism(report: PublishedReport) -> TabledChart:
         gain = write_change(found) if found else _("baseline")
         rows.append([arm.name, write_amount(arm.informative_in_set), gain, low, high])
     return TabledChart(
-        draw=partial(draw_mechanism, report, styles=style_arms([arm.name for arm in report.arms])),
+        draw=partial(draw_mechanism, report),
         columns=[
             _("Arm"),
             _("Informative per set"),
@@ -236,7 +230,7 @@ def chart_mechanism(report: PublishedReport) -> TabledChart:
 def chart_cost(report: PublishedReport) -> TabledChart:
     """Draw each arm's costs: tokens generated, and bytes sent and received."""
     return TabledChart(
-        draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
+        draw=partial(draw_cost, report.arms),
         columns=[_("Arm"), _("Tokens"), _("Bytes exchanged"), _("Own reward")],
         rows=[
             [
@@ -250,24 +244,19 @@ def chart_cost(report: PublishedReport) -> TabledChart:
     )
 
 
-def _curves_of(report: PublishedReport, key: str) -> dict[str, LabCurve]:
-    found = {arm.name: getattr(arm.curves, key) for arm in report.arms}
-    return {name: curve for name, curve in found.items() if curve is not None}
-
-
-def _draw_curve(report: PublishedReport, key: str) -> TabledChart | None:
-    curves = _curves_of(report, key)
-    return _draw_known(report, key, curves) if curves else None
-
-
-def _draw_known(report: PublishedReport, key: str, curves: Mapping[str, LabCurve]) -> TabledChart:
-    styles = style_arms([arm.name for arm in report.arms])
+def draw_curve(report: PublishedReport, key: str) -> TabledChart | None:
+    """Return the chart of a kind of curve in CURVES with all arms; None if it was not measured."""
+    measured = {arm.name: getattr(arm.curves, key) for arm in report.arms}
+    curves: dict[str, LabCurve] = {name: curve for name, curve in measured.items() if curve}
+    if not curves:
+        return None
     banded = any(curve.low for curve in curves.values())
     columns = [_("Round")]
     for name in curves:
         columns += [name, "95 %"] if banded else [name]
+    axis = str(CURVES[key].axis)
     return TabledChart(
-        draw=partial(draw_curves, curves, styles=styles, title=str(CURVES[key].axis)),
+        draw=partial(draw_curves, curves, styles=style_arms(report.arms), title=axis),
         columns=columns,
         rows=_tabulate(curves, banded=banded),
     )
@@ -277,7 +266,7 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
     longest = max(curves.values(), key=lambda curve: len(curve.rounds)).rounds
     places = {name: {n: at for at, n in enumerate(curve.rounds)} for name, curve in curves.items()}
     rows: list[list[Value]] = []
-    for number in (longest[at] for at in _few(len(longest))):
+    for number in (longest[at] for at in thin(len(longest), about=_ROWS)):
         cells: list[Value] = [number]
         for name, curve in curves.items():
             at = places[name].get(number)
@@ -288,8 +277,3 @@ def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Valu
                 )
         rows.append(cells)
     return rows
-
-
-def _few(count: int) -> Sequence[int]:
-    """Return evenly spaced indices, about _ROWS of `count`, including the last one."""
-    return range(count - 1, -1, -max(1, count // _ROWS))[::-1]

@@ -15,17 +15,16 @@ from swarm_record.stats import Interval, macro_interval
 from swarm_web.accounts.selectors import public_owner_of
 from swarm_web.board.leaderboard import LeaderboardRow, count_ranked, read_row
 from swarm_web.core.keyset import Keyset, KeyText, Listing
-from swarm_web.dashboard.reports.board import Lift, measure_lift
-from swarm_web.dashboard.reports.conduct import HandOut, describe_hand_out
+from swarm_web.dashboard.reports.board import Lift, WithLift, measure_lift
+from swarm_web.dashboard.reports.conduct import HandOut
 from swarm_web.dashboard.reports.node_charts import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.node_health import (
     NodeHealth,
-    Place,
     SeatStatus,
     judge_health,
     read_seat_status,
 )
-from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_rulings
+from swarm_web.dashboard.reports.round import RulingLine, describe_rulings
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
@@ -143,7 +142,7 @@ class Unjudged:
 
 
 @dataclass(frozen=True)
-class NodeReport:
+class NodeReport(WithLift):
     """What is known about a node in the shown season; `season` is None before the first one.
 
     `row` is its line of the season's leaderboard, `lift` the difference from the same model
@@ -192,16 +191,6 @@ class NodeReport:
         """The node's cells by dataset."""
         return {cell.dataset: cell for cell in self.cells}
 
-    @property
-    def over_base(self) -> float | None:
-        """The score minus that of the same model untrained; None if that was not judged."""
-        return self.lift.difference if self.lift else None
-
-    @property
-    def over_base_interval(self) -> Interval | None:
-        """The 95 % interval of `over_base`."""
-        return self.lift.interval if self.lift else None
-
     @cached_property
     def participation(self) -> Contribution:
         """The node's contribution to the season; all zeros if it has none."""
@@ -211,11 +200,6 @@ class NodeReport:
     def declarations_count(self) -> bool:
         """Whether the node's declarations of informative rollouts are trusted."""
         return self.participation.declarations_lapsed_at is None
-
-    @property
-    def score_reports(self) -> list[ScoreReport]:
-        """The results with their intervals and advice."""
-        return [ScoreReport(score) for score in self.scores]
 
 
 def load_node(name: str) -> Node:
@@ -272,7 +256,8 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             connected=connected,
             season_runs=season is not None and season.state == Season.State.RUNNING,
             scores=scores,
-            place=_describe_place(row, season=season),
+            row=row,
+            minimum=season.minimum_questions if season else 0,
             seat=seat,
         ),
     )
@@ -280,7 +265,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
 
 def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
     row = find_conduct(node, season_id=season.pk) if season else None
-    return describe_hand_out(row) if row and row.is_held else None
+    return HandOut(row) if row and row.is_held else None
 
 
 def _count_ranked(season: Season) -> int:
@@ -300,9 +285,3 @@ def _read_lift(row: LeaderboardRow | None, *, season: Season | None, now: dateti
     if row is None or season is None or row.is_base:
         return None
     return measure_lift(row, read_bases(row.model, season, now=now))
-
-
-def _describe_place(row: LeaderboardRow | None, *, season: Season | None) -> Place | None:
-    if row is None or season is None:
-        return None
-    return Place(remark=row.remark, n=row.n, minimum=season.minimum_questions, missed=row.missed)

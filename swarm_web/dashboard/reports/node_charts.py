@@ -12,25 +12,20 @@ from judge.models import Score, Season
 from judge.selectors.scores import results_of_node
 from judge.selectors.seasons import shown_season
 from swarm_web.board.leaderboard import LeaderboardRow, read_base
-from swarm_web.core.errors import RequestError
-from swarm_web.dashboard.charts.parts import Figure, TabledChart, Value
+from swarm_web.core.errors import RequestError, check_choice
+from swarm_web.dashboard.charts.parts import Figure, TabledChart
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
-    PooledScore,
     ScorePoint,
     draw_node,
     pool_in,
     pool_rounds,
 )
-from swarm_web.dashboard.charts.training import (
-    ReportedStep,
-    draw_reflection,
-    draw_training,
-    name_kinds,
-)
+from swarm_web.dashboard.charts.training import draw_reflection, draw_training, name_kinds
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
 from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
+from swarm_web.relay.models import TrainingPoint
 from swarm_web.relay.selectors.history import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
@@ -77,17 +72,12 @@ def draw_history(
     width = max(POOLED_ROUNDS, step)
     line = pool_rounds(points, width=width, step=step)
     rounds = {pooled.round for pooled in line}
-    compared = {p.round: p for p in pool_in(untrained, rounds, width=width)}
+    compared = {p.round: p.share for p in pool_in(untrained, rounds, width=width)}
     return TabledChart(
         draw=partial(draw_node, points, base=untrained, step=step),
         columns=[_("Round"), _("Score"), _("95 % interval"), "n", _("Untrained")],
-        rows=[_list_pooled(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
+        rows=[(p.round, p.share, p.interval, p.n, compared.get(p.round)) for p in reversed(line)],
     )
-
-
-def _list_pooled(pooled: PooledScore, base: PooledScore | None) -> list[Value]:
-    interval = (pooled.low, pooled.high)
-    return [pooled.round, pooled.score, interval, pooled.n, base.score if base else None]
 
 
 def _read_untrained(
@@ -162,13 +152,9 @@ class Exchanged:
     given: list[Peer]
 
 
-def read_steps(node: Node, season: Season) -> list[ReportedStep]:
+def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
     """Return a node's latest training reports of a season, oldest first, in one query."""
-    points = training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
-    return [
-        ReportedStep(point.step, point.training_reward, point.informative_share, point.reflection)
-        for point in points
-    ]
+    return training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
@@ -180,7 +166,7 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
     )
 
 
-def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
+def chart_training(steps: Sequence[TrainingPoint]) -> TabledChart:
     """Draw the training reward and the informative share over steps, given oldest first."""
     return TabledChart(
         draw=partial(draw_training, steps),
@@ -189,7 +175,7 @@ def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
     )
 
 
-def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
+def chart_reflection(steps: Sequence[TrainingPoint]) -> TabledChart:
     """Draw how often completions recheck, hesitate or explore over steps, given oldest first."""
     kinds = name_kinds()
     return TabledChart(
@@ -206,28 +192,20 @@ def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
 # ---- all charts of the page
 
 
-@dataclass(frozen=True)
-class NodeCharts:
-    """The charts of a node's page: judge scores, training, and phrases of reflection."""
-
-    history: TabledChart
-    training: TabledChart
-    reflection: TabledChart
-
-
 def read_charts(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
-) -> NodeCharts:
-    """Read the charts of a node's page; `base` and `span` are as in `draw_history`.
+) -> dict[str, TabledChart]:
+    """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    At most three queries, plus one if the season's first round is not cached.
+    `base` and `span` are as in `draw_history`. At most three queries, plus one if the season's
+    first round is not cached.
     """
     steps = read_steps(node, season)
-    return NodeCharts(
-        history=draw_history(node, season, base=base, span=span),
-        training=chart_training(steps),
-        reflection=chart_reflection(steps),
-    )
+    return {
+        "history": draw_history(node, season, base=base, span=span),
+        "training": chart_training(steps),
+        "reflection": chart_reflection(steps),
+    }
 
 
 def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
@@ -238,15 +216,9 @@ def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
     season = shown_season()
     if season is None:
         return {}
+    check_choice("chart", chart, ["score", "training", "reflection"])
     if chart == "score":
         base = find_base(node, season, now=now)
         return draw_history(node, season, base=base, span=span).figure
-    if chart == "training":
-        return chart_training(read_steps(node, season)).figure
-    if chart == "reflection":
-        return chart_reflection(read_steps(node, season)).figure
-    raise RequestError(
-        "query.chart",
-        f"There is no chart {chart[:40]!r}.",
-        fix="Use one of score, training, reflection.",
-    )
+    steps = read_steps(node, season)
+    return (chart_training(steps) if chart == "training" else chart_reflection(steps)).figure

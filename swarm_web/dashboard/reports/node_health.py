@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
+from swarm_web.board.leaderboard import LeaderboardRow
 from swarm_web.nodes.models import Node
 
 HealthState = Literal["good", "waiting", "bad"]
@@ -94,34 +95,21 @@ class NodeHealth:
     reason: str
 
 
-@dataclass(frozen=True)
-class Place:
-    """A node's place on the season's leaderboard.
-
-    `remark` is a Standing.Remark; `n` questions count so far, and a rank requires `minimum`. It
-    missed `missed` rounds to which it was invited.
-    """
-
-    remark: str
-    n: int
-    minimum: int
-    missed: int = 0
-
-
 def judge_health(
     node: Node,
     *,
     connected: bool,
     season_runs: bool,
     scores: Sequence[Score],
-    place: Place | None,
-    seat: SeatStatus | None = None,
+    row: LeaderboardRow | None,
+    minimum: int,
+    seat: SeatStatus | None,
 ) -> NodeHealth:
     """Return whether a node works; if there are several problems, only the first one found.
 
     `season_runs` is whether a season is running, `scores` are the node's results in it, newest
-    first. `place` is its place on the leaderboard, `seat` its seat in the current round; None
-    without one.
+    first. `row` is its line on the season's leaderboard, `seat` its seat in the current round; None
+    without one. A rank requires `minimum` questions.
     """
     if node.blocked:
         return NodeHealth(
@@ -151,7 +139,7 @@ def judge_health(
         return _await_next_round(seat.number)
     if not scores:
         return _await_first_score(seat)
-    return _add_seat_status(_judge_last_round(scores[0], place=place), seat)
+    return _add_seat_status(_judge_last_round(scores[0], row=row, minimum=minimum), seat)
 
 
 def _await_next_round(missed: int) -> NodeHealth:
@@ -212,7 +200,7 @@ def _explain_absence(node: Node) -> NodeHealth:
     return NodeHealth("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
 
 
-def _judge_last_round(last: Score, *, place: Place | None) -> NodeHealth:
+def _judge_last_round(last: Score, *, row: LeaderboardRow | None, minimum: int) -> NodeHealth:
     number = {"number": last.round.number}
     if last.reason in {Score.Reason.NOT_OFFERED, Score.Reason.DECLINED}:
         return _explain_miss(last.round.number)
@@ -230,7 +218,7 @@ def _judge_last_round(last: Score, *, place: Place | None) -> NodeHealth:
             _("is healthy."),
             _("Some recent questions could not be graded in time: they do not count for any node."),
         )
-    return _judge_place(number, place=place)
+    return _judge_place(number, row=row, minimum=minimum)
 
 
 def _explain_miss(missed: int) -> NodeHealth:
@@ -241,33 +229,33 @@ def _explain_miss(missed: int) -> NodeHealth:
     )
 
 
-def _judge_place(number: dict[str, int], *, place: Place | None) -> NodeHealth:
+def _judge_place(number: dict[str, int], *, row: LeaderboardRow | None, minimum: int) -> NodeHealth:
     """Return the health of a node that answered all questions of its last round.
 
     `number` holds the round's number, for texts.
     """
     answered = _("It is connected and answered all questions of round %(number)s.") % number
-    if place is None:
+    if row is None:
         return NodeHealth("good", _("is healthy but not ranked yet."), answered)
-    if place.remark == Standing.Remark.BASE:
+    if row.remark == Standing.Remark.BASE:
         return NodeHealth(
             "good",
             _("is healthy."),
             _("It is an untrained model, shown for comparison and not ranked. %(answered)s")
             % {"answered": answered},
         )
-    if place.remark == Standing.Remark.TOO_FEW:
+    if row.remark == Standing.Remark.TOO_FEW:
         return NodeHealth(
             "good",
             _("is healthy but not ranked yet."),
             _("A rank requires %(minimum)s questions; %(n)s count so far. %(answered)s")
-            % {"minimum": place.minimum, "n": place.n, "answered": answered},
+            % {"minimum": minimum, "n": row.n, "answered": answered},
         )
-    if place.remark == Standing.Remark.OFTEN_ABSENT:
+    if row.remark == Standing.Remark.OFTEN_ABSENT:
         return NodeHealth(
             "bad",
             _("is healthy again but not ranked."),
             _("It missed %(missed)s rounds it was invited to. %(answered)s")
-            % {"missed": place.missed, "answered": answered},
+            % {"missed": row.missed, "answered": answered},
         )
     return NodeHealth("good", _("is healthy."), answered)

@@ -1,7 +1,7 @@
 """The report of a round; it has no questions, answers or scores until the round has closed."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -10,19 +10,42 @@ from typing import Any
 import msgspec
 from django.db.models import Count, Max, QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils.translation import gettext as _
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
 from judge.selectors.rounds import count_questions, rulings_about
 from swarm_protocol.version import CLIENT_VERSION
-from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
 from swarm_web.core.errors import RequestError
 from swarm_web.core.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
 
 BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")
+
+_ACTIONS: dict[Ruling.Action, Promise] = {
+    Ruling.Action.VOID: _("The operator excluded this round from all scores."),
+    Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
+    Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
+    Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
+    Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
+}
+_ADVICE: dict[str, Promise] = {
+    Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
+    Score.Reason.UNSCORED: _(
+        "No action needed: this does not lower the score. If it happens often, tell the operator."
+    ),
+    Score.Reason.NOT_OFFERED: _(
+        "Check what its terminal showed while the round was open: the node was busy, "
+        "stuck or offline. Missing a round does not lower the score."
+    ),
+    Score.Reason.DECLINED: _(
+        "Let all your nodes answer the rounds they are invited to, or stop them "
+        "before a round opens."
+    ),
+    Score.Reason.CAME_LATE: _("No action needed: leave it running for the next round."),
+}
 
 
 # ---- rulings
@@ -52,7 +75,7 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     return [
         RulingLine(
             action=ruling.action,
-            text=_describe_action(Ruling.Action(ruling.action)),
+            text=str(_ACTIONS[Ruling.Action(ruling.action)]),
             reason=ruling.reason,
             changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
             made_at=ruling.made_at,
@@ -61,39 +84,12 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     ]
 
 
-def _describe_action(action: Ruling.Action) -> str:
-    text = {
-        Ruling.Action.VOID: _("The operator excluded this round from all scores."),
-        Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
-        Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
-        Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
-        Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
-    }
-    return text[action]
-
-
 # ---- scores
 
 
 def advise(reason: str) -> str:
     """Return what the owner can do about a Score.Reason; empty for a complete result."""
-    advice = {
-        Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
-        Score.Reason.UNSCORED: _(
-            "No action needed: this does not lower the score. If it happens often, tell "
-            "the operator."
-        ),
-        Score.Reason.NOT_OFFERED: _(
-            "Check what its terminal showed while the round was open: the node was busy, "
-            "stuck or offline. Missing a round does not lower the score."
-        ),
-        Score.Reason.DECLINED: _(
-            "Let all your nodes answer the rounds they are invited to, or stop them "
-            "before a round opens."
-        ),
-        Score.Reason.CAME_LATE: _("No action needed: leave it running for the next round."),
-    }
-    return advice.get(Score.Reason(reason), "")
+    return str(_ADVICE.get(reason, ""))
 
 
 # ---- the round
@@ -121,35 +117,6 @@ class QuestionReport:
     def share(self) -> float | None:
         """The share of nodes that solved it, in [0, 1]; None if it counts for none."""
         return self.solved / self.counted if self.counted else None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreReport:
-    """A node's result in a round, with its interval and advice."""
-
-    score: Score
-
-    @property
-    def interval(self) -> Interval | None:
-        """The score's 95 % interval; None without a score."""
-        low, high = self.score.interval_low, self.score.interval_high
-        return None if low is None or high is None else (low, high)
-
-    @property
-    def advice(self) -> str:
-        """What the owner can do; empty for a complete result."""
-        return advise(self.score.reason)
-
-
-@dataclass(frozen=True)
-class Revelation:
-    """What determined a round's questions, so that anybody can draw them again.
-
-    `secret` is in hexadecimal.
-    """
-
-    secret: str
-    rules: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -183,7 +150,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round; `revelation`, `questions` and `lead` are empty until it has closed.
+    """A round; `questions` and `lead` are empty until it has closed.
 
     `seen_before` of its `question_count` questions had been asked in earlier rounds of the season.
     `seats` is the number of its nodes, and `completed` of those that answered everything. A round
@@ -196,9 +163,8 @@ class RoundReport:
     seats: int
     completed: int
     rulings: list[RulingLine]
-    revelation: Revelation | None = None
-    questions: list[QuestionReport] = field(default_factory=list)
-    lead: Lead | None = None
+    questions: list[QuestionReport]
+    lead: Lead | None
 
     @cached_property
     def beacon(self) -> BeaconReport | None:
@@ -216,19 +182,19 @@ class RoundReport:
         )
 
     @cached_property
-    def scores(self) -> list[ScoreReport]:
+    def scores(self) -> list[Score]:
         """All scores, best first. They may be thousands, so pages read a `Sheet` instead."""
-        return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
+        return list(scores_of(self.round).defer("answered", "solved"))
 
     @property
     def secret(self) -> str | None:
         """The secret in hexadecimal; None until it is revealed."""
-        return self.revelation.secret if self.revelation else None
+        return bytes(self.round.secret).hex() if self.round.is_revealed else None
 
     @property
     def rules(self) -> dict[str, Any] | None:
         """The rules by which the questions were drawn; None until they are revealed."""
-        return self.revelation.rules if self.revelation else None
+        return self.round.rules if self.round.is_revealed else None
 
 
 @dataclass(frozen=True)
@@ -310,26 +276,18 @@ def ordered_scores(judge_round: Round) -> QuerySet[Score]:
 def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
-    rulings = describe_rulings(rulings_about(judge_round))
-    seen_before = count_seen_before(judge_round)
-    if not judge_round.is_revealed:
-        return RoundReport(
-            judge_round,
-            question_count=count_questions(judge_round),
-            seen_before=seen_before,
-            rulings=rulings,
-            **turnout,
-        )
-    report = question_reporter(judge_round)
-    questions = [report(question) for question in judge_round.questions.order_by("position")]
+    questions, lead = [], None
+    if judge_round.is_revealed:
+        report = question_reporter(judge_round)
+        questions = [report(question) for question in judge_round.questions.order_by("position")]
+        lead = _find_lead(judge_round)
     return RoundReport(
         judge_round,
-        question_count=len(questions),
-        seen_before=seen_before,
-        rulings=rulings,
-        revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
+        question_count=len(questions) or count_questions(judge_round),
+        seen_before=count_seen_before(judge_round),
+        rulings=describe_rulings(rulings_about(judge_round)),
         questions=questions,
-        lead=_find_lead(judge_round),
+        lead=lead,
         **turnout,
     )
 

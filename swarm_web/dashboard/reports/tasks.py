@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from django.db.models import Count, F, Q
 from django.http import Http404
@@ -19,14 +20,8 @@ from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_record.stats import macro_interval
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
-from swarm_web.dashboard.charts.parts import TabledChart
-from swarm_web.dashboard.charts.tasks import (
-    POOLED_ROUNDS,
-    PassRate,
-    RoundTally,
-    draw_pass_rates,
-    pool_tallies,
-)
+from swarm_web.dashboard.charts.parts import PooledShare, TabledChart
+from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 
@@ -81,6 +76,11 @@ class TaskLine:
     informative: Rate | None
 
     @property
+    def config(self) -> dict[str, ConfigValue]:
+        """The season's configuration, where it differs from the generator's default."""
+        return self.choice.config
+
+    @property
     def levels(self) -> int:
         """Number of difficulty levels; at least 1."""
         return len(self.rungs.configs) if self.rungs else 1
@@ -115,17 +115,6 @@ class SeasonTasks:
 
 
 @dataclass(frozen=True)
-class ArmRate:
-    """The share of right ones among an arm's `n` answers in its last ten rounds up to `round`."""
-
-    round: int
-    arm: str
-    share: float
-    interval: tuple[float, float]
-    n: int
-
-
-@dataclass(frozen=True)
 class TaskReport:
     """One dataset with its pass rates over rounds and its hardest and easiest questions.
 
@@ -134,7 +123,7 @@ class TaskReport:
     """
 
     line: TaskLine
-    pass_rates: list[ArmRate]
+    pass_rates: list[PooledShare]
     drawing: TabledChart
     hardest: Sequence[AskedQuestion]
     easiest: Sequence[AskedQuestion]
@@ -177,7 +166,7 @@ def load_task(dataset: str) -> TaskReport:
     hardest = by_share[:NAMED_QUESTIONS]
     easiest = [question for question in by_share[::-1] if question not in hardest]
     lines = _pool_rounds(summaries, dataset)
-    rates = _list_rates(lines)
+    rates = sorted(chain.from_iterable(lines), key=lambda rate: (-rate.round, rate.arm))
     return TaskReport(line, rates, _draw(lines, rates), hardest, easiest[:NAMED_QUESTIONS])
 
 
@@ -239,29 +228,20 @@ def make_rate(part: int, n: int) -> Rate:
     return Rate(part / n, macro_interval(part / n, n), n)
 
 
-def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, list[PassRate]]:
-    """Return the pass rates in a dataset over these rounds by arm, oldest first."""
-    lines: dict[str, list[PassRate]] = {}
+def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[PooledShare]]:
+    """Return the pass rates of each arm in a dataset over these rounds, oldest first."""
+    lines = []
     for arm in Node.Arm.values:
         cells = [
             (summary.round.number, summary.datasets.get(arm, {}).get(dataset, (0, 0)))
             for summary in reversed(summaries)
         ]
         tallies = [RoundTally(number, correct, n) for number, (correct, n) in cells if n]
-        lines[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
+        lines.append(pool_tallies(tallies, arm=arm))
     return lines
 
 
-def _list_rates(lines: Mapping[str, Sequence[PassRate]]) -> list[ArmRate]:
-    rates = [
-        ArmRate(point.round, arm, point.rate, (point.low, point.high), point.n)
-        for arm, line in lines.items()
-        for point in line
-    ]
-    return sorted(rates, key=lambda rate: (-rate.round, rate.arm))
-
-
-def _draw(lines: dict[str, list[PassRate]], rates: Sequence[ArmRate]) -> TabledChart:
+def _draw(lines: Sequence[Sequence[PooledShare]], rates: Sequence[PooledShare]) -> TabledChart:
     """Draw the arms' pass rates, with the same numbers as rows of the table."""
     return TabledChart(
         draw=partial(draw_pass_rates, lines),

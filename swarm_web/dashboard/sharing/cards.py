@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.text import capfirst
 from PIL import Image, ImageDraw, ImageFont
 
 from swarm_web.dashboard.charts.parts import STYLES
@@ -18,10 +19,9 @@ from swarm_web.dashboard.sharing.facts import (
     NodeFacts,
     SiteFacts,
     describe_site,
-    write_interval,
     write_rank,
-    write_share,
 )
+from swarm_web.dashboard.templatetags.figures import write_interval, write_share
 
 _FOLDER = Path(__file__).parent / "fonts"
 _FILES = {"regular": "inter-5.3.0-regular.ttf", "bold": "inter-5.3.0-bold.ttf"}
@@ -151,8 +151,8 @@ def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
         canvas.write((_MARGIN, 468), "Not judged yet", px=64, colour=_QUIET)
         return canvas.finish()
     end = canvas.write((_MARGIN, 468), write_share(facts.score), px=128, weight="bold")
-    interval = f"judge score, 95 % interval {write_interval(facts.interval)}, n = {facts.n}"
-    canvas.write((end + 32, 416), _capitalize(write_rank(facts)), px=38, weight="bold")
+    interval = f"judge score, 95 % interval {write_interval(*facts.interval)}, n = {facts.n}"
+    canvas.write((end + 32, 416), capfirst(write_rank(facts)), px=38, weight="bold")
     canvas.write(
         (end + 32, 464), interval, px=28, colour=_QUIET, width=_MARGIN + _CONTENT_WIDTH - end - 32
     )
@@ -245,16 +245,12 @@ def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
         base = 420 + 50 * place
         canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_CONTENT_WIDTH - 330)
         canvas.write((right, base), write_share(score), px=36, weight="bold", anchor="rs")
-        quiet = write_interval(interval)
+        quiet = write_interval(*interval)
         canvas.write((right - 110, base), quiet, px=28, colour=_QUIET, anchor="rs")
 
 
 def _enlarge(point: Point) -> Point:
     return point[0] * _SCALE, point[1] * _SCALE
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # ---- the icon

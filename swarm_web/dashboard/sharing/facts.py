@@ -12,6 +12,7 @@ from swarm_record.stats import Interval
 from swarm_web.board.leaderboard import count_ranked, read_row
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.dashboard.reports.home import read_pill
+from swarm_web.dashboard.templatetags.figures import write_share
 from swarm_web.nodes.models import Node
 
 WINDOW = "season"
@@ -101,16 +102,6 @@ def read_site_facts(*, now: datetime) -> SiteFacts:
             (row.node, row.score, row.interval) for row in board.rows if row.rank is not None
         ),
     )
-
-
-def write_share(score: float) -> str:
-    """Write a fraction of one with three decimals and no leading zero: `.347`."""
-    return f"{score:.3f}".removeprefix("0")
-
-
-def write_interval(interval: Interval) -> str:
-    """Write an interval of fractions of one, such as .311 to .384, with an en dash between."""
-    return f"{write_share(interval[0])}–{write_share(interval[1])}"
 
 
 def write_rank(facts: NodeFacts) -> str:

@@ -10,7 +10,7 @@ from django.utils.feedgenerator import Atom1Feed
 
 from judge.models import Round, RoundSummary
 from judge.selectors.rounds import listed_rounds
-from swarm_web.dashboard.sharing.facts import write_share
+from swarm_web.dashboard.templatetags.figures import write_share
 
 ENTRIES = 30
 

@@ -11,11 +11,10 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from judge.models import Score
-from swarm_web.dashboard.charts.parts import Value
-from swarm_web.dashboard.charts.scores import draw_sparkline
+from swarm_web.dashboard.charts.parts import ARM_NAMES, Value
 from swarm_web.dashboard.reports.answers import AnswerMark, AnswerOutcome, SheetRow
 from swarm_web.dashboard.reports.board import BoardLine, Lift
 from swarm_web.dashboard.reports.round import advise
@@ -35,8 +34,6 @@ from swarm_web.nodes.models import node_path
 
 register = template.Library()
 
-_ARMS = {"swarm": gettext_lazy("swarm"), "base": gettext_lazy("untrained")}
-_ISOLATED = gettext_lazy("isolated")
 # A bar is 100 units wide and as high as a row of text.
 _BAR = (
     '<svg class="interval{kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -46,8 +43,8 @@ _BAR = (
 )
 _ZERO = '<rect class="zero" x="49.6" y="0" width="0.8" height="8"/>'
 _SPARK = (
-    '<svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points="{line.points}"/>'
-    '<circle cx="{line.end_x}" cy="{line.end_y}" r="1.8"/></svg>'
+    '<svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points="{points}"/>'
+    '<circle cx="{x}" cy="{y}" r="1.8"/></svg>'
 )
 
 
@@ -57,7 +54,9 @@ register.filter("node_url", node_path)
 @register.filter
 def arm_label(arm: str) -> SafeString:
     """Return an arm's name, with the class that gives it the arm's colour."""
-    return format_html('<span class="arm {}">{}</span>', arm, _ARMS.get(arm, _ISOLATED))
+    return format_html(
+        '<span class="arm {}">{}</span>', arm, ARM_NAMES.get(arm, ARM_NAMES["isolated"])
+    )
 
 
 @register.simple_tag
@@ -87,8 +86,13 @@ def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
 
     The result is empty without scores.
     """
-    line = draw_sparkline([score / end for score in scores])
-    return mark_safe(_SPARK.format(line=line) if line else "")
+    if not scores:
+        return SafeString()
+    # From 2 to 58 and from 14 up to 2: the dot at the end must not be cut off.
+    step = 56 / max(1, len(scores) - 1)
+    spots = [(f"{2 + i * step:.1f}", f"{14 - 12 * s / end:.1f}") for i, s in enumerate(scores)]
+    (x, y), points = spots[-1], " ".join(map(",".join, spots))
+    return mark_safe(_SPARK.format(points=points, x=x, y=y))
 
 
 @register.filter
@@ -102,7 +106,7 @@ def score_cells(score: Score) -> SafeString:
     solved = f"{score.correct} {escape(_('of'))} {score.n}"
     cells = (
         f'<data value="{score.score!r}">{share(score.score)}</data>',
-        interval((score.interval_low, score.interval_high)),
+        interval(score.interval),
         solved,
     )
     return mark_safe("".join(f'<td class="num">{cell}</td>' for cell in cells))

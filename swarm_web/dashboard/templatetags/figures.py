@@ -51,10 +51,11 @@ def share(value: float | str | None) -> str:
     """Write a fraction of one with three decimals and no leading zero: `.347`."""
     if not isinstance(value, (int, float)):
         return NONE
-    return _figure(_write_share(value))
+    return _figure(write_share(value))
 
 
-def _write_share(fraction: float) -> str:
+def write_share(fraction: float) -> str:
+    """Write a fraction of one as `share` does, but without marks for the direction of the text."""
     return f"{fraction:.3f}".removeprefix("0")
 
 
@@ -70,11 +71,12 @@ def percent(value: float | str | None) -> str:
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
     """Write an interval of fractions of one, such as .311 to .384, with an en dash between."""
     low, high = bounds or (None, None)
-    return NONE if low is None or high is None else _figure(_write_interval(low, high))
+    return NONE if low is None or high is None else _figure(write_interval(low, high))
 
 
-def _write_interval(low: float, high: float) -> str:
-    return f"{_write_share(low)}–{_write_share(high)}"
+def write_interval(low: float, high: float) -> str:
+    """Write an interval as `interval` does, but without marks for the direction of the text."""
+    return f"{write_share(low)}–{write_share(high)}"
 
 
 def write_value(cell: Value) -> str:
@@ -85,8 +87,8 @@ def write_value(cell: Value) -> str:
     if cell is None:
         return NONE
     if isinstance(cell, tuple):
-        return _write_interval(*cell)
-    return _write_share(cell) if isinstance(cell, float) else str(cell)
+        return write_interval(*cell)
+    return write_share(cell) if isinstance(cell, float) else str(cell)
 
 
 @register.filter

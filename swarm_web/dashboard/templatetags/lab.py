@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.lab import DASHES, Style
 from swarm_web.dashboard.reports import lab_drawings as amounts
-from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
+from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer, write_share
 from swarm_web.lab.shape import LabComparison, LabEstimate, LabGainAfter
 
 register = template.Library()
@@ -52,11 +52,8 @@ def estimate_interval(estimate: LabEstimate | None) -> str:
 @register.filter
 def p_is(p: float) -> str:
     """Write a p-value in a sentence: `p = .031`, `p < .001`."""
-    return figure_writer()("p < .001" if p < SMALLEST_P else f"p = {_write_p(p)}")
-
-
-def _write_p(p: float) -> str:
-    return f"{p:.3f}".removeprefix("0") if p < 1 else "1"
+    written = "< .001" if p < SMALLEST_P else f"= {write_share(p) if p < 1 else 1}"
+    return figure_writer()(f"p {written}")
 
 
 def _join(ends: tuple[str, str] | None) -> str:

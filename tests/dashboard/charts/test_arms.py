@@ -11,7 +11,7 @@ def make_points(mean: float, *, nodes: int = 4, rounds: int = 6) -> list[ArmPoin
 
 
 def test_mean_is_pooled_over_the_last_rounds_with_a_t_interval() -> None:
-    last = pool_arm(make_points(0.25), width=5)[-1]
+    last = pool_arm(make_points(0.25))[-1]
     assert (last.round, last.nodes, last.mean) == (6, 4, 0.25 + 4 / 64)
     half = t.ppf(0.975, 3) * (0.04 / 4) ** 0.5
     assert last.interval == pytest.approx((max(0.0, last.mean - half), last.mean + half))

@@ -16,8 +16,8 @@ def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> 
 def test_line_pools_the_cells_of_the_last_rounds() -> None:
     pooled = pool_rounds(make_points(), width=5)
     last = pooled[-1]
-    assert (last.round, last.n, last.score) == (8, 80, (4 + 5 + 6 + 7 + 8) / 80)
-    assert (last.low, last.high) == macro_interval(30 / 80, 80)
+    assert (last.round, last.n, last.share) == (8, 80, (4 + 5 + 6 + 7 + 8) / 80)
+    assert last.interval == macro_interval(30 / 80, 80)
 
 
 def test_pooled_score_weights_datasets_equally() -> None:
@@ -27,9 +27,9 @@ def test_pooled_score_weights_datasets_equally() -> None:
         for i, cells in enumerate(rounds)
     ]
     last = pool_rounds(points)[-1]
-    assert (last.score, last.n) == (0.75, 20)
+    assert (last.share, last.n) == (0.75, 20)
     both = {"gcd": (18, 18), "products": (1, 2)}
-    assert (last.low, last.high) == macro_interval(0.75, effective_n(both))
+    assert last.interval == macro_interval(0.75, effective_n(both))
 
 
 def test_first_points_pool_the_available_rounds() -> None:

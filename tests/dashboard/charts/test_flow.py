@@ -3,9 +3,10 @@
 import re
 from itertools import pairwise
 
-from swarm_web.dashboard.charts.flow import BARS_HEIGHT, FlowLink, draw_flow
+from swarm_web.dashboard.charts.flow import BARS_HEIGHT, draw_flow
+from swarm_web.relay.selectors import Flow
 
-LINKS = [FlowLink("ann", "bob", 60), FlowLink("ann", "cat", 30), FlowLink("bob", "cat", 10)]
+LINKS = [Flow("ann", "bob", 60), Flow("ann", "cat", 30), Flow("bob", "cat", 10)]
 
 
 def heights(path: str) -> tuple[float, float]:
@@ -23,7 +24,7 @@ def test_givers_and_takers_are_columns_sorted_by_rollouts() -> None:
 
 
 def test_bars_do_not_overlap_and_are_inside_the_picture() -> None:
-    picture = draw_flow([FlowLink(f"g{n}", f"t{n}", 1) for n in range(20)])
+    picture = draw_flow([Flow(f"g{n}", f"t{n}", 1) for n in range(20)])
     for column in (picture.givers, picture.takers):
         for above, below in pairwise(column):
             assert above.y + above.height < below.y

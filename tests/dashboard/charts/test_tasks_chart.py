@@ -3,28 +3,26 @@
 from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
 
 
-def test_point_pools_its_round_and_the_one_before() -> None:
-    tallies = [RoundTally(1, 0, 4), RoundTally(2, 4, 4), RoundTally(3, 4, 4)]
-    assert [(point.rate, point.n) for point in pool_tallies(tallies, width=2)] == [
-        (0.0, 4),
-        (0.5, 8),
-        (1.0, 8),
-    ]
+def test_point_pools_its_round_and_nine_before() -> None:
+    tallies = [RoundTally(1, 0, 4), *(RoundTally(number, 4, 4) for number in range(2, 12))]
+    *_earlier, before, last = pool_tallies(tallies, arm="base")
+    assert [(point.share, point.n) for point in (before, last)] == [(0.9, 40), (1.0, 40)]
 
 
 def test_point_is_inside_its_interval() -> None:
-    (point,) = pool_tallies([RoundTally(7, 3, 10)])
-    assert point.rate == 0.3
-    assert point.low < point.rate < point.high
+    (point,) = pool_tallies([RoundTally(7, 3, 10)], arm="base")
+    assert point.share == 0.3
+    assert point.interval[0] < point.share < point.interval[1]
 
 
 def test_rounds_without_an_answer_have_no_point() -> None:
-    assert pool_tallies([RoundTally(1, 0, 0)]) == []
+    assert pool_tallies([RoundTally(1, 0, 0)], arm="base") == []
 
 
 def test_each_arm_has_a_line_in_its_style_and_a_band_behind_the_lines() -> None:
-    line = pool_tallies([RoundTally(1, 1, 4), RoundTally(2, 2, 4)])
-    figure = draw_pass_rates({"swarm": line, "isolated": line, "base": []})
+    tallies = [RoundTally(1, 1, 4), RoundTally(2, 2, 4)]
+    arms = [pool_tallies(tallies, arm=arm) for arm in ("swarm", "isolated")]
+    figure = draw_pass_rates([*arms, []])
     bands, lines = figure["data"][:2], figure["data"][2:]
     assert [drawn["line"]["dash"] for drawn in lines] == ["solid", "dash"]
     assert all(band["fill"] == "toself" for band in bands)

@@ -1,10 +1,20 @@
 """Test the charts of training: reward, informative share and reflection over steps."""
 
-from swarm_web.dashboard.charts.training import ReportedStep, draw_reflection, draw_training
+from swarm_web.dashboard.charts.training import draw_reflection, draw_training
+from swarm_web.relay.models import TrainingPoint
+
+
+def report(
+    step: int, reward: float, informative: float, reflection: dict[str, float]
+) -> TrainingPoint:
+    return TrainingPoint(
+        step=step, training_reward=reward, informative_share=informative, reflection=reflection
+    )
+
 
 STEPS = [
-    ReportedStep(2, 0.25, 0.5, {}),
-    ReportedStep(4, 0.5, 0.75, {"recheck": 0.1, "hesitation": 0.2}),
+    report(2, 0.25, 0.5, {}),
+    report(4, 0.5, 0.75, {"recheck": 0.1, "hesitation": 0.2}),
 ]
 
 
@@ -28,5 +38,5 @@ def test_charts_without_steps_are_empty() -> None:
 
 
 def test_largest_reportable_step_can_be_drawn() -> None:
-    steps = [ReportedStep(0, 0.5, 0.5, {}), ReportedStep(2**53, 0.5, 0.5, {})]
+    steps = [report(0, 0.5, 0.5, {}), report(2**53, 0.5, 0.5, {})]
     assert draw_training(steps)["layout"]["xaxis"]["dtick"] == 10**15

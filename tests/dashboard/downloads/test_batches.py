@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from swarm_web.dashboard.downloads.batches import Row, read_batches, stream
+from swarm_web.dashboard.downloads.batches import read_batches, stream
+from swarm_web.dashboard.downloads.formats import Row
 
 
 def read_tens(some: Sequence[int]) -> list[Row]:

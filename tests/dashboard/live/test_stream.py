@@ -91,6 +91,12 @@ def test_stream_is_not_resumed_after_an_invalid_position(after: str) -> None:
     assert ViewStream(make_view()).resume(after) is None
 
 
+@pytest.mark.parametrize("seq", ["", "9" * 4401, "x", "\u0660"], ids=["no", "long", "x", "arab"])
+def test_stream_is_not_resumed_after_an_invalid_number(seq: str) -> None:
+    stream = ViewStream(make_view())
+    assert stream.resume(f"{stream.epoch}:{seq}") is None
+
+
 def test_reading_older_than_the_current_one_is_ignored() -> None:
     stream = ViewStream(replace(make_view(a="new"), as_of=NOON + timedelta(seconds=1)))
     stream.advance(make_view(a="old"))

@@ -5,31 +5,7 @@ from django.utils import timezone
 
 from swarm_web.board.leaderboard import Leaderboard, LeaderboardRow
 from swarm_web.dashboard.reports.board import choose_scale_end, make_lines, measure_lift
-
-
-def make_row(
-    node: str, *, model: str = "tiny", score: float = 0.5, n: int = 16, base: bool = False
-) -> LeaderboardRow:
-    return LeaderboardRow(
-        rank=None if base else (1, 9),
-        remark="base" if base else "",
-        node=node,
-        title="",
-        model=model,
-        parameters=1,
-        arm="base" if base else "swarm",
-        score=score,
-        interval=(score - 0.03, score + 0.04),
-        recent_score=score,
-        n=n,
-        rounds=1,
-        missed=0,
-        cells={},
-        external_used=0,
-        used_by_others=0,
-        last_seen=None,
-        connected=False,
-    )
+from tests.dashboard.board_rows import make_row
 
 
 def make_board(*rows: LeaderboardRow) -> Leaderboard:

@@ -9,7 +9,6 @@ import pytest
 from swarm_web.dashboard.reports.lab import list_arms, read_answer, read_questions, sketch_answer
 from swarm_web.dashboard.reports.lab_drawings import chart_cost, chart_mechanism, draw_report
 from swarm_web.lab.shape import PublishedReport
-from swarm_web.lab.shelf import list_published, read_summary
 from tests.dashboard.lab_reports import (
     ROUNDS,
     make_answer,
@@ -75,7 +74,7 @@ def test_sketch_shows_the_two_compared_arms(lab: Path) -> None:
 
 def test_every_question_is_listed_whether_answered_or_not(lab: Path) -> None:
     write_summary(lab, rival=make_answer(make_finding(), make_finding(holds=False)))
-    questions = {each.key: each for each in read_questions(read_summary(), list_published())}
+    questions = {each.key: each for each in read_questions()}
     assert len(questions) == 9
     assert (len(questions["rival"].found), questions["rival"].holding) == (2, 1)
     assert questions["map"].found == []

@@ -8,8 +8,9 @@ import pytest
 from django.utils import timezone
 
 from judge.models import Round, Score
-from swarm_web.dashboard.reports.node_health import NodeHealth, Place, SeatStatus, judge_health
+from swarm_web.dashboard.reports.node_health import NodeHealth, SeatStatus, judge_health
 from swarm_web.nodes.models import Node
+from tests.dashboard.board_rows import make_row
 
 NOW = timezone.now()
 
@@ -25,9 +26,14 @@ def judge(
 ) -> NodeHealth:
     scores = [] if reason is None else [Score(round=Round(number=9), reason=reason)]
     node = node or Node(last_seen=NOW)
-    place = Place(remark=remark, n=12, minimum=16)
     return judge_health(
-        node, connected=connected, season_runs=season_runs, scores=scores, place=place, seat=seat
+        node,
+        connected=connected,
+        season_runs=season_runs,
+        scores=scores,
+        row=replace(make_row("amber", n=12), remark=remark),
+        minimum=16,
+        seat=seat,
     )
 
 
