@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -30,7 +30,7 @@ from node_client.commands import (
     models,
     service,
 )
-from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
+from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explained_problems
 from node_client.display.terminal import clean
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.settings.config import (
@@ -81,8 +81,13 @@ COMMANDS = (
 POLL_S = 1.0
 
 
-class OrderedCommands(TyperGroup):
-    """Lists the commands in the order of COMMANDS in --help."""
+class ClientCommands(TyperGroup):
+    """Explains the errors of all commands, and lists them in the order of COMMANDS in --help."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the chosen command, and explain its error."""
+        with explained_problems():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the names of all commands, in the order of COMMANDS."""
@@ -91,7 +96,7 @@ class OrderedCommands(TyperGroup):
 
 app = typer.Typer(
     name="swarm-node",
-    cls=OrderedCommands,
+    cls=ClientCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -127,7 +132,6 @@ def main(
 
 
 @app.command(epilog=OTHER_WAYS)
-@explain_problems
 @takes_settings()
 def join(
     url: Url,
@@ -158,7 +162,6 @@ for command in (joining.login, joining.logout, joining.claim):
 
 
 @app.command(epilog=OTHER_WAYS)
-@explain_problems
 @takes_settings()
 def train(
     *,
@@ -179,7 +182,6 @@ def train(
 
 
 @app.command()
-@explain_problems
 def make_model(
     size: Annotated[
         Literal[
@@ -213,7 +215,6 @@ def make_model(
 
 
 @app.command()
-@explain_problems
 @takes_settings(*("token_file", "token", "model", "state_dir", "device", "gpu_fraction", "config"))
 def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
     """Test this machine, and the connection to a coordinator, and suggest fixes."""
@@ -247,7 +248,6 @@ def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def verify_round(
     url: Url,
@@ -283,7 +283,6 @@ def verify_round(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def verify_season(
     url: Url,

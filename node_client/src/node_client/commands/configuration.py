@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.settings.config import SettingChoices, choose
 from node_client.settings.fields import Setting, all_settings
@@ -26,7 +25,6 @@ app = typer.Typer(name="config", no_args_is_help=True, help="Show or write setti
 
 
 @app.command()
-@explain_problems
 @takes_settings()
 def show(
     url: Annotated[
@@ -44,7 +42,6 @@ def show(
 
 
 @app.command()
-@explain_problems
 def init(
     out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
 ) -> None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import NodeError, SettingsError
 from node_client.settings.config import SettingChoices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
@@ -117,14 +116,12 @@ def render_qr(content: str) -> Text:
     return text
 
 
-@explain_problems
 @takes_settings("state_dir", "config", "model")
 def login(url: str, *, flags: Flags) -> None:
     """Get a token for a new node, or to continue one of your nodes here, and save it for `join`."""
     get_token(choose(parse_site(url), flags=flags), console=Console())
 
 
-@explain_problems
 @takes_settings("state_dir", "config")
 def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     """Delete the token from this machine; the node and its checkpoints stay."""
@@ -146,7 +143,6 @@ def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     )
 
 
-@explain_problems
 @takes_settings("token_file", "token", "state_dir", "config")
 def claim(url: str, *, flags: Flags) -> None:
     """Give an anonymous node to your account: its name, token, scores and history stay."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import FAILED, explain_problems
+from node_client.commands.problems import FAILED
 from node_client.errors import SettingsError
 from node_client.settings.config import choose
 from node_client.settings.flags import Flags, takes_settings
@@ -23,7 +23,6 @@ app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config", "json")
 def status(
     url: Annotated[
@@ -62,7 +61,6 @@ def status(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def pause(
     url: Url = None,
@@ -87,7 +85,6 @@ def pause(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def resume(url: Url = None, *, flags: Flags) -> None:
     """End a pause. Hours and battery may still pause the node."""

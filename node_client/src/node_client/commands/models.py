@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.settings.config import SettingChoices, choose, resolve_model
 from node_client.settings.flags import Flags, takes_settings
@@ -25,7 +24,6 @@ app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("model", "state_dir", "device", "config")
 def chat(
     url: Swarm = None,
@@ -66,7 +64,6 @@ def chat(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def export(
     url: Swarm = None,

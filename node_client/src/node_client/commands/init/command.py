@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.settings.config import choose
 from node_client.settings.flags import Flags, takes_settings
@@ -18,7 +17,6 @@ app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir")
 def init(
     url: Annotated[

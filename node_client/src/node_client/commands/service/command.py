@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from node_client.commands.joining import get_token, save_token
-from node_client.commands.problems import explain_problems
 from node_client.commands.service.unit import ServiceUnit
 from node_client.errors import SettingsError
 from node_client.settings.config import SettingChoices, choose, find_token
@@ -27,7 +26,6 @@ Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm
 
 
 @app.command()
-@explain_problems
 @takes_settings("token_file", "token", "state_dir", "config", "auto_update")
 def install(
     url: Url,
@@ -55,7 +53,6 @@ def install(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir")
 def uninstall(url: Url, *, flags: Flags) -> None:
     """Stop and remove the service; the node's token and checkpoints stay."""
@@ -69,7 +66,6 @@ def uninstall(url: Url, *, flags: Flags) -> None:
 
 
 @app.command()
-@explain_problems
 def status(url: Url) -> None:
     """Show the state of the service; `swarm-node status URL` shows the state of its node."""
     site, choices = _choose(url, {})
@@ -77,7 +73,6 @@ def status(url: Url) -> None:
 
 
 @app.command()
-@explain_problems
 def logs(
     url: Url,
     *,
@@ -89,7 +84,6 @@ def logs(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config", "auto_update", "wait_when_refused")
 def run(url: Url, *, flags: Flags) -> None:
     """Install a newer client if one is required, then join the swarm.
