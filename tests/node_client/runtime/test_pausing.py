@@ -34,7 +34,7 @@ class EventWaiter:
 
     def __init__(self, view: NodeView) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        view.emit = self._events.put_nowait
+        view.listeners = [self._events.put_nowait]
 
     async def wait_for(self, kind: type[Event]) -> None:
         async with asyncio.timeout(20):

@@ -7,7 +7,7 @@ from pathlib import Path
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange, practice_season
-from node_client.runtime.training import Equipment, Training, TrainingRules
+from node_client.runtime.training import Equipment, Training, TrainingHooks, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from swarm_protocol.messages import SubmitAnswers
@@ -46,15 +46,16 @@ async def test_no_step_follows_if_the_node_was_stopped_while_answering(
     settings.state.path.mkdir(exist_ok=True)
     view, waits = empty_view(), asyncio.Event()
 
-    def note(trainer: Trainer) -> None:
-        waits.set()
+    class Hooks(TrainingHooks):
+        def before_step(self, trainer: Trainer) -> None:
+            waits.set()
 
     async with ModelWorker() as worker:
         training = Training(
             settings=settings,
             equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
             exchange=NoExchange(),
-            before_step=note,
+            hooks=Hooks(),
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
         async with worker.turn:  # as a judge round holds it
@@ -71,15 +72,16 @@ async def test_node_resting_after_a_step_stops_immediately(
     settings.state.path.mkdir(exist_ok=True)
     view, stepped = empty_view(), asyncio.Event()
 
-    def note(report: StepReport, trainer: Trainer) -> None:
-        stepped.set()
+    class Hooks(TrainingHooks):
+        def after_step(self, report: StepReport, trainer: Trainer) -> None:
+            stepped.set()
 
     async with ModelWorker() as worker:
         training = Training(
             settings=replace(settings, step_seconds=3600.0),
             equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
             exchange=NoExchange(),
-            after_step=note,
+            hooks=Hooks(),
         )
         training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
         async with asyncio.timeout(60):

@@ -36,6 +36,11 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
     at: str = field(default_factory=_now)
 
+    @property
+    def moment(self) -> datetime:
+        """The time `at`."""
+        return datetime.fromisoformat(self.at)
+
 
 class Started(Event, frozen=True, kw_only=True, tag="started"):
     """The model is loaded. `site` is null for training without a coordinator.
@@ -207,20 +212,6 @@ class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
 
 
 EventListener = Callable[[Event], None]
-
-
-def ignore_event(event: Event) -> None:
-    """Ignore an event."""
-
-
-def combine_listeners(first: EventListener, second: EventListener) -> EventListener:
-    """Return a listener that passes each event to both listeners, in this order."""
-
-    def emit(event: Event) -> None:
-        first(event)
-        second(event)
-
-    return emit
 
 
 def as_line(event: Event) -> str:

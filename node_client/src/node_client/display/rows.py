@@ -206,7 +206,7 @@ def _machine(view: NodeView) -> str:
 
 def _saved(view: NodeView, *, now: datetime) -> str:
     if view.saved is not None:
-        return f"step {view.saved.step:,}, {describe_age(view.saved.at, now=now)}"
+        return f"step {view.saved.step:,}, {describe_age(view.saved.moment, now=now)}"
     return f"step {view.resumed_step:,}, resumed from it" if view.resumed_step else ""
 
 
@@ -225,7 +225,7 @@ def _notices(view: NodeView) -> Iterator[Text]:
     if view.upgrade is not None:
         yield Text(view.upgrade, "yellow")
     for notice in view.notices:
-        yield Text(f"{notice.at:%H:%M:%S} UTC: {fold_line(notice.message)}")
+        yield Text(f"{notice.moment:%H:%M:%S} UTC: {fold_line(notice.message)}")
 
 
 def _problem(view: NodeView) -> Text | str:
@@ -233,6 +233,6 @@ def _problem(view: NodeView) -> Text | str:
     if problem is None:
         return ""
     return Text.assemble(
-        (f"{problem.at:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
+        (f"{problem.moment:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
         f": {fold_line(problem.message)}",
     )

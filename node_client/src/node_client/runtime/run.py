@@ -15,14 +15,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.text import Text
 
-from node_client.display.events import (
-    Event,
-    Started,
-    Stopped,
-    as_line,
-    combine_listeners,
-    ignore_event,
-)
+from node_client.display.events import Event, Started, Stopped, as_line
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import NodeView
@@ -135,9 +128,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
-            emit=combine_listeners(
-                journal.on_event, _print_event if output == "json" else ignore_event
-            ),
+            listeners=[journal.on_event, *([_print_event] if output == "json" else [])],
         )
         view.emit(describe_start(settings, view))
         with Verifier() as verifier:
