@@ -37,14 +37,12 @@ from node_client.settings.config import (
     SettingChoices,
     Settings,
     check_offline_arm,
-    choose,
     choose_start,
     find_token,
     resolve_model,
 )
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.flags import takes_settings
 from node_client.settings.sources import find_file, unknown_variables
-from node_client.site import parse_site
 from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
@@ -139,13 +137,12 @@ def join(
     anonymous: Anonymous = False,
     resume: Resume = False,
     fresh: Fresh = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Join a swarm: train, share, and answer the judge.
 
     The first time, approve the displayed code on the coordinator's site.
     """
-    choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
     suggest_init(choices)
     # Before the user is asked for anything, so that a contradiction ends the command.
@@ -168,7 +165,7 @@ def train(
     offline: Annotated[bool, typer.Option("--offline", help="Without a coordinator")] = False,
     resume: Resume = False,
     fresh: Fresh = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Train alone on a built-in season, to test whether this machine can."""
     if not offline:
@@ -176,7 +173,6 @@ def train(
             "`train` works without a coordinator only.",
             fix="Use `train --offline`, or `join URL` to train in a swarm.",
         )
-    choices = choose(None, flags=flags)
     check_offline_arm(choices.value("arm"))
     _train(choices.resolve(arm="isolated", start=choose_start(resume=resume, fresh=fresh)))
 
@@ -216,11 +212,10 @@ def make_model(
 
 @app.command()
 @takes_settings(*("token_file", "token", "model", "state_dir", "device", "gpu_fraction", "config"))
-def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
+def doctor(url: TestedUrl = None, *, choices: SettingChoices) -> None:
     """Test this machine, and the connection to a coordinator, and suggest fixes."""
     from node_client.commands import doctor as checks  # imports torch
 
-    choices = choose(parse_site(url) if url else None, flags=flags)
     console = Console()
     failed = False
 
@@ -257,7 +252,7 @@ def verify_round(
         list[str] | None,
         typer.Option(help="A drand server to use instead of the public ones; may be repeated"),
     ] = None,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Check a closed judge round: questions, answers, signatures, verdicts, scores, the chain.
 
@@ -268,13 +263,11 @@ def verify_round(
     from swarm_tasks.beacon import BEACON_URLS
     from swarm_tasks.pool import VerifierPool
 
-    site = parse_site(url)
-    state = choose(site, flags=flags).state
     with VerifierPool(os.cpu_count() or 1) as verifier:
         outcome = verify(
-            site,
+            choices.coordinator,
             number,
-            state=state,
+            state=choices.state,
             console=Console(),
             verifier=verifier,
             beacon_urls=beacon_url or BEACON_URLS,
@@ -288,7 +281,7 @@ def verify_season(
     url: Url,
     season: Annotated[str | None, typer.Argument(help="Its name; by default the newest")] = None,
     *,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Recompute a season from its published rounds: the chain, scores, intervals and ranks.
 
@@ -296,8 +289,8 @@ def verify_season(
     """
     from node_client.commands.verification.season_command import verify_season as verify
 
-    site = parse_site(url)
-    _exit_with(verify(site, season, state=choose(site, flags=flags).state, console=Console()))
+    outcome = verify(choices.coordinator, season, state=choices.state, console=Console())
+    _exit_with(outcome)
 
 
 def suggest_init(choices: SettingChoices) -> None:

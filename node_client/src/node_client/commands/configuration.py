@@ -12,12 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from node_client.errors import SettingsError
-from node_client.settings.config import SettingChoices, choose
+from node_client.settings.config import SettingChoices
 from node_client.settings.fields import Setting, all_settings
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.flags import takes_settings
 from node_client.settings.panels import panels
 from node_client.settings.sources import FILE_NAME, Source
-from node_client.site import parse_site
 
 HIDDEN = "(set, not shown)"
 
@@ -31,10 +30,9 @@ def show(
         str | None, typer.Argument(help="As for `join`; without it, as for `train`")
     ] = None,
     *,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Show every setting with its value and source; with --json as JSON."""
-    choices = choose(parse_site(url) if url else None, flags=flags)
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return

@@ -53,5 +53,4 @@ def _fetch_judge_score(site: Site, node: str, *, warn: Callable[[str], None]) ->
         return None
     if status.score is None:
         return None
-    low_high = None if status.interval is None else (status.interval[0], status.interval[1])
-    return JudgeScore(score=status.score, interval=low_high, n=status.n, rounds=status.rounds)
+    return JudgeScore(status.score, status.interval, n=status.n, rounds=status.rounds)

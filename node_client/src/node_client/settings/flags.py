@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from node_client.settings.config import choose
 from node_client.settings.fields import REMEMBERED, Setting, all_settings
 from node_client.settings.panels import panel_of, panels
-
-Flags = dict[str, object]
+from node_client.site import parse_site
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command an option for each named setting, or for all.
 
-    The command gets the options' values by name, unchecked, as its keyword argument `flags`; an
-    option that was not given has the value None.
+    The command gets the values of all settings as its keyword argument `choices`, for the
+    coordinator at its argument `url`, which may be None.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
@@ -29,7 +29,9 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             for setting in chosen:
                 if setting.core is bool and arguments.pop(_negated(setting)):
                     flags[setting.name] = False
-            command(**arguments, flags=flags)
+            url = arguments.get("url")
+            site = None if url is None else parse_site(url)
+            command(**arguments, choices=choose(site, flags=flags))
 
         run.__signature__ = _signature(command, chosen)  # type: ignore[attr-defined]  # typer's
         return run
@@ -39,7 +41,7 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
 
 def _signature(command: Callable[..., None], chosen: Sequence[Setting]) -> inspect.Signature:
     own = inspect.signature(command, eval_str=True)
-    kept = [each for each in own.parameters.values() if each.name != "flags"]
+    kept = [each for each in own.parameters.values() if each.name != "choices"]
     added = [parameter for setting in chosen for parameter in _parameters(setting)]
     return own.replace(parameters=[*kept, *added])
 
