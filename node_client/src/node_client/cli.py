@@ -21,15 +21,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from node_client.commands import (
-    configuration,
-    init,
-    joining,
-    lab,
-    local_nodes,
-    models,
-    service,
-)
+from node_client.commands import configuration, init, joining, lab, local_nodes, models, service
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explained_problems
 from node_client.display.terminal import clean
 from node_client.errors import CoordinatorRefusedError, NodeError

@@ -113,9 +113,15 @@ class NodeView:
         self.curve.append(report.training_reward)
         if report.held_out is not None:
             self.held_out, self.held_out_step = report.held_out, report.step
+        memory = self.memory_use
         self.emit(
             events.StepDone.of(
-                report, tokens_per_second=self.tokens_per_second, memory_use=self.memory_use
+                report,
+                seconds=sum(report.seconds.values()),
+                tokens_per_second=self.tokens_per_second,
+                held_out=report.held_out.score if report.held_out is not None else None,
+                memory=memory.process if memory is not None else None,
+                accelerator_memory=memory.accelerator if memory is not None else None,
             )
         )
 
@@ -146,7 +152,7 @@ class NodeView:
             if current is None or current.number != before.number or not is_open:
                 self.finished_round = before
         if current is not None:
-            self.emit(events.RoundChanged.of(current))
+            self.emit(events.RoundChanged.of(current, round=current.number))
 
     def show_answers(self, number: int, stored: int) -> None:
         """Show that the judge acknowledged `stored` more answers of round `number`."""

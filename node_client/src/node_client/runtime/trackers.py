@@ -155,16 +155,16 @@ def _open_trackio(settings: Settings) -> _WandbRun:
 
 
 def _describe_run(settings: Settings) -> dict[str, Any]:
+    """Return the run's project, name and settings, without secrets."""
     return {
         "project": settings.project,
         "name": settings.run_name,
-        "config": describe_settings(settings),
+        "config": {
+            **asdict(settings.training),
+            "model": settings.model,
+            "arm": settings.arm,
+        },
     }
-
-
-def describe_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that a tracker shows beside the curves, without secrets."""
-    return {**asdict(settings.training), "model": settings.model, "arm": settings.arm}
 
 
 def _check_account() -> None:

@@ -118,7 +118,8 @@ def choose(
     file = find_file(_value(given, "config"), here=folder, state=None)
     if file is not None:
         given.maps.append(read_file(file))
-    state = _state_of(site, _value(given, "state_dir"))
+    folder_of_state = _value(given, "state_dir")
+    state = StateDir.default(site) if folder_of_state is None else StateDir(folder_of_state)
     if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
         given.maps.append(_read_file_of_state(file))
     given.maps.append(read_record_settings(state.load_for(site)))
@@ -206,12 +207,6 @@ def _has_priority(direct: GivenValue | None, file: GivenValue) -> bool:
         return direct is not None and direct.source is Source.FLAG
     order = list(Source)
     return order.index(direct.source) < order.index(file.source)
-
-
-def _state_of(site: Site | None, folder: Path | None) -> StateDir:
-    if folder is not None:
-        return StateDir(folder)
-    return StateDir.for_site(site) if site else StateDir.for_offline()
 
 
 def _read_file_of_state(file: Path) -> Layer:

@@ -88,14 +88,10 @@ class StateDir:
         self.metrics = path / "metrics.jsonl"
 
     @classmethod
-    def for_site(cls, site: Site) -> "StateDir":
-        """Return the user's default folder for a coordinator."""
-        return cls(user_state_path("swarm-node", appauthor=False) / site.folder)
-
-    @classmethod
-    def for_offline(cls) -> "StateDir":
-        """Return the user's default folder for training without a coordinator."""
-        return cls(user_state_path("swarm-node", appauthor=False) / "offline")
+    def default(cls, site: Site | None) -> "StateDir":
+        """Return the user's default folder for a coordinator, or for training without one."""
+        folder = "offline" if site is None else site.folder
+        return cls(user_state_path("swarm-node", appauthor=False) / folder)
 
     @classmethod
     def of_user(cls) -> list["StateDir"]:

@@ -26,13 +26,7 @@ from node_client.swarm.handshake import UnansweredError, explain_failure, open_s
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, RoundState, ServerMessage, Welcome
-from swarm_protocol.returning import (
-    HURRY_S,
-    MAX_PAUSE_S,
-    MAX_WAIT_S,
-    RETURN_WITHIN_S,
-    SOON_S,
-)
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S, MAX_WAIT_S, RETURN_WITHIN_S, SOON_S
 
 REPLY_TIMEOUT_S = 30.0
 # Minimum waits in seconds, so that a coordinator that asks for none is not called in a loop.
