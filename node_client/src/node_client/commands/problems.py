@@ -33,9 +33,8 @@ def explained_problems() -> Iterator[None]:
     try:
         yield
     except NodeError as problem:
-        code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
         # Parts of the text may come from a coordinator.
-        typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
+        typer.secho(clean(f"{problem.code}: {problem.message}"), fg="red", err=True)
         typer.echo(clean(problem.fix), err=True)
         raise typer.Exit(exit_code_of(problem)) from None
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from node_client.display.events import Event, Started, Stopped, as_line
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import NodeView
-from node_client.errors import INTERRUPTED, CoordinatorRefusedError, MemoryExhaustedError, NodeError
+from node_client.errors import INTERRUPTED, MemoryExhaustedError, NodeError
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.learning.team_messages import Dismiss, follow
@@ -195,8 +195,7 @@ def report_end(view: NodeView) -> Iterator[None]:
     try:
         yield
     except NodeError as problem:
-        code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-        view.show_problem(code, problem.message, problem.fix)
+        view.show_problem(problem.code, problem.message, problem.fix)
         raise
     finally:
         view.emit(Stopped(step=view.report.step if view.report is not None else None))
