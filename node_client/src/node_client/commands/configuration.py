@@ -109,6 +109,5 @@ def _as_toml(setting: Setting) -> str:
     """Return the default in TOML, or the allowed values if there is none."""
     if setting.default is None:
         return f"  # {setting.allowed}"
-    return json.dumps(
-        setting.default
-    )  # JSON is valid TOML for numbers, strings, lists and booleans
+    # JSON is valid TOML for numbers, strings, lists and booleans.
+    return json.dumps(setting.default)

@@ -4,7 +4,7 @@ Texts from the coordinator are folded into one line without control characters.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import fmean
 
 from rich.text import Text
@@ -83,7 +83,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     current = view.round
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
-    from_server = _server_time(view, now=now)
+    from_server = now + timedelta(seconds=view.clock_ahead_s)
     if current.number == view.skipped_round:
         return f"waiting for the next round (joined after round {current.number} opened)"
     if current.phase == "scheduled":
@@ -93,10 +93,6 @@ def _round(view: NodeView, *, now: datetime) -> str:
         closing = count_down(current.closes_at, now=from_server)
         return f"{current.number} is open, closes in {closing} · {answered}"
     return f"{current.number} is {current.phase} · {answered}"
-
-
-def _server_time(view: NodeView, *, now: datetime) -> datetime:
-    return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
 
 
 def _judge(view: NodeView) -> str:

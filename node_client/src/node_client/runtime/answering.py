@@ -211,7 +211,9 @@ class RoundAnswerer:
         except RefusedError as refusal:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
-            self._skip_round(number)
+            log.info("round %d opened before this node joined: waiting for the next one", number)
+            self._handled.append(number)
+            self._view.skipped_round = number
             return
         self._record_commitment(offered.round)
         answered = self._spool.answered(number)
@@ -242,12 +244,6 @@ class RoundAnswerer:
                 pending = [(number, answer) for answer in self._sign(answers, offered)]
                 self._spool.add(pending)
                 self.outbox.put(pending)
-
-    def _skip_round(self, number: int) -> None:
-        """Skip a round that had opened before this node joined."""
-        log.info("round %d opened before this node joined: waiting for the next one", number)
-        self._handled.append(number)
-        self._view.skipped_round = number
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
         """Return the seconds by which an outage has moved the deadline since the offer."""

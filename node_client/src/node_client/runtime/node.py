@@ -307,16 +307,14 @@ class SwarmNode(TrainingHooks):
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Apply new rules, and find out this node's arm."""
         previous = self._view.season.name if self._view.season is not None else None
-        self._show_season_change(previous, new=season.name if season is not None else None)
-        if season is not None and season.name != previous and self._settings.arm != "base":
-            self._change_arm(season)
-        self._set_season(season)
-
-    def _show_season_change(self, previous: str | None, *, new: str | None) -> None:
+        new = season.name if season is not None else None
         if previous is not None and previous != new:
             self._view.show_notice(f"The season {previous} has ended; its scores stay on the site.")
-        if new is not None and previous != new:
+        if season is not None and previous != new:
             self._view.show_notice(f"The season {new} has begun.")
+            if self._settings.arm != "base":
+                self._change_arm(season)
+        self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
         """Take the arm that the owner chose, or ask for it in a season that draws the arms."""

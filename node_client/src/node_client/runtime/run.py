@@ -44,11 +44,6 @@ Output = Literal["panel", "plain", "json"]
 log = logging.getLogger(__name__)
 
 
-def is_launched() -> bool:
-    """Return whether a launcher started this process as one of several (torchrun's environment)."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """Work for the leader until it dismisses this process or has ended. Raises NodeError.
 
@@ -91,7 +86,9 @@ async def run_client(settings: Settings, *, console: Console) -> None:
     In a team of processes, the first one runs the node and the others follow it.
     """
     check_system(settings.arm)
-    team = LaunchedTeam() if is_launched() else ALONE
+    # Set by a launcher, such as torchrun, that started this process as one of several.
+    is_launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    team = LaunchedTeam() if is_launched else ALONE
     if isinstance(team, LaunchedTeam) and team.rank > 0:
         run_follower(settings, team)
         return

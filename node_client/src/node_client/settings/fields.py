@@ -3,7 +3,7 @@
 import ast
 import linecache
 import sys
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -90,7 +90,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
         Setting(
             name=field.name,
             annotation=kinds[field.name],
-            default=_default_of(field),
+            default=field.default,
             help=texts.get(field.name, ""),
             model=model,
             secret=not field.repr,
@@ -127,10 +127,6 @@ def read_help(model: type) -> dict[str, str]:
                     ):
                         texts[name] = " ".join(text.split())
     return texts
-
-
-def _default_of(field: Field[Any]) -> object:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
