@@ -188,7 +188,7 @@ def test_card_of_a_run_states_its_node_and_standing() -> None:
         external_used=0,
     )
     origin = trace_run(view, step=7, season="one")
-    assert (origin.node, origin.page) == ("heron", "https://swarm.example.org/nodes/heron/")
+    assert (origin.node, origin.site) == ("heron", view.site)
     assert origin.judged is not None
     assert (origin.judged.interval, origin.judged.n) == ((0.4, 0.6), 64)
 

@@ -216,24 +216,17 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
     """Return how this run's model was made, as far as it is known now, for its model card."""
-    standing, site = view.standing, view.site
-    judged = None
+    standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
-        judged = JudgeScore(
-            score=standing.score,
-            interval=standing.interval,
-            n=standing.n,
-            rounds=standing.rounds,
-        )
+        judged = msgspec.convert(standing, JudgeScore, from_attributes=True)
     return ModelOrigin(
         base_model=view.model,
         step=step,
         arm=view.arm,
         season=season,
         system_prompt=SYSTEM_PROMPT if view.season is None else view.season.system_prompt,
-        site=site.base if site is not None else "",
+        site=view.site,
         node=view.node,
-        page=site.page(view.node) if site is not None and view.node else "",
         judged=judged,
     )
 
