@@ -23,13 +23,12 @@ WIDEST = 12  # characters that --help has for a placeholder beside the longest o
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, a field of the dataclass `model`. `annotation` is its type, with limits."""
+    """One setting, a field of a dataclass. `annotation` is its type, with limits."""
 
     name: str
     annotation: Any
     default: object
     help: str
-    model: type
     secret: bool
 
     @property
@@ -92,7 +91,6 @@ def settings_of(model: type) -> tuple[Setting, ...]:
             annotation=kinds[field.name],
             default=field.default,
             help=texts.get(field.name, ""),
-            model=model,
             secret=not field.repr,
         )
         for field in fields(model)

@@ -47,28 +47,25 @@ def _signature(command: Callable[..., None], chosen: Sequence[Setting]) -> inspe
 
 
 def _parameters(setting: Setting) -> Iterator[inspect.Parameter]:
-    if setting.core is not bool:
-        option = _option(setting, setting.flag, metavar=setting.placeholder)
-        yield _keyword(setting.name, Annotated[str | None, option])
-        return
-    yield _keyword(setting.name, Annotated[bool | None, _option(setting, setting.flag, metavar="")])
-    # Switches off what a file or the environment switched on. Not listed in help.
-    opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
-    yield _keyword(_negated(setting), Annotated[bool | None, opposite])
-
-
-def _keyword(name: str, annotation: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
-
-
-def _option(setting: Setting, flag: str, *, metavar: str) -> Any:
-    return typer.Option(
-        flag,
+    is_switch = setting.core is bool
+    option = typer.Option(
+        setting.flag,
         help=_help(setting),
-        metavar=metavar,
+        metavar="" if is_switch else setting.placeholder,
         show_default=False,
         rich_help_panel=panel_of(setting),
+    )
+    yield _keyword(setting.name, bool if is_switch else str, option)
+    if is_switch:
+        # Switches off what a file or the environment switched on. Not listed in help.
+        opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
+        yield _keyword(_negated(setting), bool, opposite)
+
+
+def _keyword(name: str, kind: type, option: Any) -> inspect.Parameter:
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
 
 
