@@ -17,20 +17,23 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
     """Return a decorator that gives a command an option for each named setting, or for all.
 
     The command gets the values of all settings as its keyword argument `choices`, for the
-    coordinator at its argument `url`, which may be None.
+    coordinator at its argument `url`. An empty address is none, unless the command requires one.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        declared = inspect.signature(command).parameters.get("url")
+        requires_url = declared is not None and declared.default is inspect.Parameter.empty
+
         @wraps(command)
         def run(**arguments: Any) -> None:
             flags = {setting.name: arguments.pop(setting.name) for setting in chosen}
             for setting in chosen:
                 if setting.core is bool and arguments.pop(_negated(setting)):
                     flags[setting.name] = False
-            url = arguments.get("url")
-            site = None if url is None else parse_site(url)
+            url: str = arguments.get("url") or ""
+            site = parse_site(url) if url or requires_url else None
             command(**arguments, choices=choose(site, flags=flags))
 
         run.__signature__ = _signature(command, chosen)  # type: ignore[attr-defined]  # typer's
