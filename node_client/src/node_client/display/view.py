@@ -1,7 +1,6 @@
 """The state of a running node: its other parts report to it, and the panel shows it."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -124,10 +123,6 @@ class NodeView:
                 accelerator_memory=memory.accelerator if memory is not None else None,
             )
         )
-
-    def show_earlier_rewards(self, rewards: Sequence[float]) -> None:
-        """Show the training rewards of this season's steps in earlier runs, oldest first."""
-        self.curve.extend(rewards)
 
     def clear_training(self) -> None:
         """Clear the curve, the held-out score and the totals, before training in another season."""

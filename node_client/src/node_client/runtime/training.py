@@ -190,8 +190,7 @@ class Training:
             self._trainer = await self._worker.run(partial(self._make_trainer, rules))
             if begins:
                 path, season = self._settings.state.metrics, rules.season.name
-                earlier = read_rewards(path, season=season, limit=CURVE_STEPS)
-                self._view.show_earlier_rewards(earlier)
+                self._view.curve.extend(read_rewards(path, season=season, limit=CURVE_STEPS))
             self._evaluator = Evaluator(
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
