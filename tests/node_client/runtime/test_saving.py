@@ -10,7 +10,7 @@ from node_client.display.events import CheckpointSaved
 from node_client.display.lines import describe_ending
 from node_client.display.view import NodeView
 from node_client.model.policy import Policy
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.saving import Saver, is_save_due
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -43,7 +43,7 @@ async def run_alone(folder: Path, verifier: Verifier, *, steps: int) -> NodeView
     view = empty_view()
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await OfflineNode(settings, equipment=equipment).run()
+        await train_offline(settings, equipment=equipment).run()
     return view
 
 

@@ -25,7 +25,7 @@ from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.learning.team_messages import Dismiss, follow
 from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.journal import Journal
 from node_client.runtime.node import SwarmNode
 from node_client.runtime.showing import Runnable, run_with_panel, show_loading
@@ -148,7 +148,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
     """Return a node of the settings' coordinator, or one that trains offline."""
     if settings.site is None:
-        return OfflineNode(settings, equipment=equipment)
+        return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
 
 

@@ -117,6 +117,7 @@ class Training:
 
     def stop(self) -> None:
         """Finish the current step, save, and return from `run`."""
+        self._view.stopping = True
         self._stopping.set()
         self.has_rules.set()
 
