@@ -40,10 +40,16 @@ async def test_answering_ends_after_the_batch_in_progress(tmp_path: Path) -> Non
     assert len(open_spool(tmp_path).answered(1)) == 16
 
 
+def make_training(settings: Settings, equipment: Equipment, hooks: TrainingHooks) -> Training:
+    settings.state.path.mkdir(exist_ok=True)
+    training = Training(settings=settings, equipment=equipment, exchange=NoExchange(), hooks=hooks)
+    training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+    return training
+
+
 async def test_no_step_follows_if_the_node_was_stopped_while_answering(
     settings: Settings, verifier: Verifier
 ) -> None:
-    settings.state.path.mkdir(exist_ok=True)
     view, waits = empty_view(), asyncio.Event()
 
     class Hooks(TrainingHooks):
@@ -51,13 +57,8 @@ async def test_no_step_follows_if_the_node_was_stopped_while_answering(
             waits.set()
 
     async with ModelWorker() as worker:
-        training = Training(
-            settings=settings,
-            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
-            exchange=NoExchange(),
-            hooks=Hooks(),
-        )
-        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        training = make_training(settings, equipment, Hooks())
         async with worker.turn:  # as a judge round holds it
             running_training = asyncio.create_task(training.run())
             await waits.wait()
@@ -69,7 +70,6 @@ async def test_no_step_follows_if_the_node_was_stopped_while_answering(
 async def test_node_resting_after_a_step_stops_immediately(
     settings: Settings, verifier: Verifier
 ) -> None:
-    settings.state.path.mkdir(exist_ok=True)
     view, stepped = empty_view(), asyncio.Event()
 
     class Hooks(TrainingHooks):
@@ -77,13 +77,8 @@ async def test_node_resting_after_a_step_stops_immediately(
             stepped.set()
 
     async with ModelWorker() as worker:
-        training = Training(
-            settings=replace(settings, step_seconds=3600.0),
-            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
-            exchange=NoExchange(),
-            hooks=Hooks(),
-        )
-        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        training = make_training(replace(settings, step_seconds=3600.0), equipment, Hooks())
         async with asyncio.timeout(60):
             running_training = asyncio.create_task(training.run())
             await stepped.wait()
