@@ -18,7 +18,7 @@ from bench.report import Target, print_targets, write_results
 from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, TrainingTotals
 from node_client.model.policy import Policy
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -55,7 +55,7 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
-            await OfflineNode(settings, equipment=equipment).run()
+            await train_offline(settings, equipment=equipment).run()
     return view.readings
 
 

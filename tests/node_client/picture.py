@@ -72,7 +72,7 @@ async def watch(settings: Settings) -> str:
         site=settings.site,
     )
     judged = asyncio.Event()
-    view.emit = lambda event: judged.set() if is_judged(view) else None
+    view.listeners = [lambda event: judged.set() if is_judged(view) else None]
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             node = make_node(settings, Equipment(policy, verifier, worker, view))

@@ -189,7 +189,7 @@ def user_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def joined(node: str, *, url: str = URL, state: StateDir | None = None) -> None:
     """Save a node's record like `join`."""
-    state = state or StateDir.for_site(parse_site(url))
+    state = state or StateDir.default(parse_site(url))
     state.path.mkdir(parents=True, exist_ok=True)
     state.save(NodeRecord(url=url, token="secret-token", model="tiny", arm="swarm", node=node))
 
@@ -240,7 +240,7 @@ def test_status_before_the_first_join_reports_no_node() -> None:
 @pytest.mark.usefixtures("user_state")
 def test_status_without_an_address_also_shows_offline_training() -> None:
     joined("heron")
-    alone = StateDir.for_offline()
+    alone = StateDir.default(None)
     alone.path.mkdir(parents=True)
     alone.save_progress(TrainingProgress(40, 0.5, "tiny", "practice", "2026-01-01T12:00:00Z"))
     shown = status()
@@ -251,7 +251,7 @@ def test_status_without_an_address_also_shows_offline_training() -> None:
 @pytest.mark.usefixtures("user_state")
 def test_status_fails_and_names_an_unreadable_state_file() -> None:
     joined("heron")
-    damaged = StateDir.for_site(parse_site(URL)).path / "node.json"
+    damaged = StateDir.default(parse_site(URL)).path / "node.json"
     damaged.write_text("{")
     result = CliRunner().invoke(app, ["status"])
     assert result.exit_code == FAILED

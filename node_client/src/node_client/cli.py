@@ -14,37 +14,27 @@ from io import TextIOWrapper
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from node_client.commands import (
-    configuration,
-    init,
-    joining,
-    lab,
-    local_nodes,
-    models,
-    service,
-)
-from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
+from node_client.commands import configuration, init, joining, lab, local_nodes, models, service
+from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explained_problems
 from node_client.display.terminal import clean
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.settings.config import (
     SettingChoices,
     Settings,
     check_offline_arm,
-    choose,
     choose_start,
     find_token,
     resolve_model,
 )
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.flags import takes_settings
 from node_client.settings.sources import find_file, unknown_variables
-from node_client.site import parse_site
 from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
@@ -81,8 +71,13 @@ COMMANDS = (
 POLL_S = 1.0
 
 
-class OrderedCommands(TyperGroup):
-    """Lists the commands in the order of COMMANDS in --help."""
+class ClientCommands(TyperGroup):
+    """Explains the errors of all commands, and lists them in the order of COMMANDS in --help."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the chosen command, and explain its error."""
+        with explained_problems():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the names of all commands, in the order of COMMANDS."""
@@ -91,7 +86,7 @@ class OrderedCommands(TyperGroup):
 
 app = typer.Typer(
     name="swarm-node",
-    cls=OrderedCommands,
+    cls=ClientCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -127,7 +122,6 @@ def main(
 
 
 @app.command(epilog=OTHER_WAYS)
-@explain_problems
 @takes_settings()
 def join(
     url: Url,
@@ -135,13 +129,12 @@ def join(
     anonymous: Anonymous = False,
     resume: Resume = False,
     fresh: Fresh = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Join a swarm: train, share, and answer the judge.
 
     The first time, approve the displayed code on the coordinator's site.
     """
-    choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
     suggest_init(choices)
     # Before the user is asked for anything, so that a contradiction ends the command.
@@ -158,14 +151,13 @@ for command in (joining.login, joining.logout, joining.claim):
 
 
 @app.command(epilog=OTHER_WAYS)
-@explain_problems
 @takes_settings()
 def train(
     *,
     offline: Annotated[bool, typer.Option("--offline", help="Without a coordinator")] = False,
     resume: Resume = False,
     fresh: Fresh = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Train alone on a built-in season, to test whether this machine can."""
     if not offline:
@@ -173,13 +165,11 @@ def train(
             "`train` works without a coordinator only.",
             fix="Use `train --offline`, or `join URL` to train in a swarm.",
         )
-    choices = choose(None, flags=flags)
     check_offline_arm(choices.value("arm"))
     _train(choices.resolve(arm="isolated", start=choose_start(resume=resume, fresh=fresh)))
 
 
 @app.command()
-@explain_problems
 def make_model(
     size: Annotated[
         Literal[
@@ -213,13 +203,11 @@ def make_model(
 
 
 @app.command()
-@explain_problems
 @takes_settings(*("token_file", "token", "model", "state_dir", "device", "gpu_fraction", "config"))
-def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
+def doctor(url: TestedUrl = None, *, choices: SettingChoices) -> None:
     """Test this machine, and the connection to a coordinator, and suggest fixes."""
     from node_client.commands import doctor as checks  # imports torch
 
-    choices = choose(parse_site(url) if url else None, flags=flags)
     console = Console()
     failed = False
 
@@ -247,7 +235,6 @@ def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def verify_round(
     url: Url,
@@ -257,7 +244,7 @@ def verify_round(
         list[str] | None,
         typer.Option(help="A drand server to use instead of the public ones; may be repeated"),
     ] = None,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Check a closed judge round: questions, answers, signatures, verdicts, scores, the chain.
 
@@ -268,13 +255,11 @@ def verify_round(
     from swarm_tasks.beacon import BEACON_URLS
     from swarm_tasks.pool import VerifierPool
 
-    site = parse_site(url)
-    state = choose(site, flags=flags).state
     with VerifierPool(os.cpu_count() or 1) as verifier:
         outcome = verify(
-            site,
+            choices.coordinator,
             number,
-            state=state,
+            state=choices.state,
             console=Console(),
             verifier=verifier,
             beacon_urls=beacon_url or BEACON_URLS,
@@ -283,13 +268,12 @@ def verify_round(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def verify_season(
     url: Url,
     season: Annotated[str | None, typer.Argument(help="Its name; by default the newest")] = None,
     *,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Recompute a season from its published rounds: the chain, scores, intervals and ranks.
 
@@ -297,8 +281,8 @@ def verify_season(
     """
     from node_client.commands.verification.season_command import verify_season as verify
 
-    site = parse_site(url)
-    _exit_with(verify(site, season, state=choose(site, flags=flags).state, console=Console()))
+    outcome = verify(choices.coordinator, season, state=choices.state, console=Console())
+    _exit_with(outcome)
 
 
 def suggest_init(choices: SettingChoices) -> None:

@@ -21,7 +21,12 @@ USE_WSL = (
 
 
 class NodeError(Exception):
-    """The client cannot continue: `message` says what happened and why, `fix` what to do."""
+    """The client cannot continue: `message` says what happened and why, `fix` what to do.
+
+    `code` is the protocol's error code if the coordinator refused the node, otherwise `error`.
+    """
+
+    code = "error"
 
     def __init__(self, message: str, *, fix: str) -> None:
         super().__init__(message)

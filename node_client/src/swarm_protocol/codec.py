@@ -12,14 +12,7 @@ from typing import TypeVar, get_args
 import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import (
-    FromNode,
-    FromServer,
-    Hello,
-    Id,
-    NodeMessage,
-    ServerMessage,
-)
+from swarm_protocol.messages import FromNode, FromServer, Hello, Id, NodeMessage, ServerMessage
 from swarm_protocol.version import PROTOCOL_VERSION
 
 MAX_FRAME_BYTES = 1 << 20

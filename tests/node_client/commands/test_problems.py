@@ -3,19 +3,15 @@
 import pytest
 import typer
 
-from node_client.commands.problems import REFUSED, explain_problems
+from node_client.commands.problems import REFUSED, explained_problems
 from node_client.errors import CoordinatorRefusedError
 
 
 def test_text_of_a_coordinator_cannot_control_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    @explain_problems
-    def refused() -> None:
+    with pytest.raises(typer.Exit) as ended, explained_problems():
         raise CoordinatorRefusedError("No.\x1b]0;title\x07", fix="Wait.\x1b[2J", code="\x1b[2J")
-
-    with pytest.raises(typer.Exit) as ended:
-        refused()
     shown = capsys.readouterr().err
     assert ended.value.exit_code == REFUSED
     assert "No." in shown

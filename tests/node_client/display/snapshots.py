@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from node_client.display.events import MemoryUse
+from node_client.display.events import CheckpointSaved, MemoryUse, Noticed, ProblemFound
 from node_client.display.panel import render
-from node_client.display.view import NodeView, Notice, SavedStep, ShownProblem
+from node_client.display.view import NodeView
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
@@ -27,6 +27,10 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+def _before_noon(**duration: float) -> str:
+    return (NOON - timedelta(**duration)).isoformat()
+
+
 def first_frame() -> NodeView:
     site = Site("https://swarm.example.org")
     return NodeView(model="tiny", parameters=180_000, device="cpu", arm="swarm", site=site)
@@ -34,20 +38,20 @@ def first_frame() -> NodeView:
 
 def training_with_a_problem() -> NodeView:
     view = after_many_rounds()
-    view.problem = ShownProblem(
+    view.problem = ProblemFound(
         code="checkpoint",
         message="No checkpoint was saved: [Errno 28] No space left on device",
         fix="Free some space in /home/amber/.local/state/swarm-node/swarm.example.org.",
-        at=NOON - timedelta(seconds=70),
+        at=_before_noon(seconds=70),
     )
-    view.notices.append(Notice("The season sums has begun.", NOON - timedelta(hours=2)))
+    view.notices.append(Noticed(message="The season sums has begun.", at=_before_noon(hours=2)))
     return view
 
 
 def after_many_rounds() -> NodeView:
     view = full_view()
     view.memory_use = MemoryUse(process=3 * 2**29, accelerator=2**33)
-    view.saved = SavedStep(step=1200, at=NOON - timedelta(seconds=75))
+    view.saved = CheckpointSaved(step=1200, at=_before_noon(seconds=75))
     view.lifetime = Lifetime(12_345, 1_000_000, 96_000, 90_000, 40_000, 72_000.0)
     return view
 
@@ -58,9 +62,11 @@ def long_hostile_names() -> NodeView:
     view.node = "[red]node\x1b[2J[/red]" + "n" * 300
     view.model = "somebody/" + "m" * 90 + "\x1b[31m"
     view.season = msgspec.structs.replace(view.season, name="\x07[blink]" + "季" * 200)
-    view.problem = ShownProblem("c\n" * 50, "\x1b[2J" + "message " * 90, "fix " * 90, NOON)
+    view.problem = ProblemFound(
+        code="c\n" * 50, message="\x1b[2J" + "message " * 90, fix="fix " * 90, at=_before_noon()
+    )
     for number in range(3):
-        view.notices.append(Notice(f"{number} " + "\u202enotice " * 90, NOON))
+        view.notices.append(Noticed(message=f"{number} " + "\u202enotice " * 90, at=_before_noon()))
     view.show_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
     return view
 

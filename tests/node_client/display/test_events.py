@@ -30,7 +30,7 @@ def emitted() -> list[Event]:
 @pytest.fixture
 def view(emitted: list[Event]) -> NodeView:
     view = empty_view()
-    view.emit = emitted.append
+    view.listeners = [emitted.append]
     return view
 
 

@@ -92,17 +92,17 @@ def test_failed_save_needs_attention_for_a_limited_time() -> None:
     view = full_view()
     view.show_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
     assert view.problem is not None
-    health = judge(view, now=view.problem.at + timedelta(minutes=1))
+    health = judge(view, now=view.problem.moment + timedelta(minutes=1))
     assert (health.state, health.text) == ("needs attention", "cannot save its work.")
     assert "disk full Free some space." in health.reason
-    assert judge(view, now=view.problem.at + PROBLEM_SHOWN_FOR).state == "working"
+    assert judge(view, now=view.problem.moment + PROBLEM_SHOWN_FOR).state == "working"
 
 
 def test_temporary_problem_needs_no_attention() -> None:
     view = full_view()
     view.show_problem("rate.limited", "too many messages", "Wait.")
     assert view.problem is not None
-    assert judge(view, now=view.problem.at).state == "working"
+    assert judge(view, now=view.problem.moment).state == "working"
 
 
 def test_stopping_node_shows_what_it_still_does() -> None:

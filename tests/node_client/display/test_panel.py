@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from node_client.display.events import MemoryUse
+from node_client.display.events import CheckpointSaved, MemoryUse
 from node_client.display.lines import describe_upgrade
 from node_client.display.panel import render
-from node_client.display.view import NodeView, SavedStep
+from node_client.display.view import NodeView
 from node_client.learning.questions.held_out import HeldOutScore
 from node_client.storage.state import Lifetime
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -153,7 +153,7 @@ def test_memory_and_speed_are_shown() -> None:
 
 def test_latest_checkpoint_is_shown_with_its_age() -> None:
     view = full_view()
-    view.saved = SavedStep(step=1200, at=NOON - timedelta(seconds=75))
+    view.saved = CheckpointSaved(step=1200, at=(NOON - timedelta(seconds=75)).isoformat())
     assert "step 1,200, 1:15 ago" in show(view)
 
 

@@ -10,12 +10,11 @@ import pytest
 from node_client.display.view import NodeView
 from node_client.runtime.hub_upload import (
     HubUploader,
-    HuggingFaceHub,
-    ModelHub,
     UploadRecord,
     is_better,
     read_upload,
     trace_run,
+    upload_to_hub,
     write_upload,
 )
 from node_client.site import Site
@@ -38,7 +37,7 @@ class FakeHub:
         self.hold = threading.Event()
         self.hold.set()
 
-    def upload(self, folder: Path, *, repository: str, message: str) -> None:
+    def upload(self, folder: Path, message: str) -> None:
         self.started.set()
         assert self.hold.wait(20)
         if self.trouble is not None:
@@ -68,10 +67,10 @@ def clock() -> Clock:
 
 
 def make_uploader(
-    hub: ModelHub, folder: Path, *, clock: Clock, view: NodeView | None = None
+    hub: FakeHub, folder: Path, *, clock: Clock, view: NodeView | None = None
 ) -> HubUploader:
     return HubUploader(
-        hub,
+        hub.upload,
         repository=REPOSITORY,
         interval=timedelta(hours=1),
         folder=folder,
@@ -189,7 +188,7 @@ def test_card_of_a_run_states_its_node_and_standing() -> None:
         external_used=0,
     )
     origin = trace_run(view, step=7, season="one")
-    assert (origin.node, origin.page) == ("heron", "https://swarm.example.org/nodes/heron/")
+    assert (origin.node, origin.site) == ("heron", view.site)
     assert origin.judged is not None
     assert (origin.judged.interval, origin.judged.n) == ((0.4, 0.6), 64)
 
@@ -204,8 +203,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubOnThisMachine]:
 def test_hugging_face_hub_receives_a_repository_and_one_commit_with_all_files(
     hub: HubOnThisMachine, checkpoint: Path
 ) -> None:
-    HuggingFaceHub(private=True, endpoint=hub.address).upload(
-        checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+    upload_to_hub(
+        checkpoint / "policy", "Step 7", repository=REPOSITORY, private=True, endpoint=hub.address
     )
     assert hub.made == {"name": "model", "organization": "me", "visibility": "private"}
     assert hub.commits == [("Step 7", {"config.json": b"{}"})]
@@ -217,12 +216,20 @@ def test_refusing_or_unreachable_hub_raises_os_error(
 ) -> None:
     hub.refuse = True
     with pytest.raises(OSError, match="403"):
-        HuggingFaceHub(private=True, endpoint=hub.address).upload(
-            checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+        upload_to_hub(
+            checkpoint / "policy",
+            "Step 7",
+            repository=REPOSITORY,
+            private=True,
+            endpoint=hub.address,
         )
     with pytest.raises(OSError, match=r"\w"):
-        HuggingFaceHub(private=True, endpoint="http://127.0.0.1:9").upload(
-            checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+        upload_to_hub(
+            checkpoint / "policy",
+            "Step 7",
+            repository=REPOSITORY,
+            private=True,
+            endpoint="http://127.0.0.1:9",
         )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -40,7 +40,7 @@ async def test_training_node_shows_missing_protections_at_its_start(
     view = empty_view()
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await OfflineNode(replace(settings, steps=1), equipment=equipment).run()
+        await train_offline(replace(settings, steps=1), equipment=equipment).run()
     assert "does not offer" in view.notices[0].message
 
 

@@ -16,7 +16,14 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 STARTED = events.Started(
     client="1", site=None, model="toy", parameters=1, device="cpu", arm="swarm", state_dir="s"
 )
-STEP = events.StepDone.of(report(reward=0.25), tokens_per_second=1.0, memory_use=None)
+STEP = events.StepDone.of(
+    report(reward=0.25),
+    seconds=1.0,
+    tokens_per_second=1.0,
+    held_out=None,
+    memory=None,
+    accelerator_memory=None,
+)
 
 
 class Clock:

@@ -8,7 +8,7 @@ import pytest
 
 from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, TrainingTotals
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -40,7 +40,7 @@ async def test_steps_leave_no_objects_behind(verifier: Verifier, tmp_path: Path)
     view.counts = []
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await OfflineNode(settings, equipment=equipment).run()
+        await train_offline(settings, equipment=equipment).run()
     # Other tests of this process may leave objects in between, but not in every stretch.
     fewest = min(after - before for before, after in pairwise(view.counts))
     assert len(view.counts) == STEPS // STRETCH

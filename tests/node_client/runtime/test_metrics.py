@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from node_client.learning.report import StepReport
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.metrics import TRL_NAMES, figures_of
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -41,7 +41,7 @@ async def test_resumed_run_writes_each_step_once(verifier: Verifier, tmp_path: P
             equipment = Equipment(
                 policy=toy_policy(), verifier=verifier, worker=worker, view=empty_view()
             )
-            await OfflineNode(settings, equipment=equipment).run()
+            await train_offline(settings, equipment=equipment).run()
     lines = [json.loads(line) for line in settings.state.metrics.read_text().splitlines()]
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert {line["season"] for line in lines} == {"practice"}

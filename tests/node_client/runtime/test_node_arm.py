@@ -11,9 +11,11 @@ from node_client.errors import CoordinatorRefusedError
 from node_client.model.policy import Policy
 from node_client.settings.choices import ExternalPool
 from node_client.settings.config import Settings
+from node_client.swarm.exchange import allowed_preference
 from swarm_protocol.messages import (
     Arm,
     Hello,
+    Preference,
     PublishRollouts,
     ReportTraining,
     RequestQuestions,
@@ -56,16 +58,7 @@ async def test_isolated_node_publishes_if_the_season_allows_it(
             assert await coordinator.wait_for(PublishRollouts)
 
 
-@pytest.mark.parametrize(
-    ("pool", "prefer"),
-    [
-        ("informative", "informative"),
-        ("uniform", "any"),
-        ("by-node", "by_node"),
-        ("by-task", "by_task"),
-        ("fresh", "fresh"),
-    ],
-)
+@pytest.mark.parametrize(("pool", "prefer"), [("uniform", "any"), ("by-node", "by_node")])
 async def test_node_requests_the_sampling_strategy_that_its_owner_chose(
     settings: Settings, verifier: Verifier, pool: ExternalPool, prefer: str
 ) -> None:
@@ -78,7 +71,7 @@ async def test_node_requests_the_sampling_strategy_that_its_owner_chose(
 
 
 @pytest.mark.parametrize(
-    ("pool", "allowed", "prefer"),
+    ("preferred", "allowed", "prefer"),
     [
         ("fresh", ["any", "informative"], "any"),
         ("informative", ["any", "fresh"], "any"),
@@ -89,20 +82,26 @@ async def test_node_requests_the_sampling_strategy_that_its_owner_chose(
         ("fresh", ["any", "by_moon", "fresh"], "fresh"),
     ],
 )
-async def test_disallowed_sampling_strategy_is_replaced_and_reported_once(
-    settings: Settings, verifier: Verifier, pool: ExternalPool, allowed: list[str], prefer: str
+def test_sampling_strategy_is_used_only_if_the_season_allows_it(
+    preferred: Preference, allowed: list[str], prefer: str
 ) -> None:
-    chosen = replace(settings, training=replace(settings.training, external_pool=pool))
     season = msgspec.structs.replace(toy_season(), sampling=allowed)
+    assert allowed_preference(preferred, season) == prefer
+
+
+async def test_disallowed_sampling_strategy_is_replaced_and_reported_once(
+    settings: Settings, verifier: Verifier
+) -> None:
+    chosen = replace(settings, training=replace(settings.training, external_pool="fresh"))
+    season = msgspec.structs.replace(toy_season(), sampling=["any", "informative"])
     coordinator, view = Coordinator(season=season), empty_view()
     async with running(coordinator), running_node(chosen, coordinator, verifier, view=view):
         [request, *_] = await coordinator.wait_for(RequestRollouts)
         await coordinator.close_connections()
         await coordinator.wait_for(Hello, count=2)
         await coordinator.wait_for(RequestRollouts, count=3)
-    assert request.prefer == prefer
-    warnings = [notice for notice in view.notices if "does not allow" in notice.message]
-    assert len(warnings) == (prefer == "any")
+    assert request.prefer == "any"
+    [_] = [notice for notice in view.notices if "does not allow" in notice.message]
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:

@@ -1,7 +1,9 @@
 """A pausing node finishes what others wait for, closes its connection, and resumes by itself."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,12 +36,32 @@ class EventWaiter:
 
     def __init__(self, view: NodeView) -> None:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        view.emit = self._events.put_nowait
+        view.listeners = [self._events.put_nowait]
 
     async def wait_for(self, kind: type[Event]) -> None:
         async with asyncio.timeout(20):
             while not isinstance(await self._events.get(), kind):
                 pass
+
+
+@dataclass
+class Scene:
+    """A running node, with its coordinator, view and the events of the view."""
+
+    coordinator: Coordinator
+    view: NodeView
+    events: EventWaiter
+
+
+@asynccontextmanager
+async def running_scene(settings: Settings, verifier: Verifier) -> AsyncIterator[Scene]:
+    view = empty_view()
+    events = EventWaiter(view)
+    async with (
+        running(Coordinator(season=toy_season())) as coordinator,
+        running_node(settings, coordinator, verifier, view=view),
+    ):
+        yield Scene(coordinator, view, events)
 
 
 async def wait_until_closed(coordinator: Coordinator) -> int | None:
@@ -50,35 +72,26 @@ async def wait_until_closed(coordinator: Coordinator) -> int | None:
 async def test_paused_node_saves_and_closes_its_connection(
     settings: Settings, verifier: Verifier
 ) -> None:
-    view = empty_view()
-    waiter = EventWaiter(view)
-    async with (
-        running(Coordinator(season=toy_season())) as coordinator,
-        running_node(settings, coordinator, verifier, view=view),
-    ):
-        await coordinator.wait_for(ReportTraining)
+    async with running_scene(settings, verifier) as scene:
+        await scene.coordinator.wait_for(ReportTraining)
         pause_node(settings)
-        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
-        await waiter.wait_for(Paused)
-        made = view.steps_this_run
+        assert await wait_until_closed(scene.coordinator) == CloseCode.GOING_AWAY
+        await scene.events.wait_for(Paused)
+        made = scene.view.steps_this_run
         [newest, *_] = newest_first(settings.state.checkpoints)
         assert newest.name == f"step-{made:08d}"
         await asyncio.sleep(0.1)
-        assert view.steps_this_run == made
+        assert scene.view.steps_this_run == made
 
 
 async def test_node_resumes_its_training_after_the_pause(
     settings: Settings, verifier: Verifier
 ) -> None:
-    view = empty_view()
-    waiter = EventWaiter(view)
-    async with (
-        running(Coordinator(season=toy_season())) as coordinator,
-        running_node(settings, coordinator, verifier, view=view),
-    ):
-        await coordinator.wait_for(ReportTraining)
+    async with running_scene(settings, verifier) as scene:
+        await scene.coordinator.wait_for(ReportTraining)
         pause_node(settings)
-        await waiter.wait_for(Paused)
+        await scene.events.wait_for(Paused)
+        coordinator = scene.coordinator
         steps = [each.step for each in coordinator.received if isinstance(each, ReportTraining)]
         last = steps[-1]
         withdraw_pause(settings.state)
@@ -87,21 +100,20 @@ async def test_node_resumes_its_training_after_the_pause(
             ReportTraining, where=lambda message: message.step > last
         )
     assert reports[0].step <= last + 3
-    assert view.paused is None
+    assert scene.view.paused is None
 
 
 async def test_open_round_is_answered_before_the_pause(
     settings: Settings, verifier: Verifier
 ) -> None:
-    coordinator, view = Coordinator(season=toy_season()), empty_view()
-    waiter = EventWaiter(view)
-    async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
+    async with running_scene(settings, verifier) as scene:
+        coordinator = scene.coordinator
         await coordinator.wait_for(ReportTraining)
         coordinator.round = open_round(questions=40)
         await coordinator.ring(RoundState(None, coordinator.round, now()))
-        await waiter.wait_for(RoundChanged)
+        await scene.events.wait_for(RoundChanged)
         pause_node(settings)
-        await waiter.wait_for(Paused)
+        await scene.events.wait_for(Paused)
         assert len(coordinator.answers) == 40
 
 
@@ -109,42 +121,28 @@ async def test_node_started_in_a_pause_does_not_connect_until_its_end(
     settings: Settings, verifier: Verifier
 ) -> None:
     pause_node(settings)
-    view = empty_view()
-    waiter = EventWaiter(view)
-    async with (
-        running(Coordinator(season=toy_season())) as coordinator,
-        running_node(settings, coordinator, verifier, view=view),
-    ):
-        await waiter.wait_for(Paused)
+    async with running_scene(settings, verifier) as scene:
+        await scene.events.wait_for(Paused)
         await asyncio.sleep(0.1)
-        assert coordinator.headers == []
+        assert scene.coordinator.headers == []
         withdraw_pause(settings.state)
-        await coordinator.wait_for(ReportTraining)
+        await scene.coordinator.wait_for(ReportTraining)
 
 
 async def test_paused_node_stops_immediately(settings: Settings, verifier: Verifier) -> None:
     pause_node(settings)
-    view = empty_view()
-    waiter = EventWaiter(view)
-    async with (
-        running(Coordinator(season=toy_season())) as coordinator,
-        running_node(settings, coordinator, verifier, view=view),
-    ):
-        await waiter.wait_for(Paused)
-    assert view.steps_this_run == 0
+    async with running_scene(settings, verifier) as scene:
+        await scene.events.wait_for(Paused)
+    assert scene.view.steps_this_run == 0
 
 
 async def test_base_node_pauses_too(settings: Settings, verifier: Verifier) -> None:
-    base = replace(settings, arm="base")
-    async with (
-        running(Coordinator(season=toy_season())) as coordinator,
-        running_node(base, coordinator, verifier),
-    ):
-        await coordinator.wait_for(Hello)
+    async with running_scene(replace(settings, arm="base"), verifier) as scene:
+        await scene.coordinator.wait_for(Hello)
         pause_node(settings)
-        assert await wait_until_closed(coordinator) == CloseCode.GOING_AWAY
+        assert await wait_until_closed(scene.coordinator) == CloseCode.GOING_AWAY
         withdraw_pause(settings.state)
-        await coordinator.wait_for(Hello, count=2)
+        await scene.coordinator.wait_for(Hello, count=2)
 
 
 def pauses_at(

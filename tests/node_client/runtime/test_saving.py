@@ -1,16 +1,16 @@
 """Checkpoints are saved at the right times, together with the totals of a node's lifetime."""
 
 import errno
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import torch
 
+from node_client.display.events import CheckpointSaved
 from node_client.display.lines import describe_ending
-from node_client.display.view import NodeView, SavedStep
+from node_client.display.view import NodeView
 from node_client.model.policy import Policy
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.saving import Saver, is_save_due
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -43,7 +43,7 @@ async def run_alone(folder: Path, verifier: Verifier, *, steps: int) -> NodeView
     view = empty_view()
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await OfflineNode(settings, equipment=equipment).run()
+        await train_offline(settings, equipment=equipment).run()
     return view
 
 
@@ -144,7 +144,7 @@ async def test_save_that_fails_for_another_reason_ends_the_run(
 def test_last_line_names_the_saved_step() -> None:
     view = full_view()
     assert view.report is not None
-    view.saved = SavedStep(step=view.report.step - 1, at=datetime.now(UTC))
+    view.saved = CheckpointSaved(step=view.report.step - 1)
     line = describe_ending(view, folder=Path("state"))
     assert line == (
         f"NOT all steps are saved: the newest checkpoint in state is of step {view.report.step - 1}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange, practice_season
-from node_client.runtime.training import Equipment, Training, TrainingRules
+from node_client.runtime.training import Equipment, Training, TrainingHooks, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from swarm_protocol.messages import SubmitAnswers
@@ -40,23 +40,25 @@ async def test_answering_ends_after_the_batch_in_progress(tmp_path: Path) -> Non
     assert len(open_spool(tmp_path).answered(1)) == 16
 
 
+def make_training(settings: Settings, equipment: Equipment, hooks: TrainingHooks) -> Training:
+    settings.state.path.mkdir(exist_ok=True)
+    training = Training(settings=settings, equipment=equipment, exchange=NoExchange(), hooks=hooks)
+    training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+    return training
+
+
 async def test_no_step_follows_if_the_node_was_stopped_while_answering(
     settings: Settings, verifier: Verifier
 ) -> None:
-    settings.state.path.mkdir(exist_ok=True)
     view, waits = empty_view(), asyncio.Event()
 
-    def note(trainer: Trainer) -> None:
-        waits.set()
+    class Hooks(TrainingHooks):
+        def before_step(self, trainer: Trainer) -> None:
+            waits.set()
 
     async with ModelWorker() as worker:
-        training = Training(
-            settings=settings,
-            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
-            exchange=NoExchange(),
-            before_step=note,
-        )
-        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        training = make_training(settings, equipment, Hooks())
         async with worker.turn:  # as a judge round holds it
             running_training = asyncio.create_task(training.run())
             await waits.wait()
@@ -68,20 +70,15 @@ async def test_no_step_follows_if_the_node_was_stopped_while_answering(
 async def test_node_resting_after_a_step_stops_immediately(
     settings: Settings, verifier: Verifier
 ) -> None:
-    settings.state.path.mkdir(exist_ok=True)
     view, stepped = empty_view(), asyncio.Event()
 
-    def note(report: StepReport, trainer: Trainer) -> None:
-        stepped.set()
+    class Hooks(TrainingHooks):
+        def after_step(self, report: StepReport, trainer: Trainer) -> None:
+            stepped.set()
 
     async with ModelWorker() as worker:
-        training = Training(
-            settings=replace(settings, step_seconds=3600.0),
-            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
-            exchange=NoExchange(),
-            after_step=note,
-        )
-        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        training = make_training(replace(settings, step_seconds=3600.0), equipment, Hooks())
         async with asyncio.timeout(60):
             running_training = asyncio.create_task(training.run())
             await stepped.wait()

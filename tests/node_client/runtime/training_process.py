@@ -19,7 +19,7 @@ import torch
 from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, TrainingTotals
 from node_client.runtime import saving
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -57,7 +57,7 @@ async def train(folder: Path, *, signal_fd: int) -> None:
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-            await OfflineNode(settings, equipment=equipment).run()
+            await train_offline(settings, equipment=equipment).run()
 
 
 def saved_step(folder: Path) -> int:

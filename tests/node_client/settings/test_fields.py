@@ -21,7 +21,7 @@ class Example:
 
 
 def setting(annotation: Any) -> Setting:
-    return Setting("a_name", annotation, None, "", Example, secret=False)
+    return Setting("a_name", annotation, None, "", secret=False)
 
 
 def test_docstring_below_a_field_is_its_help() -> None:

@@ -41,7 +41,7 @@ def test_text_is_converted_to_the_type_of_its_setting() -> None:
 
 
 def test_list_is_separated_by_commas() -> None:
-    words = Setting("words", tuple[str, ...], (), "", object, secret=False)
+    words = Setting("words", tuple[str, ...], (), "", secret=False)
     assert convert_text(words, "a, b,", place="--words") == ("a", "b")
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from node_client.site import Site
 from node_client.storage.model_card import JudgeScore, ModelOrigin, write_card
 
 ALONE = ModelOrigin(
@@ -13,9 +14,8 @@ SWARM = replace(
     ALONE,
     base_model="Qwen/Qwen2.5-0.5B",
     arm="swarm",
-    site="https://swarm.example.org",
+    site=Site("https://swarm.example.org"),
     node="heron",
-    page="https://swarm.example.org/nodes/heron/",
     season="First light",
     judged=JudgeScore(score=0.5125, interval=(0.48, 0.55), n=1024, rounds=32),
 )

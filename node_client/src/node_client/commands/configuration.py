@@ -11,14 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
-from node_client.settings.config import SettingChoices, choose
+from node_client.settings.config import SettingChoices
 from node_client.settings.fields import Setting, all_settings
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.flags import takes_settings
 from node_client.settings.panels import panels
 from node_client.settings.sources import FILE_NAME, Source
-from node_client.site import parse_site
 
 HIDDEN = "(set, not shown)"
 
@@ -26,17 +24,15 @@ app = typer.Typer(name="config", no_args_is_help=True, help="Show or write setti
 
 
 @app.command()
-@explain_problems
 @takes_settings()
 def show(
     url: Annotated[
         str | None, typer.Argument(help="As for `join`; without it, as for `train`")
     ] = None,
     *,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Show every setting with its value and source; with --json as JSON."""
-    choices = choose(parse_site(url) if url else None, flags=flags)
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return
@@ -44,7 +40,6 @@ def show(
 
 
 @app.command()
-@explain_problems
 def init(
     out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
 ) -> None:
@@ -114,6 +109,5 @@ def _as_toml(setting: Setting) -> str:
     """Return the default in TOML, or the allowed values if there is none."""
     if setting.default is None:
         return f"  # {setting.allowed}"
-    return json.dumps(
-        setting.default
-    )  # JSON is valid TOML for numbers, strings, lists and booleans
+    # JSON is valid TOML for numbers, strings, lists and booleans.
+    return json.dumps(setting.default)

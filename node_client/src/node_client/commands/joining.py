@@ -11,11 +11,9 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import NodeError, SettingsError
-from node_client.settings.config import SettingChoices, choose, find_token
-from node_client.settings.flags import Flags, takes_settings
-from node_client.site import Site, parse_site
+from node_client.settings.config import SettingChoices, find_token
+from node_client.settings.flags import takes_settings
 from node_client.storage.state import NODE, NodeRecord
 from swarm_protocol.joining import DeviceCode
 
@@ -35,7 +33,7 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
-    site = _site_of(choices)
+    site = choices.coordinator
     with choices.state.lock():
         _check_replaceable(choices.state.load_for(site))
         flow = DeviceFlow(site)
@@ -61,7 +59,7 @@ def save_token(
 
     An empty `node` keeps the node's saved name. `anonymous` says that no account owns the node.
     """
-    site, state = _site_of(choices), choices.state
+    site, state = choices.coordinator, choices.state
     stored = state.load_for(site)
     try:
         state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,19 +115,16 @@ def render_qr(content: str) -> Text:
     return text
 
 
-@explain_problems
 @takes_settings("state_dir", "config", "model")
-def login(url: str, *, flags: Flags) -> None:
+def login(url: str, *, choices: SettingChoices) -> None:
     """Get a token for a new node, or to continue one of your nodes here, and save it for `join`."""
-    get_token(choose(parse_site(url), flags=flags), console=Console())
+    get_token(choices, console=Console())
 
 
-@explain_problems
 @takes_settings("state_dir", "config")
-def logout(url: str, *, force: Force = False, flags: Flags) -> None:
+def logout(url: str, *, force: Force = False, choices: SettingChoices) -> None:
     """Delete the token from this machine; the node and its checkpoints stay."""
-    choices = choose(parse_site(url), flags=flags)
-    site = _site_of(choices)
+    site = choices.coordinator
     with choices.state.lock():
         remembered = choices.state.load_for(site)
         if not remembered.token:
@@ -146,13 +141,11 @@ def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     )
 
 
-@explain_problems
 @takes_settings("token_file", "token", "state_dir", "config")
-def claim(url: str, *, flags: Flags) -> None:
+def claim(url: str, *, choices: SettingChoices) -> None:
     """Give an anonymous node to your account: its name, token, scores and history stay."""
     from node_client.swarm.device_flow import DeviceFlow
 
-    choices = choose(parse_site(url), flags=flags)
     token = find_token(choices)
     if not token:
         raise SettingsError(
@@ -160,7 +153,7 @@ def claim(url: str, *, flags: Flags) -> None:
             fix="Run this where the node runs, or give its token with --token-file FILE.",
         )
     console = Console()
-    flow = DeviceFlow(_site_of(choices))
+    flow = DeviceFlow(choices.coordinator)
     code = flow.request_code(token=token)
     console.print(render_code(code, console=console), soft_wrap=True)
     reply = flow.await_token(code)
@@ -178,8 +171,3 @@ def _check_replaceable(remembered: NodeRecord) -> None:
             fix=f"`swarm-node claim {remembered.url}` adds it to your account first; "
             f"`swarm-node logout {remembered.url} --force` abandons it.",
         )
-
-
-def _site_of(choices: SettingChoices) -> Site:
-    assert choices.site is not None  # Each of these commands takes an address.
-    return choices.site

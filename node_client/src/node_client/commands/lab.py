@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.site import parse_site
 
@@ -55,7 +54,6 @@ PlotlyFile = Annotated[
 
 
 @app.command()
-@explain_problems
 def run(
     config: ConfigFile,
     *,
@@ -87,7 +85,6 @@ def run(
 
 
 @app.command()
-@explain_problems
 def estimate(
     config: ConfigFile,
     *,
@@ -156,7 +153,6 @@ def _run_on_site(
 
 
 @app.command()
-@explain_problems
 def report(
     folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
 ) -> None:
@@ -181,7 +177,6 @@ def report(
 
 
 @app.command()
-@explain_problems
 def pack(folder: Folder) -> None:
     """Compress the finished runs of an experiment, to keep them in a repository."""
     from node_client.lab.records import pack_runs
@@ -192,7 +187,6 @@ def pack(folder: Folder) -> None:
 
 
 @app.command()
-@explain_problems
 def summary(
     folder: Annotated[Path, typer.Argument(help="The folder with summary.toml (docs/lab.md)")],
 ) -> None:

@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import FAILED, explain_problems
+from node_client.commands.problems import FAILED
 from node_client.errors import SettingsError
-from node_client.settings.config import choose
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.config import SettingChoices
+from node_client.settings.flags import takes_settings
 from node_client.settings.hours import parse_duration
-from node_client.site import parse_site
 from node_client.storage.pauses import request_pause, withdraw_pause
 from node_client.storage.state import StateDir
 
@@ -23,7 +22,6 @@ app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config", "json")
 def status(
     url: Annotated[
@@ -37,21 +35,19 @@ def status(
     within: Annotated[
         str, typer.Option(help="With --healthy: maximum duration of a step, such as 10m or 2h")
     ] = "10m",
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Show the status of a node, here and at its coordinator, or of all nodes of this machine."""
     from node_client.commands.status import (  # imports httpx
         describe_status,
         find_unhealthy,
-        read_folders,
         read_status,
         render_status,
     )
 
-    choices = choose(parse_site(url) if url else None, flags=flags)
     if healthy:
         duration = parse_duration(within, option="--within")
-        found = find_unhealthy(read_folders(choices), within=duration, now=datetime.now(UTC))
+        found = find_unhealthy(choices.folders, within=duration, now=datetime.now(UTC))
         typer.echo("\n".join(found) or "Training continues, or is paused.")
         if found:
             raise typer.Exit(FAILED)
@@ -62,7 +58,6 @@ def status(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def pause(
     url: Url = None,
@@ -71,13 +66,13 @@ def pause(
         str | None,
         typer.Option("--for", help="Duration, such as 90m, 2h or 1d; by default until resume"),
     ] = None,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Pause a node after its step: it saves, disconnects and frees the machine."""
     duration = parse_duration(length, option="--for") if length is not None else None
     now = datetime.now(UTC)
     until = _pause_end(now, duration) if duration is not None else None
-    for state in _folders(url, flags):
+    for state in _folders(choices):
         request_pause(state, now=now, until=until)
         end = "until `swarm-node resume`" if until is None else f"until {_local(until)}"
         if state.is_locked():
@@ -87,11 +82,10 @@ def pause(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
-def resume(url: Url = None, *, flags: Flags) -> None:
+def resume(url: Url = None, *, choices: SettingChoices) -> None:
     """End a pause. Hours and battery may still pause the node."""
-    for state in _folders(url, flags):
+    for state in _folders(choices):
         if not withdraw_pause(state):
             typer.echo(f"{_name(state)} was not paused by `swarm-node pause`.")
         elif state.is_locked():
@@ -110,14 +104,9 @@ def _pause_end(now: datetime, duration: timedelta) -> datetime:
         ) from problem
 
 
-def _folders(url: str | None, flags: Flags) -> list[StateDir]:
+def _folders(choices: SettingChoices) -> list[StateDir]:
     """Return the selected state folders. Raises SettingsError when none exists."""
-    choices = choose(parse_site(url) if url else None, flags=flags)
-    if choices.site is not None or choices.value("state_dir") is not None:
-        folders = [choices.state]
-    else:
-        folders = StateDir.of_user()
-    there = [state for state in folders if state.path.is_dir()]
+    there = [state for state in choices.folders if state.path.is_dir()]
     if not there:
         raise SettingsError(
             f"No node has run here: there is no state folder {choices.state.path}.",

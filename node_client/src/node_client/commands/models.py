@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
-from node_client.settings.config import SettingChoices, choose, resolve_model
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.config import SettingChoices, resolve_model
+from node_client.settings.flags import takes_settings
 from node_client.settings.sources import Source
-from node_client.site import parse_site
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 Swarm = Annotated[
@@ -25,7 +23,6 @@ app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("model", "state_dir", "device", "config")
 def chat(
     url: Swarm = None,
@@ -40,12 +37,11 @@ def chat(
     max_new_tokens: Annotated[
         int, typer.Option(min=1, metavar="INT", help="Maximum tokens of an answer")
     ] = 512,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Chat with your newest checkpoint, or with a --model. Answers a question from a pipe."""
     from node_client.commands.talk import answer_once, piped_question, talk
 
-    choices = choose(parse_site(url) if url else None, flags=flags)
     with Console(stderr=True).status("Loading"):
         from node_client.model.conversation import ChatSettings, Conversation  # takes seconds
 
@@ -66,21 +62,19 @@ def chat(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config")
 def export(
     url: Swarm = None,
     *,
     out: Annotated[Path, typer.Option(help="A folder that does not exist yet")],
     checkpoint: Checkpoint = None,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Export your model as an ordinary transformers folder, with a model card."""
     from node_client.commands.origin import trace  # imports httpx
     from node_client.storage.export import ADAPTER_CONFIG, choose_checkpoint, export_model
     from node_client.storage.model_card import write_card
 
-    choices = choose(parse_site(url) if url else None, flags=flags)
     chosen = choose_checkpoint(choices.state.checkpoints, checkpoint)
     origin = trace(chosen.manifest, choices.state, warn=warn)
     card = write_card(origin, title=out.resolve().name)

@@ -1,7 +1,8 @@
 """Finds a checkpoint's origin for its model card, in the state folder and at the coordinator."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+import msgspec
 
 from node_client.commands.status import fetch_status
 from node_client.errors import NodeError
@@ -20,22 +21,16 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
     """
     remembered = state.load()
     rules = remembered.season
-    alone = ModelOrigin(
+    site = Site(remembered.url) if remembered.url else None
+    return ModelOrigin(
         base_model=manifest.model,
         step=manifest.step,
         arm=remembered.arm or "isolated",
         season=_season_of(manifest, state) or (rules.name if rules is not None else ""),
         system_prompt=rules.system_prompt if rules is not None else SYSTEM_PROMPT,
-    )
-    if not remembered.url:
-        return alone
-    site = Site(remembered.url)
-    return replace(
-        alone,
-        site=site.base,
+        site=site,
         node=remembered.node,
-        page=site.page(remembered.node),
-        judged=_fetch_judge_score(site, remembered.node, warn=warn),
+        judged=_fetch_judge_score(site, remembered.node, warn=warn) if site is not None else None,
     )
 
 
@@ -53,5 +48,4 @@ def _fetch_judge_score(site: Site, node: str, *, warn: Callable[[str], None]) ->
         return None
     if status.score is None:
         return None
-    low_high = None if status.interval is None else (status.interval[0], status.interval[1])
-    return JudgeScore(score=status.score, interval=low_high, n=status.n, rounds=status.rounds)
+    return msgspec.convert(status, JudgeScore, from_attributes=True)

@@ -1,8 +1,7 @@
 """Turns errors of commands into two lines for the user and an exit code."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 
@@ -23,31 +22,24 @@ DOUBTFUL = 3
 # EX_TEMPFAIL of sysexits.h: the supervisor may start the node again.
 UPGRADE_DUE = 75
 
-Parameters = ParamSpec("Parameters")
 
-
-def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Decorate a command: it prints a NodeError as two lines and exits with a code.
+@contextmanager
+def explained_problems() -> Iterator[None]:
+    """Print a NodeError of the body as two lines, and exit with a code.
 
     The first line is the error, the second what to do. Ctrl-C prints "Interrupted." and exits with
     INTERRUPTED.
     """
-
-    @wraps(command)
-    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except NodeError as problem:
-            code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-            # Parts of the text may come from a coordinator.
-            typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
-            typer.echo(clean(problem.fix), err=True)
-            raise typer.Exit(exit_code_of(problem)) from None
-        except KeyboardInterrupt:
-            typer.echo("\nInterrupted.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-
-    return run
+    try:
+        yield
+    except NodeError as problem:
+        # Parts of the text may come from a coordinator.
+        typer.secho(clean(f"{problem.code}: {problem.message}"), fg="red", err=True)
+        typer.echo(clean(problem.fix), err=True)
+        raise typer.Exit(exit_code_of(problem)) from None
+    except KeyboardInterrupt:
+        typer.echo("\nInterrupted.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def exit_code_of(problem: NodeError) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 import httpx
 import msgspec
@@ -19,9 +18,6 @@ from node_client.storage.state import Lifetime, NodeRecord, StateDir, TrainingPr
 
 HTTP_TIMEOUT_S = 10.0
 
-Range = Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]
-Ranks = Annotated[list[int], msgspec.Meta(min_length=2, max_length=2)]
-
 
 class NodeStatus(msgspec.Struct):
     """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored.
@@ -35,10 +31,10 @@ class NodeStatus(msgspec.Struct):
     arm: str = ""
     connected: bool = False
     last_seen: str | None = None
-    rank: Ranks | None = None
+    rank: tuple[int, int] | None = None
     remark: str = ""
     score: float | None = None
-    interval: Range | None = None
+    interval: tuple[float, float] | None = None
     n: int = 0
     rounds: int = 0
     external_used: int = 0
@@ -98,24 +94,14 @@ class Status(msgspec.Struct):
 def read_status(choices: SettingChoices) -> list[Status]:
     """Return the status of the node at the given address, on this machine and at its coordinator.
 
-    Without an address, return only the local status of each node in `read_folders`. Raises
+    Without an address, return only the local status of each node in its folders. Raises
     NodeError when a folder or the coordinator's answer cannot be read.
     """
     site, state = choices.site, choices.state
     if site is not None:
         here = read_local_status(state, state.load_for(site))
         return [Status(here, fetch_status(site, here.node) if here.node else None)]
-    return [Status(read_local_status(folder, folder.load())) for folder in read_folders(choices)]
-
-
-def read_folders(choices: SettingChoices) -> list[StateDir]:
-    """Return the state folder for the given address or --state-dir.
-
-    Without both, return all of the user's default folders that a node has used.
-    """
-    if choices.site is not None or choices.value("state_dir") is not None:
-        return [choices.state]
-    return StateDir.of_user() or [choices.state]
+    return [Status(read_local_status(folder, folder.load())) for folder in choices.folders]
 
 
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:

@@ -7,16 +7,13 @@ versions may add fields.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct, field
 
 from node_client.storage.pauses import Reason
-from swarm_protocol.messages import Arm, NodeStanding, RoundInfo
-
-if TYPE_CHECKING:  # the trainer imports torch, which display alone does not need
-    from node_client.learning.report import StepReport
+from swarm_protocol.messages import Arm
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,21 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
     """Base of all events."""
 
     at: str = field(default_factory=_now)
+
+    @classmethod
+    def of(cls, source: object, **others: Any) -> Self:
+        """Return an event with `others`, and its other fields from attributes of `source`."""
+        copied = {
+            name: getattr(source, name)
+            for name in cls.__struct_fields__
+            if name != "at" and name not in others
+        }
+        return cls(**copied, **others)
+
+    @property
+    def moment(self) -> datetime:
+        """The time `at`."""
+        return datetime.fromisoformat(self.at)
 
 
 class Started(Event, frozen=True, kw_only=True, tag="started"):
@@ -93,27 +105,6 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
     memory: int | None
     accelerator_memory: int | None
 
-    @classmethod
-    def of(
-        cls, report: "StepReport", *, tokens_per_second: float, memory_use: MemoryUse | None
-    ) -> "StepDone":
-        """Return the event of a step."""
-        return cls(
-            step=report.step,
-            training_reward=report.training_reward,
-            informative_share=report.informative_share,
-            local_used=report.local_used,
-            external_used=report.external_used,
-            external_dropped=report.external_dropped,
-            completion_length=report.completion_length,
-            clipped_ratio=report.clipped_ratio,
-            seconds=sum(report.seconds.values()),
-            tokens_per_second=tokens_per_second,
-            held_out=report.held_out.score if report.held_out is not None else None,
-            memory=memory_use.process if memory_use is not None else None,
-            accelerator_memory=memory_use.accelerator if memory_use is not None else None,
-        )
-
 
 class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
     """The current round is another one, or its state changed. `questions` is how many it has."""
@@ -123,17 +114,6 @@ class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
     opens_at: str
     closes_at: str
     questions: int
-
-    @classmethod
-    def of(cls, current: RoundInfo) -> "RoundChanged":
-        """Return the event of a round."""
-        return cls(
-            round=current.number,
-            phase=current.phase,
-            opens_at=current.opens_at,
-            closes_at=current.closes_at,
-            questions=current.questions,
-        )
 
 
 class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
@@ -160,12 +140,6 @@ class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
     delivered_to_others: int | None
     used_by_others: int | None
     external_used: int
-
-    @classmethod
-    def of(cls, standing: NodeStanding) -> "StandingChanged":
-        """Return the event of a standing."""
-        fields = {name: getattr(standing, name) for name in cls.__struct_fields__ if name != "at"}
-        return cls(**fields)
 
 
 class CheckpointSaved(Event, frozen=True, kw_only=True, tag="checkpoint"):
@@ -207,20 +181,6 @@ class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
 
 
 EventListener = Callable[[Event], None]
-
-
-def ignore_event(event: Event) -> None:
-    """Ignore an event."""
-
-
-def combine_listeners(first: EventListener, second: EventListener) -> EventListener:
-    """Return a listener that passes each event to both listeners, in this order."""
-
-    def emit(event: Event) -> None:
-        first(event)
-        second(event)
-
-    return emit
 
 
 def as_line(event: Event) -> str:

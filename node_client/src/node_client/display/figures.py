@@ -19,13 +19,13 @@ _REMARKS = {
 }
 
 
-def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
-    """Return values in [0, 1] as a line of at most `width` bars.
+def sparkline(values: Sequence[float]) -> str:
+    """Return values in [0, 1] as a line of at most CURVE_WIDTH bars.
 
     More values than that are averaged in groups of neighbours.
     """
     values = list(values)
-    width = min(width, len(values))
+    width = min(CURVE_WIDTH, len(values))
     bars = []
     for place in range(width):
         start, end = place * len(values) // width, (place + 1) * len(values) // width

@@ -63,7 +63,7 @@ def _needs_owner(view: NodeView, *, now: datetime) -> bool:
     problem = view.problem
     if problem is None or problem.code not in OWNER_CODES:
         return False
-    return now - problem.at < PROBLEM_SHOWN_FOR
+    return now - problem.moment < PROBLEM_SHOWN_FOR
 
 
 def _explain_absence(view: NodeView, *, clock: float) -> Health:

@@ -4,7 +4,7 @@ Texts from the coordinator are folded into one line without control characters.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import fmean
 
 from rich.text import Text
@@ -83,7 +83,7 @@ def _round(view: NodeView, *, now: datetime) -> str:
     current = view.round
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
-    from_server = _server_time(view, now=now)
+    from_server = now + timedelta(seconds=view.clock_ahead_s)
     if current.number == view.skipped_round:
         return f"waiting for the next round (joined after round {current.number} opened)"
     if current.phase == "scheduled":
@@ -93,10 +93,6 @@ def _round(view: NodeView, *, now: datetime) -> str:
         closing = count_down(current.closes_at, now=from_server)
         return f"{current.number} is open, closes in {closing} · {answered}"
     return f"{current.number} is {current.phase} · {answered}"
-
-
-def _server_time(view: NodeView, *, now: datetime) -> datetime:
-    return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
 
 
 def _judge(view: NodeView) -> str:
@@ -206,7 +202,7 @@ def _machine(view: NodeView) -> str:
 
 def _saved(view: NodeView, *, now: datetime) -> str:
     if view.saved is not None:
-        return f"step {view.saved.step:,}, {describe_age(view.saved.at, now=now)}"
+        return f"step {view.saved.step:,}, {describe_age(view.saved.moment, now=now)}"
     return f"step {view.resumed_step:,}, resumed from it" if view.resumed_step else ""
 
 
@@ -225,7 +221,7 @@ def _notices(view: NodeView) -> Iterator[Text]:
     if view.upgrade is not None:
         yield Text(view.upgrade, "yellow")
     for notice in view.notices:
-        yield Text(f"{notice.at:%H:%M:%S} UTC: {fold_line(notice.message)}")
+        yield Text(f"{notice.moment:%H:%M:%S} UTC: {fold_line(notice.message)}")
 
 
 def _problem(view: NodeView) -> Text | str:
@@ -233,6 +229,6 @@ def _problem(view: NodeView) -> Text | str:
     if problem is None:
         return ""
     return Text.assemble(
-        (f"{problem.at:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
+        (f"{problem.moment:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
         f": {fold_line(problem.message)}",
     )

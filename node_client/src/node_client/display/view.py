@@ -1,9 +1,7 @@
 """The state of a running node: its other parts report to it, and the panel shows it."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -24,35 +22,9 @@ ROUNDS_SHOWN = 64
 NOTICES = 3
 
 
-@dataclass(frozen=True)
-class ShownProblem:
-    """An error, what to do about it (`fix`), and when it was met."""
-
-    code: str
-    message: str
-    fix: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Information for the owner that is no error."""
-
-    message: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class SavedStep:
-    """The step of a checkpoint, and when it was saved."""
-
-    step: int
-    at: datetime
-
-
 @dataclass
 class NodeView:
-    """One node's state for its owner. Most `show_...` methods also emit an event, to `emit`.
+    """One node's state for its owner. Most `show_...` methods emit an event to all `listeners`.
 
     `clock_ahead_s` is the coordinator's clock minus ours, in seconds; `offline_since` is the time
     on the monotonic clock when the connection was lost, None while there is one. `totals` are those
@@ -83,7 +55,7 @@ class NodeView:
     steps_this_run: int = 0
     curve: deque[float] = field(default_factory=lambda: deque(maxlen=CURVE_STEPS))
     resumed_step: int = 0
-    saved: SavedStep | None = None
+    saved: events.CheckpointSaved | None = None
     lifetime: Lifetime = field(default_factory=Lifetime)
     memory_use: events.MemoryUse | None = None
     published: int = 0
@@ -95,11 +67,11 @@ class NodeView:
     skipped_round: int | None = None
     standing: NodeStanding | None = None
     upgrade: str | None = None
-    problem: ShownProblem | None = None
-    notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=NOTICES))
+    problem: events.ProblemFound | None = None
+    notices: deque[events.Noticed] = field(default_factory=lambda: deque(maxlen=NOTICES))
     paused: Pause | None = None
     stopping: bool = False
-    emit: events.EventListener = events.ignore_event
+    listeners: list[events.EventListener] = field(default_factory=list)
 
     @property
     def tokens_per_second(self) -> float:
@@ -111,6 +83,11 @@ class NodeView:
             return 0.0
         seconds = sum(s for part, s in self.report.seconds.items() if part != "evaluate")
         return self.report.completion_tokens / seconds if seconds else 0.0
+
+    def emit(self, event: events.Event) -> None:
+        """Pass an event to all listeners."""
+        for listener in self.listeners:
+            listener(event)
 
     def show_connection(self, connection: ConnectionState) -> None:
         """Show the state of the connection, and since when the node is offline."""
@@ -135,15 +112,17 @@ class NodeView:
         self.curve.append(report.training_reward)
         if report.held_out is not None:
             self.held_out, self.held_out_step = report.held_out, report.step
+        memory = self.memory_use
         self.emit(
             events.StepDone.of(
-                report, tokens_per_second=self.tokens_per_second, memory_use=self.memory_use
+                report,
+                seconds=sum(report.seconds.values()),
+                tokens_per_second=self.tokens_per_second,
+                held_out=report.held_out.score if report.held_out is not None else None,
+                memory=memory.process if memory is not None else None,
+                accelerator_memory=memory.accelerator if memory is not None else None,
             )
         )
-
-    def show_earlier_rewards(self, rewards: Sequence[float]) -> None:
-        """Show the training rewards of this season's steps in earlier runs, oldest first."""
-        self.curve.extend(rewards)
 
     def clear_training(self) -> None:
         """Clear the curve, the held-out score and the totals, before training in another season."""
@@ -168,7 +147,7 @@ class NodeView:
             if current is None or current.number != before.number or not is_open:
                 self.finished_round = before
         if current is not None:
-            self.emit(events.RoundChanged.of(current))
+            self.emit(events.RoundChanged.of(current, round=current.number))
 
     def show_answers(self, number: int, stored: int) -> None:
         """Show that the judge acknowledged `stored` more answers of round `number`."""
@@ -199,8 +178,8 @@ class NodeView:
 
     def show_checkpoint(self, step: int) -> None:
         """Show that a checkpoint of this step was written now."""
-        self.saved = SavedStep(step=step, at=datetime.now(UTC))
-        self.emit(events.CheckpointSaved(step=step))
+        self.saved = events.CheckpointSaved(step=step)
+        self.emit(self.saved)
 
     def show_refusal(self, refusal: RefusedError) -> None:
         """Show why the coordinator refused a request."""
@@ -208,10 +187,10 @@ class NodeView:
 
     def show_problem(self, code: str, message: str, fix: str) -> None:
         """Show an error."""
-        self.problem = ShownProblem(code=code, message=message, fix=fix, at=datetime.now(UTC))
-        self.emit(events.ProblemFound(code=code, message=message, fix=fix))
+        self.problem = events.ProblemFound(code=code, message=message, fix=fix)
+        self.emit(self.problem)
 
     def show_notice(self, message: str) -> None:
         """Show information for the owner that is no error."""
-        self.notices.append(Notice(message=message, at=datetime.now(UTC)))
-        self.emit(events.Noticed(message=message))
+        self.notices.append(events.Noticed(message=message))
+        self.emit(self.notices[-1])

@@ -37,21 +37,8 @@ class NoExchange:
         return []
 
 
-class OfflineNode:
-    """A node that trains without a coordinator."""
-
-    def __init__(self, settings: Settings, *, equipment: Equipment) -> None:
-        self._view = equipment.view
-        self._training = Training(settings=settings, equipment=equipment, exchange=NoExchange())
-
-    async def run(self) -> None:
-        """Train on the built-in season until stopped. Raises NodeError."""
-        self._training.set_rules(
-            TrainingRules(season=practice_season(), node="alone", arm="isolated")
-        )
-        await self._training.run()
-
-    def stop(self) -> None:
-        """Finish the current step, save, and return from `run`."""
-        self._view.stopping = True
-        self._training.stop()
+def train_offline(settings: Settings, *, equipment: Equipment) -> Training:
+    """Return a node that trains on the built-in season without a coordinator."""
+    training = Training(settings=settings, equipment=equipment, exchange=NoExchange())
+    training.set_rules(TrainingRules(season=practice_season(), node="alone", arm="isolated"))
+    return training

@@ -89,7 +89,6 @@ class RoundAnswerer:
         sign: SignAnswers = lambda answers, offered: list(answers),
         store_receipt: StoreReceipt = lambda number, answers, signed: None,
         poll_s: float = POLL_S,
-        uniform: Callable[[], float] = random.random,
     ) -> None:
         self._client = client
         self._worker = worker
@@ -100,7 +99,6 @@ class RoundAnswerer:
         self._sign = sign
         self._store_receipt = store_receipt
         self._poll_s = poll_s
-        self._uniform = uniform
         self._announcement_arrived = asyncio.Event()
         self._announced: RoundInfo | None = None
         self._handled: deque[int] = deque(maxlen=MAX_HANDLED)
@@ -169,7 +167,7 @@ class RoundAnswerer:
             self._idle.clear()
 
     def _jittered_poll_s(self) -> float:
-        return self._poll_s * (0.5 + self._uniform())
+        return self._poll_s * (0.5 + random.random())
 
     async def _await_round(self, *, wait_s: float) -> RoundInfo | None:
         """Return the current round when it is announced, or request it after `wait_s`."""
@@ -213,7 +211,9 @@ class RoundAnswerer:
         except RefusedError as refusal:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
-            self._skip_round(number)
+            log.info("round %d opened before this node joined: waiting for the next one", number)
+            self._handled.append(number)
+            self._view.skipped_round = number
             return
         self._record_commitment(offered.round)
         answered = self._spool.answered(number)
@@ -244,12 +244,6 @@ class RoundAnswerer:
                 pending = [(number, answer) for answer in self._sign(answers, offered)]
                 self._spool.add(pending)
                 self.outbox.put(pending)
-
-    def _skip_round(self, number: int) -> None:
-        """Skip a round that had opened before this node joined."""
-        log.info("round %d opened before this node joined: waiting for the next one", number)
-        self._handled.append(number)
-        self._view.skipped_round = number
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
         """Return the seconds by which an outage has moved the deadline since the offer."""

@@ -10,12 +10,11 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -74,42 +73,33 @@ def write_upload(path: Path, record: UploadRecord) -> None:
     write_private(path, msgspec.json.encode(record) + b"\n")
 
 
-class ModelHub(Protocol):
-    """A host of models. Raises OSError or ValueError when an upload fails."""
-
-    def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        """Upload a folder's files in one commit with this message; create the repository if needed.
-
-        They replace files of the same name.
-        """
+# Uploads a folder's files in one commit with a message; they replace files of the same name. Raises
+# OSError or ValueError.
+Upload = Callable[[Path, str], None]
 
 
-@dataclass(frozen=True)
-class HuggingFaceHub:
-    """The Hugging Face Hub, with the account of `hf auth login` or HF_TOKEN."""
+def upload_to_hub(
+    folder: Path, message: str, *, repository: str, private: bool, endpoint: str | None = None
+) -> None:
+    """Upload a folder to the Hugging Face Hub in one commit; create the repository if needed.
 
-    private: bool
-    endpoint: str | None = None
+    The account is that of `hf auth login` or HF_TOKEN. Raises OSError or ValueError.
+    """
+    from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
-    def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        """Upload a folder in one commit. Raises OSError or ValueError."""
-        from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
-        from huggingface_hub.errors import HfHubHTTPError
-        from huggingface_hub.utils.tqdm import disable_progress_bars
-
-        disable_progress_bars()
-        hub = HfApi(
-            endpoint=self.endpoint, library_name="swarm-node", library_version=CLIENT_VERSION
-        )
-        # The hub's client has changed its HTTP library before. Its own error has that library's
-        # error as a base class.
-        network_trouble: tuple[Any, ...] = HfHubHTTPError.__bases__
-        try:
-            # With None the default of an organization applies.
-            hub.create_repo(repository, private=self.private or None, exist_ok=True)
-            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
-        except network_trouble as problem:
-            raise OSError(str(problem)) from problem
+    disable_progress_bars()
+    hub = HfApi(endpoint=endpoint, library_name="swarm-node", library_version=CLIENT_VERSION)
+    # The hub's client has changed its HTTP library before. Its own error has that library's
+    # error as a base class.
+    network_trouble: tuple[Any, ...] = HfHubHTTPError.__bases__
+    try:
+        # With None the default of an organization applies.
+        hub.create_repo(repository, private=private or None, exist_ok=True)
+        hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
+    except network_trouble as problem:
+        raise OSError(str(problem)) from problem
 
 
 class HubUploader:
@@ -117,7 +107,7 @@ class HubUploader:
 
     def __init__(
         self,
-        hub: ModelHub,
+        upload: Upload,
         *,
         repository: str,
         interval: timedelta,
@@ -125,7 +115,7 @@ class HubUploader:
         view: NodeView,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._hub = hub
+        self._upload_folder = upload
         self._repository = repository
         self._interval = interval
         self._staged = folder / "hub"
@@ -186,7 +176,7 @@ class HubUploader:
             card = write_card(origin, title=self._repository)
             (self._staged / CARD).write_text(card, encoding="utf-8")
             message = f"Step {record.step}, {describe(record.merit)}"
-            self._hub.upload(self._staged, repository=self._repository, message=message)
+            self._upload_folder(self._staged, message)
             write_upload(self._file, record)
             problem = None
         # huggingface_hub also raises RuntimeError when an upload fails.
@@ -212,11 +202,12 @@ class HubUploader:
 
 def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
     """Return an uploader if the settings ask for one, else None. Call it inside an event loop."""
-    if settings.push_to_hub is None:
+    repository = settings.push_to_hub
+    if repository is None:
         return None
     return HubUploader(
-        HuggingFaceHub(private=settings.hub_private_repo),
-        repository=settings.push_to_hub,
+        partial(upload_to_hub, repository=repository, private=settings.hub_private_repo),
+        repository=repository,
         interval=timedelta(minutes=settings.hub_interval),
         folder=settings.state.path,
         view=view,
@@ -225,24 +216,17 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
     """Return how this run's model was made, as far as it is known now, for its model card."""
-    standing, site = view.standing, view.site
-    judged = None
+    standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
-        judged = JudgeScore(
-            score=standing.score,
-            interval=standing.interval,
-            n=standing.n,
-            rounds=standing.rounds,
-        )
+        judged = msgspec.convert(standing, JudgeScore, from_attributes=True)
     return ModelOrigin(
         base_model=view.model,
         step=step,
         arm=view.arm,
         season=season,
         system_prompt=SYSTEM_PROMPT if view.season is None else view.season.system_prompt,
-        site=site.base if site is not None else "",
+        site=view.site,
         node=view.node,
-        page=site.page(view.node) if site is not None and view.node else "",
         judged=judged,
     )
 

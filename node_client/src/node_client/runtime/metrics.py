@@ -4,7 +4,7 @@ Names are those of trl where it has one (metrics that `GRPOTrainer` logs), for u
 dashboards.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Protocol
 
@@ -36,36 +36,14 @@ class MetricSink(Protocol):
         """Write what is buffered."""
 
 
-class Metrics:
-    """All sinks of a run as one."""
-
-    def __init__(self, sinks: Sequence[MetricSink]) -> None:
-        self._sinks = sinks
-
-    def begin(self, *, step: int) -> None:
-        """Prepare every sink to log from step `step` + 1 on."""
-        for sink in self._sinks:
-            sink.begin(step=step)
-
-    def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
-        """Pass the figures of one step to every sink."""
-        for sink in self._sinks:
-            sink.log(figures, step=step)
-
-    def close(self) -> None:
-        """Close every sink."""
-        for sink in self._sinks:
-            sink.close()
-
-
-def open_metrics(settings: Settings) -> Metrics:
+def open_metrics(settings: Settings) -> list[MetricSink]:
     """Return the sinks that a run's settings ask for; the file is always among them.
 
     Raises SettingsError when a tracker cannot be used.
     """
     tracker = open_tracker(settings)
     file = MetricsFile(settings.state.metrics)
-    return Metrics([file] if tracker is None else [file, tracker])
+    return [file] if tracker is None else [file, tracker]
 
 
 def figures_of(report: StepReport) -> dict[str, float | str]:

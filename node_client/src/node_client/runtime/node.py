@@ -24,7 +24,13 @@ from node_client.runtime.hardware import describe_hardware
 from node_client.runtime.pausing import Pauses
 from node_client.runtime.reporting import REPORT_INTERVAL_S, Reporter
 from node_client.runtime.signing import AnswerSigner
-from node_client.runtime.training import Equipment, NoTraining, Training, TrainingRules
+from node_client.runtime.training import (
+    Equipment,
+    NoTraining,
+    Training,
+    TrainingHooks,
+    TrainingRules,
+)
 from node_client.runtime.upgrading import UpgradeRequests
 from node_client.settings.config import Settings
 from node_client.site import Site
@@ -64,7 +70,7 @@ ASSIGNMENT_PAUSE_S = 5.0
 log = logging.getLogger(__name__)
 
 
-class SwarmNode:
+class SwarmNode(TrainingHooks):
     """A node of a swarm. Make and run it inside an event loop."""
 
     def __init__(
@@ -147,6 +153,18 @@ class SwarmNode:
         self._view.stopping = True
         self._training.stop()
 
+    def before_step(self, trainer: Trainer) -> None:
+        """Request external rollouts for a step before it begins."""
+        self._exchange.prefetch(trainer.candidates)
+
+    def after_step(self, report: StepReport, trainer: Trainer) -> None:
+        """Queue the report of a step."""
+        self._view.published = self._exchange.published
+        self._view.unpublished = self._exchange.outbox.dropped
+        if self._view.season is None:
+            return  # the built-in season is not reported
+        self._reporter.put(report, trainer.totals)
+
     async def before_pause(self) -> None:
         """Answer the open round, submit what is queued, and disconnect for a pause."""
         if self._connection.connected.is_set():
@@ -195,19 +213,14 @@ class SwarmNode:
 
     def _make_training(self, equipment: Equipment) -> Training | NoTraining:
         if self._settings.arm == "base":
-            return NoTraining(
-                checkpoints=self._settings.state.checkpoints,
-                pauses=self._pauses,
-                hooks=self,
-            )
+            checkpoints = self._settings.state.checkpoints
+            return NoTraining(checkpoints=checkpoints, pauses=self._pauses, hooks=self)
         return Training(
             settings=self._settings,
             equipment=equipment,
             exchange=self._exchange,
             pauses=self._pauses,
             hooks=self,
-            before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
-            after_step=self._queue_report,
         )
 
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
@@ -215,17 +228,14 @@ class SwarmNode:
             self._run_connection(),
             self._round_answerer.run(),
             self._round_answerer.outbox.run(),
+            self._end_for_upgrade(),
         ]
-        jobs.append(self._end_for_upgrade())
         if not self._record.node:
             jobs.append(self._await_first_welcome())
         elif isinstance(self._training, Training):
             jobs.append(self._train_alone_on_timeout(self._training.has_rules))
         if isinstance(self._training, Training):
-            jobs += [
-                self._exchange.outbox.run(),
-                self._reporter.outbox.run(),
-            ]
+            jobs += [self._exchange.outbox.run(), self._reporter.outbox.run()]
         return jobs
 
     def _add_upgrade_command(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
@@ -297,16 +307,14 @@ class SwarmNode:
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Apply new rules, and find out this node's arm."""
         previous = self._view.season.name if self._view.season is not None else None
-        self._show_season_change(previous, new=season.name if season is not None else None)
-        if season is not None and season.name != previous and self._settings.arm != "base":
-            self._change_arm(season)
-        self._set_season(season)
-
-    def _show_season_change(self, previous: str | None, *, new: str | None) -> None:
+        new = season.name if season is not None else None
         if previous is not None and previous != new:
             self._view.show_notice(f"The season {previous} has ended; its scores stay on the site.")
-        if new is not None and previous != new:
+        if season is not None and previous != new:
             self._view.show_notice(f"The season {new} has begun.")
+            if self._settings.arm != "base":
+                self._change_arm(season)
+        self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
         """Take the arm that the owner chose, or ask for it in a season that draws the arms."""
@@ -350,13 +358,6 @@ class SwarmNode:
         for reason in reasons:
             self._view.show_notice(reason)
             log.warning(reason)
-
-    def _queue_report(self, report: StepReport, trainer: Trainer) -> None:
-        self._view.published = self._exchange.published
-        self._view.unpublished = self._exchange.outbox.dropped
-        if self._view.season is None:
-            return  # the built-in season is not reported
-        self._reporter.put(report, trainer.totals)
 
     async def _flush_queues(self) -> None:
         """Wait up to FLUSH_TIMEOUT_S for the coordinator to accept what is queued."""

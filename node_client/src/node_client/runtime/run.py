@@ -15,24 +15,17 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.text import Text
 
-from node_client.display.events import (
-    Event,
-    Started,
-    Stopped,
-    as_line,
-    combine_listeners,
-    ignore_event,
-)
+from node_client.display.events import Event, Started, Stopped, as_line
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import NodeView
-from node_client.errors import INTERRUPTED, CoordinatorRefusedError, MemoryExhaustedError, NodeError
+from node_client.errors import INTERRUPTED, MemoryExhaustedError, NodeError
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.learning.team_messages import Dismiss, follow
 from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
-from node_client.runtime.alone import OfflineNode
+from node_client.runtime.alone import train_offline
 from node_client.runtime.journal import Journal
 from node_client.runtime.node import SwarmNode
 from node_client.runtime.showing import Runnable, run_with_panel, show_loading
@@ -49,11 +42,6 @@ from swarm_tasks.verifier import Verifier
 Output = Literal["panel", "plain", "json"]
 
 log = logging.getLogger(__name__)
-
-
-def is_launched() -> bool:
-    """Return whether a launcher started this process as one of several (torchrun's environment)."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
@@ -98,7 +86,9 @@ async def run_client(settings: Settings, *, console: Console) -> None:
     In a team of processes, the first one runs the node and the others follow it.
     """
     check_system(settings.arm)
-    team = LaunchedTeam() if is_launched() else ALONE
+    # Set by a launcher, such as torchrun, that started this process as one of several.
+    is_launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    team = LaunchedTeam() if is_launched else ALONE
     if isinstance(team, LaunchedTeam) and team.rank > 0:
         run_follower(settings, team)
         return
@@ -135,9 +125,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
-            emit=combine_listeners(
-                journal.on_event, _print_event if output == "json" else ignore_event
-            ),
+            listeners=[journal.on_event, *([_print_event] if output == "json" else [])],
         )
         view.emit(describe_start(settings, view))
         with Verifier() as verifier:
@@ -160,7 +148,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
     """Return a node of the settings' coordinator, or one that trains offline."""
     if settings.site is None:
-        return OfflineNode(settings, equipment=equipment)
+        return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
 
 
@@ -204,8 +192,7 @@ def report_end(view: NodeView) -> Iterator[None]:
     try:
         yield
     except NodeError as problem:
-        code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-        view.show_problem(code, problem.message, problem.fix)
+        view.show_problem(problem.code, problem.message, problem.fix)
         raise
     finally:
         view.emit(Stopped(step=view.report.step if view.report is not None else None))

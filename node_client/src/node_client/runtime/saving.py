@@ -17,7 +17,6 @@ from node_client.runtime.startup import check_resumed, set_lost_metrics_aside
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint
-from node_client.storage.checkpoint import ResumePoint
 from node_client.storage.manifest import Merit
 from node_client.storage.state import Lifetime, TrainingProgress
 
@@ -64,7 +63,10 @@ class Saver:
                 log.warning(problem)
             self._view.resumed_step = self._step = resumed.step
             log.info("resumed at step %d", resumed.step)
-        self._view.lifetime = _lifetime_in(resumed) or state.load_lifetime()
+        if resumed is not None and "lifetime" in resumed.run:
+            self._view.lifetime = msgspec.convert(resumed.run["lifetime"], Lifetime)
+        else:
+            self._view.lifetime = state.load_lifetime()
         self._shared_before = self._view.lifetime.rollouts_shared
 
     def count_step(self, report: StepReport) -> None:
@@ -153,13 +155,6 @@ class Saver:
         )
         state.save_lifetime(lifetime)
         return path
-
-
-def _lifetime_in(resumed: ResumePoint | None) -> Lifetime | None:
-    """Return the totals that were saved with a checkpoint."""
-    if resumed is None or "lifetime" not in resumed.run:
-        return None
-    return msgspec.convert(resumed.run["lifetime"], Lifetime)
 
 
 def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:

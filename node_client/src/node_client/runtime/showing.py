@@ -80,7 +80,7 @@ async def run_with_panel(
 ) -> None:
     """Run a node and show its panel. The node continues if the panel ends."""
     showing = asyncio.create_task(
-        run_panel(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
+        show_panel(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
     )
     try:
         await node.run()
@@ -89,55 +89,47 @@ async def run_with_panel(
         await asyncio.wait([showing])
 
 
-async def run_panel(
-    view: NodeView, *, console: Console, refresh_s: float, restart_s: float
+async def show_panel(
+    view: NodeView, *, console: Console, refresh_s: float, restart_s: float = RESTART_S
 ) -> None:
-    """Show the panel until cancelled. After an error it starts again; each error is logged once.
+    """Update the panel in the terminal until cancelled.
 
-    A terminal that accepts no more output ends it.
+    If a view cannot be rendered, the last panel stays; after another error the panel starts again.
+    Each distinct error is logged once. A terminal that accepts no more output ends the panel.
     """
     logged: set[str] = set()
+
+    def log_once(problem: Exception) -> None:
+        if repr(problem) not in logged:
+            logged.add(repr(problem))
+            _log_render_error(problem)
+
+    def redraw(live: Live) -> None:
+        try:
+            panel = render_panel(view, console=console)
+        except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
+            log_once(problem)
+        else:
+            live.update(panel, refresh=True)
+
     while True:
         try:
-            await show_panel(view, console=console, refresh_s=refresh_s)
+            with Live(console=console, auto_refresh=False) as live:
+                try:
+                    while True:
+                        redraw(live)
+                        await asyncio.sleep(refresh_s)
+                finally:
+                    redraw(live)
         except OSError as problem:
             log.warning(
                 "the panel has ended: %r. Training continues; --plain prints lines instead.",
                 problem,
             )
             return
-        except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
-            if repr(problem) not in logged:
-                logged.add(repr(problem))
-                _log_render_error(problem)
+        except Exception as problem:  # noqa: BLE001 - as above
+            log_once(problem)
         await asyncio.sleep(restart_s)
-
-
-async def show_panel(view: NodeView, *, console: Console, refresh_s: float) -> None:
-    """Update the panel in the terminal until cancelled.
-
-    If a view cannot be rendered, the last panel stays; each distinct error is logged once. Raises
-    OSError when the terminal accepts no output.
-    """
-    logged: set[str] = set()
-
-    def redraw() -> None:
-        try:
-            panel = render_panel(view, console=console)
-        except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
-            if repr(problem) not in logged:
-                logged.add(repr(problem))
-                _log_render_error(problem)
-            return
-        live.update(panel, refresh=True)
-
-    with Live(console=console, auto_refresh=False) as live:
-        try:
-            while True:
-                redraw()
-                await asyncio.sleep(refresh_s)
-        finally:
-            redraw()
 
 
 def render_panel(view: NodeView, *, console: Console) -> RenderableType:

@@ -7,8 +7,8 @@ A tracker that fails costs a warning and the metrics from then on, never the tra
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Protocol
@@ -46,33 +46,30 @@ class TrackerSink:
     def begin(self, *, step: int) -> None:
         """Open a run that continues after this step."""
         self.close()
-        try:
+        with self._giving_up():
             self._run = self._open_run(step)
-        except TROUBLE as problem:
-            self._give_up(problem)
 
     def log(self, figures: Figures, *, step: int) -> None:
         """Record the figures of one step."""
-        if self._run is None:
-            return
-        try:
-            self._run.log(figures, step=step)
-        except TROUBLE as problem:
-            self._give_up(problem)
+        if self._run is not None:
+            with self._giving_up():
+                self._run.log(figures, step=step)
 
     def close(self) -> None:
         """Close the tracker's run."""
         run, self._run = self._run, None
-        if run is None:
-            return
-        try:
-            run.finish()
-        except TROUBLE as problem:
-            self._give_up(problem)
+        if run is not None:
+            with self._giving_up():
+                run.finish()
 
-    def _give_up(self, problem: Exception) -> None:
-        self._run = None
-        log.warning("%s receives no more metrics: %s", self._name, problem)
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Give the tracker up, with a warning, if the body fails."""
+        try:
+            yield
+        except TROUBLE as problem:
+            self._run = None
+            log.warning("%s receives no more metrics: %s", self._name, problem)
 
 
 def open_tracker(settings: Settings) -> TrackerSink | None:
@@ -155,16 +152,16 @@ def _open_trackio(settings: Settings) -> _WandbRun:
 
 
 def _describe_run(settings: Settings) -> dict[str, Any]:
+    """Return the run's project, name and settings, without secrets."""
     return {
         "project": settings.project,
         "name": settings.run_name,
-        "config": describe_settings(settings),
+        "config": {
+            **asdict(settings.training),
+            "model": settings.model,
+            "arm": settings.arm,
+        },
     }
-
-
-def describe_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that a tracker shows beside the curves, without secrets."""
-    return {**asdict(settings.training), "model": settings.model, "arm": settings.arm}
 
 
 def _check_account() -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from node_client.display.lines import describe_step
 from node_client.display.view import CURVE_STEPS, NodeView
@@ -60,8 +59,14 @@ class TrainingRules:
     arm: Arm
 
 
-class PauseHooks(Protocol):
-    """Actions of a node before and after a pause."""
+class TrainingHooks:
+    """What a node does around steps and pauses, on the event loop: nothing, if it is alone."""
+
+    def before_step(self, trainer: Trainer) -> None:
+        """Prepare for a step."""
+
+    def after_step(self, report: StepReport, trainer: Trainer) -> None:
+        """Handle the report of a finished step."""
 
     async def before_pause(self) -> None:
         """Finish open work, and disconnect."""
@@ -70,21 +75,10 @@ class PauseHooks(Protocol):
         """Connect again."""
 
 
-class NoPauseHooks:
-    """No actions, for a node without a coordinator."""
-
-    async def before_pause(self) -> None:
-        """Do nothing."""
-
-    def after_pause(self) -> None:
-        """Do nothing."""
-
-
 class Training:
     """Trains until stopped, with or without a connection.
 
-    `before_step` and `after_step` are called on the event loop around each step. `backoff` returns
-    the seconds to wait after the n-th failed step in a row, counted from 0.
+    `backoff` returns the seconds to wait after the n-th failed step in a row, counted from 0.
     """
 
     def __init__(
@@ -94,22 +88,18 @@ class Training:
         equipment: Equipment,
         exchange: RolloutExchange,
         pauses: Pauses | None = None,
-        hooks: PauseHooks | None = None,
-        before_step: Callable[[Trainer], None] = lambda trainer: None,
-        after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
+        hooks: TrainingHooks | None = None,
         backoff: Callable[[int], float] = doubling_backoff,
     ) -> None:
         self._settings = settings
         self._equipment = equipment
         self._exchange = exchange
         self._worker = equipment.worker
-        self._metrics = open_metrics(settings)
+        self._metric_sinks = open_metrics(settings)
         self._view = equipment.view
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._pauses = pauses or Pauses(settings, view=equipment.view)
-        self._hooks = hooks or NoPauseHooks()
-        self._before_step = before_step
-        self._after_step = after_step
+        self._hooks = hooks or TrainingHooks()
         self._backoff = backoff
         self._trainer: Trainer | None = None
         self._evaluator: Evaluator | None = None
@@ -127,6 +117,7 @@ class Training:
 
     def stop(self) -> None:
         """Finish the current step, save, and return from `run`."""
+        self._view.stopping = True
         self._stopping.set()
         self.has_rules.set()
 
@@ -138,7 +129,8 @@ class Training:
         try:
             await self._train()
         finally:
-            self._metrics.close()
+            for sink in self._metric_sinks:
+                sink.close()
 
     async def _train(self) -> None:
         await self._pause_if_due()
@@ -157,7 +149,7 @@ class Training:
             began = monotonic()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number
-            self._before_step(trainer)
+            self._hooks.before_step(trainer)
             report = await self._step(trainer)
             if report is not None:
                 self._view.memory_use = measure_memory(self._equipment.policy.device)
@@ -165,10 +157,10 @@ class Training:
                 if report.notice is not None:
                     self._view.show_notice(report.notice)
                     log.warning(report.notice)
-                self._metrics.log(
-                    {**figures_of(report), "season": trainer.season.name}, step=report.step
-                )
-                self._after_step(report, trainer)
+                figures = {**figures_of(report), "season": trainer.season.name}
+                for sink in self._metric_sinks:
+                    sink.log(figures, step=report.step)
+                self._hooks.after_step(report, trainer)
                 self._saver.count_step(report)
                 _log_held_out(report)
                 self._log_step_if_due()
@@ -198,7 +190,8 @@ class Training:
             begins = self._trainer is None
             self._trainer = await self._worker.run(partial(self._make_trainer, rules))
             if begins:
-                self._show_earlier_rewards(rules.season)
+                path, season = self._settings.state.metrics, rules.season.name
+                self._view.curve.extend(read_rewards(path, season=season, limit=CURVE_STEPS))
             self._evaluator = Evaluator(
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
@@ -207,11 +200,6 @@ class Training:
             self._applied = rules
             log.info("training in season %s, arm %s", rules.season.name, rules.arm)
         return self._trainer
-
-    def _show_earlier_rewards(self, season: SeasonInfo) -> None:
-        """Show the rewards of earlier steps of the run that this one resumes."""
-        path = self._settings.state.metrics
-        self._view.show_earlier_rewards(read_rewards(path, season=season.name, limit=CURVE_STEPS))
 
     def _make_trainer(self, rules: TrainingRules) -> Trainer:
         if rules.season.generator != GENERATOR:
@@ -234,7 +222,8 @@ class Training:
             trainer.load_state(self._trainer.state_dict())
             return trainer
         self._saver.resume(trainer)
-        self._metrics.begin(step=trainer.steps_done)
+        for sink in self._metric_sinks:
+            sink.begin(step=trainer.steps_done)
         return trainer
 
     async def _step(self, trainer: Trainer) -> StepReport | None:
@@ -293,7 +282,7 @@ class NoTraining:
     for a run in another arm.
     """
 
-    def __init__(self, *, checkpoints: Path, pauses: Pauses, hooks: PauseHooks) -> None:
+    def __init__(self, *, checkpoints: Path, pauses: Pauses, hooks: TrainingHooks) -> None:
         self._checkpoints = checkpoints
         self._pauses = pauses
         self._hooks = hooks

@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
-from node_client.runtime.startup import read_clock
 from node_client.settings.config import Settings
 from node_client.storage.upgrades import UpgradeRequest, read_upgrade, should_request, write_upgrade
 from swarm_protocol.errors import ErrorCode
@@ -23,9 +21,8 @@ class UpgradeRequests:
     It does so only if the owner allows it (`auto_update`).
     """
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = read_clock) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._clock = clock
         self.requested = asyncio.Event()
 
     def request_if_required(self, oldest: str | None) -> None:
@@ -48,7 +45,7 @@ class UpgradeRequests:
             return False
         state = self._settings.state
         try:
-            if not should_request(read_upgrade(state), wanted=wanted, now=self._clock()):
+            if not should_request(read_upgrade(state), wanted=wanted, now=datetime.now(UTC)):
                 return False
             write_upgrade(state, UpgradeRequest(wanted))
         except (OSError, NodeError) as problem:

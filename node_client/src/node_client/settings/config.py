@@ -1,7 +1,8 @@
 """Combines the settings of a run from all sources, and checks that they fit together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,7 +51,20 @@ class SettingChoices:
 
     site: Site | None
     state: StateDir
-    given: Layer
+    given: Mapping[str, GivenValue]
+
+    @property
+    def coordinator(self) -> Site:
+        """The site, for a command that always has one."""
+        assert self.site is not None
+        return self.site
+
+    @property
+    def folders(self) -> list[StateDir]:
+        """The state folder of the given site or `state_dir`, or all default folders that exist."""
+        if self.site is not None or self.value("state_dir") is not None:
+            return [self.state]
+        return StateDir.of_user() or [self.state]
 
     def get(self, setting: Setting) -> GivenValue:
         """Return the value of a setting with its source."""
@@ -71,8 +85,8 @@ class SettingChoices:
 
         Raises SettingsError for settings that contradict each other and for a missing tracker.
         """
-        check_steps(self.value("steps"), arm=arm)
-        check_start(start, arm=arm)
+        if arm == "base":
+            check_base(start, steps=self.value("steps"))
         check_tracker(self.value("report_to"))
         parse_hours(self.value("hours") or "0-24")
         run = {
@@ -99,17 +113,17 @@ def choose(
     `here` (None: the current one), or else in the state folder. Raises SettingsError for a file
     that cannot be read, an unknown setting in it, or an invalid value.
     """
-    layers = [read_flags(flags), read_environment(environment)]
-    explicit = _merge(layers)
+    given = ChainMap(read_flags(flags), read_environment(environment))
     folder = here or Path()
-    file = find_file(_value(explicit, "config"), here=folder, state=None)
+    file = find_file(_value(given, "config"), here=folder, state=None)
     if file is not None:
-        layers.append(read_file(file))
-    state = _state_of(site, _value(_merge(layers), "state_dir"))
+        given.maps.append(read_file(file))
+    folder_of_state = _value(given, "state_dir")
+    state = StateDir.default(site) if folder_of_state is None else StateDir(folder_of_state)
     if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
-        layers.append(_read_file_of_state(file))
-    layers.append(read_record_settings(state.load_for(site)))
-    return SettingChoices(site=site, state=state, given=_merge(layers))
+        given.maps.append(_read_file_of_state(file))
+    given.maps.append(read_record_settings(state.load_for(site)))
+    return SettingChoices(site=site, state=state, given=given)
 
 
 def find_token(choices: SettingChoices) -> str:
@@ -141,15 +155,6 @@ def resolve_model(model: str) -> str:
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
-def check_steps(steps: int | None, *, arm: Arm) -> None:
-    """Raise SettingsError if a base node, which makes no steps, has a number of them."""
-    if arm == "base" and steps is not None:
-        raise SettingsError(
-            "A base node makes no steps, so --steps would never end it.",
-            fix="Leave out --steps; Ctrl-C stops the node.",
-        )
-
-
 def choose_start(*, resume: bool, fresh: bool) -> Start:
     """Return the start for the options --resume and --fresh. Raises SettingsError for both."""
     if resume and fresh:
@@ -160,9 +165,14 @@ def choose_start(*, resume: bool, fresh: bool) -> Start:
     return "resume" if resume else "fresh" if fresh else "auto"
 
 
-def check_start(start: Start, *, arm: Arm) -> None:
-    """Raise SettingsError if a base node, which does not train, has an option about its start."""
-    if arm == "base" and start != "auto":
+def check_base(start: Start, *, steps: int | None) -> None:
+    """Raise SettingsError if a base node, which does not train, has an option about its steps."""
+    if steps is not None:
+        raise SettingsError(
+            "A base node makes no steps, so --steps would never end it.",
+            fix="Leave out --steps; Ctrl-C stops the node.",
+        )
+    if start != "auto":
         raise SettingsError(
             "A base node does not train, so it neither resumes nor starts at step 1.",
             fix=f"Leave out --{start}, or choose --arm swarm or --arm isolated.",
@@ -187,15 +197,7 @@ def check_offline_arm(arm: Arm) -> None:
         )
 
 
-def _merge(layers: Sequence[Layer]) -> Layer:
-    """Return all layers as one; a value in an earlier layer has priority."""
-    merged: Layer = {}
-    for layer in reversed(layers):
-        merged |= layer
-    return merged
-
-
-def _value(layer: Layer, name: str) -> Any:
+def _value(layer: Mapping[str, GivenValue], name: str) -> Any:
     given = layer.get(name)
     return None if given is None else given.value
 
@@ -205,12 +207,6 @@ def _has_priority(direct: GivenValue | None, file: GivenValue) -> bool:
         return direct is not None and direct.source is Source.FLAG
     order = list(Source)
     return order.index(direct.source) < order.index(file.source)
-
-
-def _state_of(site: Site | None, folder: Path | None) -> StateDir:
-    if folder is not None:
-        return StateDir(folder)
-    return StateDir.for_site(site) if site else StateDir.for_offline()
 
 
 def _read_file_of_state(file: Path) -> Layer:

@@ -3,7 +3,7 @@
 import ast
 import linecache
 import sys
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +23,12 @@ WIDEST = 12  # characters that --help has for a placeholder beside the longest o
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, a field of the dataclass `model`. `annotation` is its type, with limits."""
+    """One setting, a field of a dataclass. `annotation` is its type, with limits."""
 
     name: str
     annotation: Any
     default: object
     help: str
-    model: type
     secret: bool
 
     @property
@@ -90,9 +89,8 @@ def settings_of(model: type) -> tuple[Setting, ...]:
         Setting(
             name=field.name,
             annotation=kinds[field.name],
-            default=_default_of(field),
+            default=field.default,
             help=texts.get(field.name, ""),
-            model=model,
             secret=not field.repr,
         )
         for field in fields(model)
@@ -127,10 +125,6 @@ def read_help(model: type) -> dict[str, str]:
                     ):
                         texts[name] = " ".join(text.split())
     return texts
-
-
-def _default_of(field: Field[Any]) -> object:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:

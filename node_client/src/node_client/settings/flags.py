@@ -7,29 +7,34 @@ from typing import Annotated, Any
 
 import typer
 
+from node_client.settings.config import choose
 from node_client.settings.fields import REMEMBERED, Setting, all_settings
 from node_client.settings.panels import panel_of, panels
-
-Flags = dict[str, object]
+from node_client.site import parse_site
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command an option for each named setting, or for all.
 
-    The command gets the options' values by name, unchecked, as its keyword argument `flags`; an
-    option that was not given has the value None.
+    The command gets the values of all settings as its keyword argument `choices`, for the
+    coordinator at its argument `url`. An empty address is none, unless the command requires one.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        declared = inspect.signature(command).parameters.get("url")
+        requires_url = declared is not None and declared.default is inspect.Parameter.empty
+
         @wraps(command)
         def run(**arguments: Any) -> None:
             flags = {setting.name: arguments.pop(setting.name) for setting in chosen}
             for setting in chosen:
                 if setting.core is bool and arguments.pop(_negated(setting)):
                     flags[setting.name] = False
-            command(**arguments, flags=flags)
+            url: str = arguments.get("url") or ""
+            site = parse_site(url) if url or requires_url else None
+            command(**arguments, choices=choose(site, flags=flags))
 
         run.__signature__ = _signature(command, chosen)  # type: ignore[attr-defined]  # typer's
         return run
@@ -39,34 +44,31 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
 
 def _signature(command: Callable[..., None], chosen: Sequence[Setting]) -> inspect.Signature:
     own = inspect.signature(command, eval_str=True)
-    kept = [each for each in own.parameters.values() if each.name != "flags"]
+    kept = [each for each in own.parameters.values() if each.name != "choices"]
     added = [parameter for setting in chosen for parameter in _parameters(setting)]
     return own.replace(parameters=[*kept, *added])
 
 
 def _parameters(setting: Setting) -> Iterator[inspect.Parameter]:
-    if setting.core is not bool:
-        option = _option(setting, setting.flag, metavar=setting.placeholder)
-        yield _keyword(setting.name, Annotated[str | None, option])
-        return
-    yield _keyword(setting.name, Annotated[bool | None, _option(setting, setting.flag, metavar="")])
-    # Switches off what a file or the environment switched on. Not listed in help.
-    opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
-    yield _keyword(_negated(setting), Annotated[bool | None, opposite])
-
-
-def _keyword(name: str, annotation: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
-
-
-def _option(setting: Setting, flag: str, *, metavar: str) -> Any:
-    return typer.Option(
-        flag,
+    is_switch = setting.core is bool
+    option = typer.Option(
+        setting.flag,
         help=_help(setting),
-        metavar=metavar,
+        metavar="" if is_switch else setting.placeholder,
         show_default=False,
         rich_help_panel=panel_of(setting),
+    )
+    yield _keyword(setting.name, bool if is_switch else str, option)
+    if is_switch:
+        # Switches off what a file or the environment switched on. Not listed in help.
+        opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
+        yield _keyword(_negated(setting), bool, opposite)
+
+
+def _keyword(name: str, kind: type, option: Any) -> inspect.Parameter:
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
 
 

@@ -8,14 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import (
-    Count,
-    Device,
-    Hours,
-    MemoryShare,
-    NotNegative,
-    Repository,
-)
+from node_client.settings.ranges import Count, Device, Hours, MemoryShare, NotNegative, Repository
 from swarm_protocol.messages import Arm
 
 

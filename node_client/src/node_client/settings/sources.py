@@ -6,6 +6,7 @@ Each source gives a layer: the values that it has, by the names of the settings.
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -138,7 +139,9 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
     elif get_origin(setting.core) is tuple:
         value = [part.strip() for part in text.split(",") if part.strip()]
     elif setting.core is float:
-        value = _to_float(text)
+        # In any of Python's notations, such as `.5`: msgspec takes only JSON's.
+        with suppress(ValueError):
+            value = float(text)
     return _convert(setting, value, strict=False, place=place)
 
 
@@ -168,17 +171,6 @@ def _convert(setting: Setting, value: object, *, strict: bool, place: str) -> An
             fix=f"{setting.name}: {setting.help}",
         ) from None
     return checked
-
-
-def _to_float(text: str) -> object:
-    """Parse a number in any of Python's notations, such as `.5`, because msgspec takes only JSON's.
-
-    Return the text if it is no number.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _make_path(kind: type, value: object) -> Path:

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.lines import append_lines
-from node_client.storage.state import write_private
+from node_client.storage.lines import append_lines, replace_lines
 from swarm_protocol.messages import AnswerText, FinishReason, Signature
 
 VERSION = 1
@@ -89,7 +88,7 @@ class AnswerSpool:
         ]
         self._lines |= {(line.round, line.question): line for line in lines}
         try:
-            append_lines(self._path, map(msgspec.json.encode, lines), durable=True)
+            append_lines(self._path, lines, durable=True)
         except OSError as problem:
             log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
@@ -104,8 +103,7 @@ class AnswerSpool:
             )
         self._trim()
         try:
-            content = b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values())
-            write_private(self._path, content)
+            replace_lines(self._path, self._lines.values())
         except OSError as problem:
             log.warning("%s still has answers that were submitted: %s", self._path, problem)
 

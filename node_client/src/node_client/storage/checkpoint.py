@@ -10,8 +10,7 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -109,8 +108,13 @@ def save(
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
     draft = folder / f".{target.name}.partial"
-    with _removed_on_failure(draft):
+    try:
         _write(draft, trainer, run=run or {}, merit=merit)
+    except (OSError, RuntimeError, MemoryError, SafetensorError) as problem:
+        shutil.rmtree(draft, ignore_errors=True)  # frees its space
+        if isinstance(problem, SafetensorError):  # for a full disk
+            raise OSError(str(problem)) from problem
+        raise
     if target.exists():
         # Under this name it is still a checkpoint, if the process is killed before the next line.
         target.rename(folder / f"{target.name}{_BEFORE}")
@@ -137,22 +141,6 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
     )
     write_manifest(draft, manifest)
     flush_tree(draft)
-
-
-@contextmanager
-def _removed_on_failure(draft: Path) -> Iterator[None]:
-    """Remove the draft if the body fails, to free its space, and raise the body's error.
-
-    The error of safetensors for a full disk becomes an OSError.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError, MemoryError):
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    except SafetensorError as problem:  # for a full disk
-        shutil.rmtree(draft, ignore_errors=True)
-        raise OSError(str(problem)) from problem
 
 
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:

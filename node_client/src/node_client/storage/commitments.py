@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.lines import append_lines, read_lines
-from node_client.storage.state import write_private
+from node_client.storage.lines import append_lines, read_lines, replace_lines
 from swarm_protocol.messages import ChainHead, Restored, RoundInfo
 
 MAX_COMMITMENTS = 10_000
@@ -58,9 +57,7 @@ class CommitmentLog:
         self._path = path
         self._site = site
         self._clock = clock
-        self._recorded: dict[tuple[str, int], RecordedCommitment] = {}
-        for line in read_commitments(path):
-            self._recorded[line.site, line.round] = line
+        self._recorded = {(line.site, line.round): line for line in read_commitments(path)}
         self._warned: set[tuple[int, str]] = set()
         self._restored: Restored | None = None
 
@@ -107,16 +104,14 @@ class CommitmentLog:
             if len(self._recorded) > MAX_COMMITMENTS:
                 self._forget_oldest()
             else:
-                append_lines(self._path, [_encode(line)])
+                append_lines(self._path, [line])
         except OSError as problem:
             log.warning("the commitment to round %d was not recorded: %s", line.round, problem)
 
     def _forget_oldest(self) -> None:
         for oldest in list(islice(self._recorded, len(self._recorded) - MAX_COMMITMENTS)):
             del self._recorded[oldest]
-        write_private(
-            self._path, b"".join(_encode(line) + b"\n" for line in self._recorded.values())
-        )
+        replace_lines(self._path, self._recorded.values())
 
     def _warn_of_change(self, announced: RoundInfo, recorded: RecordedCommitment) -> None:
         """Warn once that the coordinator changed its commitment."""
@@ -149,7 +144,3 @@ def read_commitments(path: Path) -> list[RecordedCommitment]:
     Raises SettingsError when the file exists and cannot be read.
     """
     return read_lines(path, RecordedCommitment)
-
-
-def _encode(line: RecordedCommitment) -> bytes:
-    return msgspec.json.encode(line)

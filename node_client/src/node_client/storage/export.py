@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from node_client.errors import CheckpointError, NodeError, SettingsError
+from node_client.errors import CheckpointError, SettingsError
 from node_client.storage.checkpoint import newest_first
 from node_client.storage.durable import flush_tree
 from node_client.storage.manifest import (
@@ -110,12 +110,10 @@ def export_model(
         (draft / CARD).write_text(card, encoding="utf-8")
         flush_tree(draft)
         draft.rename(out)
-    except NodeError:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
     except OSError as problem:
-        shutil.rmtree(draft, ignore_errors=True)
         raise SettingsError(
             f"{out} cannot be written: {problem.strerror or problem}.",
             fix="Choose another folder with --out, or free some space.",
         ) from problem
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # what a failure leaves

@@ -5,15 +5,13 @@ shows later whether any of them was changed (`swarm-node verify-round`).
 """
 
 import logging
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.lines import append_lines, read_lines
-from node_client.storage.state import write_private
+from node_client.storage.lines import append_lines, read_lines, replace_lines
 from swarm_protocol.messages import ChainHead
 from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed
@@ -44,16 +42,9 @@ class HeadLog:
     When there are more than MAX_HEADS, only the latest half is kept, with one head for each link.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        site: Site,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, path: Path, *, site: Site) -> None:
         self._path = path
         self._site = site
-        self._clock = clock
         self._recorded = {(line.site, line.sequence): line for line in read_heads(path)}
         self._changed: set[int] = set()
 
@@ -74,7 +65,7 @@ class HeadLog:
             head=head.head,
             key=head.key,
             signature=head.signature,
-            seen_at=self._clock().isoformat(timespec="seconds"),
+            seen_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         try:
             self._append(line)
@@ -101,12 +92,10 @@ class HeadLog:
 
     def _append(self, line: RecordedHead) -> None:
         self._recorded[line.site, line.sequence] = line
-        append_lines(self._path, [msgspec.json.encode(line)])
+        append_lines(self._path, [line])
         if len(self._recorded) > MAX_HEADS:
-            latest = list(self._recorded.items())[-MAX_HEADS // 2 :]
-            self._recorded = dict(latest)
-            lines = b"".join(msgspec.json.encode(line) + b"\n" for line in self._recorded.values())
-            write_private(self._path, lines)
+            self._recorded = dict(list(self._recorded.items())[-MAX_HEADS // 2 :])
+            replace_lines(self._path, self._recorded.values())
 
 
 def read_heads(path: Path) -> list[RecordedHead]:

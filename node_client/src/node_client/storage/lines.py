@@ -9,14 +9,17 @@ from typing import TypeVar
 import msgspec
 
 from node_client.errors import SettingsError
+from node_client.storage.state import write_private
 
 Line = TypeVar("Line", bound=msgspec.Struct)
+
+_encoder = msgspec.json.Encoder()
 
 log = logging.getLogger(__name__)
 
 
-def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> None:
-    """Append lines, given without line breaks.
+def append_lines(path: Path, records: Iterable[object], *, durable: bool = False) -> None:
+    """Append records, each as one line of JSON.
 
     If a crash left the last line incomplete, a line break is added to it first. With `durable` it
     returns when the lines are on the disk. Raises OSError, such as for a full disk.
@@ -25,10 +28,15 @@ def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
         torn = file.read(1) not in (b"", b"\n")
-        file.write(b"\n" * torn + b"".join(line + b"\n" for line in lines))
+        file.write(b"\n" * torn + _encoder.encode_lines(records))
         if durable:
             file.flush()
             os.fsync(file.fileno())
+
+
+def replace_lines(path: Path, records: Iterable[object]) -> None:
+    """Replace a file by one with these records, atomically (`write_private`). Raises OSError."""
+    write_private(path, _encoder.encode_lines(records))
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:

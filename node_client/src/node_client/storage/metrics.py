@@ -61,7 +61,7 @@ class MetricsFile:
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Append the line of a step: `step`, the current `time` (ISO 8601, UTC), and figures."""
         time = self._clock().isoformat(timespec="milliseconds")
-        line = msgspec.json.encode({"step": step, "time": time, **figures})
+        line = {"step": step, "time": time, **figures}
         try:
             if self._path.exists() and self._path.stat().st_size >= MAX_BYTES:
                 os.replace(self._path, self._full)

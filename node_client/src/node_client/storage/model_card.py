@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass
 
+import msgspec
 from huggingface_hub import ModelCard, ModelCardData
 
+from node_client.site import Site
 from swarm_protocol.version import CLIENT_VERSION
 
 TAGS = ["reinforcement-learning", "grpo", "murmuration"]
@@ -32,8 +34,7 @@ License and limits are those of the base model.
 """
 
 
-@dataclass(frozen=True)
-class JudgeScore:
+class JudgeScore(msgspec.Struct, frozen=True):
     """A node's score in its season: a fraction, with its 95 % interval.
 
     It is from `n` questions in `rounds` rounds.
@@ -49,8 +50,7 @@ class JudgeScore:
 class ModelOrigin:
     """Where a model comes from: its base model, and how it was trained.
 
-    `page` is the address of the node's page. `site`, `node` and `page` are empty, and `judged` is
-    None, for training without a coordinator.
+    `site` and `judged` are None, and `node` is empty, for training without a coordinator.
     """
 
     base_model: str
@@ -58,9 +58,8 @@ class ModelOrigin:
     arm: str
     season: str
     system_prompt: str
-    site: str = ""
+    site: Site | None = None
     node: str = ""
-    page: str = ""
     judged: JudgeScore | None = None
 
 
@@ -70,7 +69,10 @@ def write_card(origin: ModelOrigin, *, title: str) -> str:
     Names of models, nodes and seasons come from others, so Markdown in them is escaped.
     """
     rows = [("base model", _escape(origin.base_model)), ("training steps", f"{origin.step:,}")]
-    rows += _rows_of_swarm(origin) if origin.site else [("trained", "alone, without a swarm")]
+    if origin.site is None:
+        rows.append(("trained", "alone, without a swarm"))
+    else:
+        rows += _rows_of_swarm(origin, origin.site)
     is_hub_name = _HUB_NAME.fullmatch(origin.base_model)
     data = ModelCardData(
         base_model=origin.base_model if is_hub_name else None,
@@ -92,7 +94,7 @@ def write_card(origin: ModelOrigin, *, title: str) -> str:
 
 
 def _method(origin: ModelOrigin) -> str:
-    if origin.arm != "swarm" or not origin.site:
+    if origin.arm != "swarm" or origin.site is None:
         return "It was trained on its own rollouts only."
     return (
         "It was trained on its own rollouts and on those of other nodes: Swarm sAmpling Policy "
@@ -100,10 +102,11 @@ def _method(origin: ModelOrigin) -> str:
     )
 
 
-def _rows_of_swarm(origin: ModelOrigin) -> list[tuple[str, str]]:
+def _rows_of_swarm(origin: ModelOrigin, site: Site) -> list[tuple[str, str]]:
+    page = f"[{_escape(origin.node)}](<{site.page(origin.node)}>)"
     rows = [
-        ("swarm", f"<{origin.site}>"),
-        ("node", f"[{_escape(origin.node)}](<{origin.page}>)" if origin.page else "unknown"),
+        ("swarm", f"<{site.base}>"),
+        ("node", page if origin.node else "unknown"),
         ("season", _escape(origin.season)),
         ("arm", origin.arm),
     ]

@@ -6,8 +6,7 @@ from pathlib import Path
 import msgspec
 
 from node_client.site import Site
-from node_client.storage.lines import append_lines, read_lines
-from node_client.storage.state import write_private
+from node_client.storage.lines import append_lines, read_lines, replace_lines
 from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.keys import is_signed
 
@@ -54,7 +53,7 @@ class ReceiptLog:
     def append(self, receipt: StoredReceipt) -> None:
         """Append a receipt. With a full disk only a warning is logged."""
         try:
-            append_lines(self._path, [msgspec.json.encode(receipt)])
+            append_lines(self._path, [receipt])
             self._count += 1
             if self._count > MAX_RECEIPTS:
                 self._forget_oldest()
@@ -63,7 +62,7 @@ class ReceiptLog:
 
     def _forget_oldest(self) -> None:
         latest = read_lines(self._path, StoredReceipt)[-MAX_RECEIPTS // 2 :]
-        write_private(self._path, b"".join(msgspec.json.encode(each) + b"\n" for each in latest))
+        replace_lines(self._path, latest)
         self._count = len(latest)
 
 

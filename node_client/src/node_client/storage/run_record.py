@@ -69,19 +69,12 @@ def read_run(state: StateDir) -> RunState | None:
         record = read_record(state.path / FILE, RunRecord) or record
         if record.phase != "stopped":
             return RunState(state="killed", since=record.noted_at, last_step_at=record.last_step_at)
-    if record.phase == "stopped":
-        return RunState(
-            state="stopped",
-            since=record.since,
-            last_step_at=record.last_step_at,
-            why=record.problem,
-        )
     return RunState(
         state=record.phase,
         since=record.since,
-        pid=record.pid,
+        pid=record.pid if record.phase != "stopped" else None,
         last_step_at=record.last_step_at,
-        why=record.pause,
+        why=record.pause or record.problem,
         until=record.until,
         offline_since=record.offline_since,
     )

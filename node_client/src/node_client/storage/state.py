@@ -70,22 +70,28 @@ class Lifetime(msgspec.Struct, frozen=True):
 class StateDir:
     """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
 
-    The methods `load...` raise SettingsError when a file exists and cannot be read, the methods
-    `save...` raise OSError.
+    `commitments` and `heads` are the files of coordinators' commitments to rounds and chain heads,
+    `answers` that of the answers that the judge has not acknowledged, `receipts` that of the signed
+    receipts for this node's answers, and `metrics` has a line for each training step. The methods
+    `load...` raise SettingsError when a file exists and cannot be read, the methods `save...` raise
+    OSError.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.progress = path / PROGRESS
+        self.checkpoints = path / "checkpoints"
+        self.commitments = path / "commitments.jsonl"
+        self.answers = path / "answers.jsonl"
+        self.heads = path / "heads.jsonl"
+        self.receipts = path / "receipts.jsonl"
+        self.metrics = path / "metrics.jsonl"
 
     @classmethod
-    def for_site(cls, site: Site) -> "StateDir":
-        """Return the user's default folder for a coordinator."""
-        return cls(user_state_path("swarm-node", appauthor=False) / site.folder)
-
-    @classmethod
-    def for_offline(cls) -> "StateDir":
-        """Return the user's default folder for training without a coordinator."""
-        return cls(user_state_path("swarm-node", appauthor=False) / "offline")
+    def default(cls, site: Site | None) -> "StateDir":
+        """Return the user's default folder for a coordinator, or for training without one."""
+        folder = "offline" if site is None else site.folder
+        return cls(user_state_path("swarm-node", appauthor=False) / folder)
 
     @classmethod
     def of_user(cls) -> list["StateDir"]:
@@ -93,41 +99,6 @@ class StateDir:
         root = user_state_path("swarm-node", appauthor=False)
         files = (file for name in (NODE, PROGRESS) for file in root.glob(f"*/{name}"))
         return [cls(folder) for folder in sorted({file.parent for file in files})]
-
-    @property
-    def progress(self) -> Path:
-        """The file with the progress of training."""
-        return self.path / PROGRESS
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def commitments(self) -> Path:
-        """The file of coordinators' commitments to rounds."""
-        return self.path / "commitments.jsonl"
-
-    @property
-    def answers(self) -> Path:
-        """The file of answers that the judge has not acknowledged."""
-        return self.path / "answers.jsonl"
-
-    @property
-    def heads(self) -> Path:
-        """The file of coordinators' chain heads."""
-        return self.path / "heads.jsonl"
-
-    @property
-    def receipts(self) -> Path:
-        """The file of coordinators' signed receipts for this node's answers."""
-        return self.path / "receipts.jsonl"
-
-    @property
-    def metrics(self) -> Path:
-        """The file with a line for each training step."""
-        return self.path / "metrics.jsonl"
 
     @contextmanager
     def lock(self) -> Iterator[None]:

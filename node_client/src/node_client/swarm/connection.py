@@ -26,13 +26,7 @@ from node_client.swarm.handshake import UnansweredError, explain_failure, open_s
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, RoundState, ServerMessage, Welcome
-from swarm_protocol.returning import (
-    HURRY_S,
-    MAX_PAUSE_S,
-    MAX_WAIT_S,
-    RETURN_WITHIN_S,
-    SOON_S,
-)
+from swarm_protocol.returning import HURRY_S, MAX_PAUSE_S, MAX_WAIT_S, RETURN_WITHIN_S, SOON_S
 
 REPLY_TIMEOUT_S = 30.0
 # Minimum waits in seconds, so that a coordinator that asks for none is not called in a loop.
@@ -166,8 +160,8 @@ class CoordinatorConnection:
             now = self._clock()
             if self._welcomed_at is not None:
                 lost_at = now
-            if self._was_stable():
-                attempt = 0
+                if now - self._welcomed_at >= STABLE_S:
+                    attempt = 0
             planned = self._retry_after_s is not None
             if self._retry_after_s is None:
                 longest_s = self._reconnect_limit.max_pause(lost_at=lost_at, now=now)
@@ -226,11 +220,6 @@ class CoordinatorConnection:
         if not isinstance(answer, reply):
             raise RefusedError(ErrorCode.PROTOCOL_INVALID, f"the reply was {type(answer).__name__}")
         return answer
-
-    def _was_stable(self) -> bool:
-        """Return whether the latest connection was welcomed and lasted at least STABLE_S."""
-        welcomed = self._welcomed_at
-        return welcomed is not None and self._clock() - welcomed >= STABLE_S
 
     async def _connect_once(self) -> str:
         """Run one connection until it ends, and return why it ended."""

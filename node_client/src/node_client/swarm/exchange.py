@@ -14,13 +14,7 @@ from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PAUSE_S, TEMPORARY_CODES, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import (
-    Arm,
-    ExternalRollout,
-    Preference,
-    Rollout,
-    SeasonInfo,
-)
+from swarm_protocol.messages import Arm, ExternalRollout, Preference, Rollout, SeasonInfo
 from swarm_tasks.allowlist import is_training_spec
 
 MAX_QUEUED_ROLLOUTS = 128

@@ -152,3 +152,15 @@ class SubmitAnswers(NodeMessage, frozen=True, tag="answers.submit"):
 
 class RequestStanding(NodeMessage, frozen=True, tag="standing.request"):
     """Request this node's own row of the leaderboard."""
+
+
+FromNode = (
+    Hello
+    | PublishRollouts
+    | RequestRollouts
+    | ReportTraining
+    | RequestRound
+    | RequestQuestions
+    | SubmitAnswers
+    | RequestStanding
+)

@@ -2,16 +2,8 @@
 
 from msgspec import Struct
 
-from swarm_protocol.messages.fields import (
-    Arm,
-    Assignment,
-    Config,
-    RoundPhase,
-    StandingRemark,
-)
-from swarm_protocol.messages.rollouts import (
-    ExternalRollout,
-)
+from swarm_protocol.messages.fields import Arm, Assignment, Config, RoundPhase, StandingRemark
+from swarm_protocol.messages.rollouts import ExternalRollout
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.returning import RETURN_WITHIN_S
 
@@ -285,3 +277,17 @@ class Refused(ServerMessage, frozen=True, tag="error"):
     fix: str
     fatal: bool = False
     retry_after: float | None = None
+
+
+FromServer = (
+    Welcome
+    | RolloutsPublished
+    | RolloutsSampled
+    | TrainingReported
+    | SeasonState
+    | RoundState
+    | QuestionsOffered
+    | AnswersReceived
+    | NodeStanding
+    | Refused
+)

@@ -7,18 +7,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
-from node_client.settings.config import choose
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.config import SettingChoices
+from node_client.settings.flags import takes_settings
 from node_client.settings.sources import FILE_NAME
-from node_client.site import parse_site
 
 app = typer.Typer()
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir")
 def init(
     url: Annotated[
@@ -29,7 +26,7 @@ def init(
         bool, typer.Option("--here", help="Write the file here instead of the state folder")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept every proposal")] = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Inspect this machine, ask a few questions, and write a first swarm-node.toml."""
     console = Console()
@@ -43,7 +40,6 @@ def init(
         )
         from node_client.commands.init.machine import inspect_machine
 
-        choices = choose(parse_site(url) if url else None, flags=flags)
         folder = choices.state.path
         machine = inspect_machine(folder)
     file = Path(FILE_NAME) if here else folder / FILE_NAME

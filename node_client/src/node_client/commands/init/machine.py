@@ -45,13 +45,12 @@ class Machine:
 class Fit:
     """Whether a model can be trained here.
 
-    `needed` and `disk` are the bytes of memory and disk that it needs. `lacking` says in words what
-    this machine lacks, and is empty if the model fits.
+    `needed` is the memory that it needs, in bytes. `lacking` says in words what this machine lacks,
+    and is empty if the model fits.
     """
 
     model: KnownModel
     needed: int
-    disk: int
     lacking: str = ""
 
 
@@ -109,7 +108,7 @@ def _fit(model: KnownModel, machine: Machine, *, free: int) -> Fit:
     )
     disk = (DOWNLOAD_BYTES + CHECKPOINTS * CHECKPOINT_BYTES) * parameters
     if needed > free:
-        return Fit(model, needed, disk, f"lacks {(needed - free) / 1e9:.1f} GB")
+        return Fit(model, needed, f"lacks {(needed - free) / 1e9:.1f} GB")
     if disk > machine.disk:
-        return Fit(model, needed, disk, f"lacks {(disk - machine.disk) / 1e9:.1f} GB of disk")
-    return Fit(model, needed, disk)
+        return Fit(model, needed, f"lacks {(disk - machine.disk) / 1e9:.1f} GB of disk")
+    return Fit(model, needed)

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from node_client.commands.joining import get_token, save_token
-from node_client.commands.problems import explain_problems
 from node_client.commands.service.unit import ServiceUnit
 from node_client.errors import SettingsError
 from node_client.settings.config import SettingChoices, choose, find_token
-from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.flags import takes_settings
+from node_client.settings.sources import Source
 from node_client.site import Site, parse_site
 from node_client.storage.state import StateDir
 
@@ -27,7 +27,6 @@ Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm
 
 
 @app.command()
-@explain_problems
 @takes_settings("token_file", "token", "state_dir", "config", "auto_update")
 def install(
     url: Url,
@@ -35,15 +34,14 @@ def install(
     shown: Annotated[
         bool, typer.Option("--print", help="Only print the unit; install nothing")
     ] = False,
-    flags: Flags,
+    choices: SettingChoices,
 ) -> None:
     """Install and start a service that joins the swarm. Run it again to apply new settings.
 
     Settings come from swarm-node.toml in the state folder. With --auto-update the service installs
     code that the coordinator offers, so use it only if you trust the operator.
     """
-    site, choices = _choose(url, flags)
-    manager, plan = _manager(), _plan(site, choices)
+    manager, plan = _manager(), _plan(choices)
     if shown:
         typer.echo(manager.describe(plan), nl=False)
         return
@@ -55,12 +53,10 @@ def install(
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir")
-def uninstall(url: Url, *, flags: Flags) -> None:
+def uninstall(url: Url, *, choices: SettingChoices) -> None:
     """Stop and remove the service; the node's token and checkpoints stay."""
-    site, choices = _choose(url, flags)
-    plan = _plan(site, choices)
+    plan = _plan(choices)
     if not _manager().uninstall(plan):
         raise SettingsError(
             f"There is no service {plan.name}.", fix="`swarm-node service install URL` creates one."
@@ -69,38 +65,36 @@ def uninstall(url: Url, *, flags: Flags) -> None:
 
 
 @app.command()
-@explain_problems
 def status(url: Url) -> None:
     """Show the state of the service; `swarm-node status URL` shows the state of its node."""
-    site, choices = _choose(url, {})
-    _manager().show_status(_plan(site, choices))
+    _manager().show_status(_plan(choose(parse_site(url), flags={})))
 
 
 @app.command()
-@explain_problems
 def logs(
     url: Url,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines")] = False,
 ) -> None:
     """Show the output of the service."""
-    site, choices = _choose(url, {})
-    _manager().show_logs(_plan(site, choices), follow=follow)
+    _manager().show_logs(_plan(choose(parse_site(url), flags={})), follow=follow)
 
 
 @app.command()
-@explain_problems
 @takes_settings("state_dir", "config", "auto_update", "wait_when_refused")
-def run(url: Url, *, flags: Flags) -> None:
+def run(url: Url, *, choices: SettingChoices) -> None:
     """Install a newer client if one is required, then join the swarm.
 
     This is the command of the service. Other supervisors may use it too.
     """
-    site, choices = _choose(url, flags)
+    site = choices.coordinator
     if choices.value("auto_update"):
         _upgrade(site, choices.state)
     options = [
-        word for name, value in flags.items() if value is not None for word in _option(name, value)
+        word
+        for name, given in choices.given.items()
+        if given.source is Source.FLAG
+        for word in _option(name, given.value)
     ]
     arguments = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *options]
     sys.stdout.flush()
@@ -126,15 +120,10 @@ def _option(name: str, value: object) -> list[str]:
     return [flag, str(value)]
 
 
-def _choose(url: str, flags: Flags) -> tuple[Site, SettingChoices]:
-    site = parse_site(url)
-    return site, choose(site, flags=flags)
-
-
-def _plan(site: Site, choices: SettingChoices) -> ServiceUnit:
+def _plan(choices: SettingChoices) -> ServiceUnit:
     config: Path | None = choices.value("config")
     return ServiceUnit(
-        site=site,
+        site=choices.coordinator,
         # Not resolved: a virtual environment's Python is a link out of it.
         python=Path(sys.executable).absolute(),
         state=choices.state.path.absolute(),
