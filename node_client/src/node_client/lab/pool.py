@@ -100,7 +100,7 @@ class LabPool:
 class LabExchange:
     """One node's access to the pool, a `RolloutExchange` for the trainer.
 
-    `sent` and `received` count bytes of JSON since the swarm was created.
+    `sent` and `received` count bytes of JSON in the current round; the swarm resets them.
     """
 
     pool: LabPool

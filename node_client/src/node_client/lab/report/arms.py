@@ -9,7 +9,7 @@ from node_client.lab.config import ExperimentArm
 from node_client.lab.intervals import mean_band, mean_interval
 from node_client.lab.onset import WINDOW, moving_average
 from node_client.lab.outcomes import cumulative_rewards, measure_held_out, spread, take_off
-from node_client.lab.report.numbers import all_rounded, rounded
+from node_client.lab.report.numbers import all_rounded, rounded, rounded_median, spaced_places
 from node_client.lab.report.shape import (
     ArmReport,
     Curve,
@@ -59,7 +59,7 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
         forgetting=mean(lambda outcome: outcome.forgetting),
         drawdown=mean(lambda outcome: outcome.drawdown),
         wobble=mean(lambda outcome: outcome.wobble),
-        take_off=_median([outcome.take_off for outcome in counted]),
+        take_off=rounded_median([outcome.take_off for outcome in counted]),
         tokens=complete_mean(lambda outcome: outcome.tokens),
         bytes=complete_mean(lambda outcome: outcome.sent + outcome.received),
         informative=complete_mean(lambda outcome: outcome.informative),
@@ -107,14 +107,6 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
     )
 
 
-def select_points(rounds: int) -> list[int]:
-    """Return the places of at most MAX_POINTS of a curve's points: the first, the last, and evenly
-    spaced ones between.
-    """
-    places = np.linspace(0, rounds - 1, min(rounds, MAX_POINTS))
-    return [int(place) for place in np.unique(places.round())]
-
-
 def _settings(data: ArmData) -> str:
     arm = data.arm
     of_pool = {
@@ -158,13 +150,6 @@ def _known_values(by_node: Sequence[list[float]]) -> Estimate | None:
     return _estimate(by_node) if all(by_node) else None
 
 
-def _median(rounds: Sequence[int | None]) -> float | None:
-    """Return the median; a run that never took off counts as later than all others."""
-    late = float("inf")
-    median = float(np.median([late if each is None else each for each in rounds]))
-    return median if median < late else None
-
-
 def _curves(runs: Sequence[RunData]) -> Curves:
     rewards = [run.reward for run in runs]
     reflection = [run.reflection for run in runs]
@@ -203,8 +188,8 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 
 
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
-    """Return the mean of curves (seeds, nodes, rounds), reduced to `select_points`."""
-    kept = select_points(curves.shape[-1])
+    """Return the mean of curves (seeds, nodes, rounds), reduced to MAX_POINTS points."""
+    kept = spaced_places(curves.shape[-1], most=MAX_POINTS)
     curves = curves[..., kept]
     ends = mean_band(curves) if band else None
     return Curve(

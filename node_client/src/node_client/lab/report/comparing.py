@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from node_client.lab.intervals import Interval, difference_interval, ratio_interval
-from node_client.lab.report.numbers import rounded
+from node_client.lab.intervals import difference_interval, ratio_interval
+from node_client.lab.report.numbers import round_ends, rounded
 from node_client.lab.report.shape import (
     ArmComparison,
     ArmReport,
@@ -39,8 +39,8 @@ def compare(
         return None
     test = paired_test(mine.mean(axis=1) - theirs.mean(axis=1))
     base = float(theirs.mean())
-    gain_low, gain_high = _ends(ratio_interval(mine, theirs))
-    low, high = _ends(difference_interval(mine, theirs))
+    gain_low, gain_high = round_ends(ratio_interval(mine, theirs))
+    low, high = round_ends(difference_interval(mine, theirs))
     return ArmComparison(
         arm=arm.name,
         against=against.name,
@@ -97,7 +97,3 @@ def _row(outcomes: SeedOutcome, outcome: Outcome) -> list[float]:
         return by_node
     value = getattr(outcomes, outcome)
     return [] if value is None else [value]
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (rounded(interval[0]), rounded(interval[1]))

@@ -4,7 +4,9 @@ Machines add in different orders, which changes the last of a float's sixteen di
 six significant digits, more than a result needs, gives the same report on all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 NONE = "–"
 
@@ -79,3 +81,26 @@ def rounded(value: float) -> float:
 def all_rounded(values: Iterable[float]) -> list[float]:
     """Return numbers with six significant digits."""
     return [rounded(value) for value in values]
+
+
+def round_ends(interval: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """Return the ends of an interval with six significant digits; None for both without one."""
+    return (None, None) if interval is None else (rounded(interval[0]), rounded(interval[1]))
+
+
+def rounded_median(values: Sequence[float | None]) -> float | None:
+    """Return the median, where None counts as larger than every number; None if it is the median's
+    own value.
+    """
+    never = float("inf")
+    median = float(np.median([never if value is None else value for value in values]))
+    return rounded(median) if median < never else None
+
+
+def spaced_places(count: int, *, most: int) -> list[int]:
+    """Return `most` of `count` places: the first, the last, and evenly spaced ones between.
+
+    If there are no more, return all.
+    """
+    places = np.linspace(0, count - 1, min(count, most))
+    return [int(place) for place in np.unique(places.round())]

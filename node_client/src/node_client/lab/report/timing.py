@@ -16,12 +16,11 @@ from node_client.lab.outcomes import (
     first_round_above,
     held_out_level,
 )
-from node_client.lab.report.numbers import rounded
+from node_client.lab.report.numbers import round_ends, rounded, rounded_median
 from node_client.lab.report.shape import GainAfter, Horizons, Reached
-from node_client.lab.results import ArmData, RunData
+from node_client.lab.results import ArmData
 
 PARTS = 5
-_NEVER = float("inf")
 
 
 def gains_by_horizon(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Horizons:
@@ -37,12 +36,12 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
         for data in (arm, baseline)
     )
     base = float(theirs.mean())
-    low, high = ratio_interval(mine, theirs) or (None, None)
+    low, high = round_ends(ratio_interval(mine, theirs))
     return GainAfter(
         rounds=rounds,
         gain=rounded(float(mine.mean()) / base) if base > 0 else None,
-        gain_low=None if low is None else rounded(low),
-        gain_high=None if high is None else rounded(high),
+        gain_low=low,
+        gain_high=high,
     )
 
 
@@ -57,24 +56,15 @@ def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) ->
     levels = [float(held_out_level(baseline.runs[seed])[-1]) for seed in paired]
     if not all(levels):
         return None
-    rounds, tokens = [], []
-    for seed, level in zip(paired, levels, strict=True):
-        run = arm.runs[seed]
-        reached = first_round_above(run, level)
-        rounds.append(_NEVER if reached is None else reached)
-        tokens.append(_NEVER if reached is None else _tokens_by(run, reached))
+    runs = [arm.runs[seed] for seed in paired]
+    rounds = [first_round_above(run, level) for run, level in zip(runs, levels, strict=True)]
+    tokens = [
+        None if reached is None else float(run.tokens[:reached].sum())
+        for run, reached in zip(runs, rounds, strict=True)
+    ]
     return Reached(
         arm=arm.arm.name,
-        runs=sum(each < _NEVER for each in rounds),
-        rounds=_median(rounds),
-        tokens=_median(tokens),
+        runs=len(rounds) - rounds.count(None),
+        rounds=rounded_median(rounds),
+        tokens=rounded_median(tokens),
     )
-
-
-def _tokens_by(run: RunData, rounds: int) -> float:
-    return float(run.tokens[:rounds].sum())
-
-
-def _median(values: Sequence[float]) -> float | None:
-    median = float(np.median(values))
-    return rounded(median) if median < _NEVER else None
