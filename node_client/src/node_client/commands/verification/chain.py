@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import Differences, RoundCheck, conclude, skip
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.heads import RecordedHead
 from swarm_record.chain import (
@@ -150,7 +150,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
 
 def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
     if not recorded:
-        return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
+        return skip("chain", "this site publishes no chain")
     differences = Differences()
     differences.add("chain", published="none", ours=f"seen here on {recorded[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
@@ -187,7 +187,7 @@ def check_fixed(
     """
     number = published.rules.round
     if history is None and number < chain.covered_from:
-        return RoundCheck("fixed", CheckOutcome.SKIPPED, "the round is older than the chain")
+        return skip("fixed", "the round is older than the chain")
     history, differences = history or RoundHistory(), Differences()
     fixed = {
         "answers": (published.answers_root, history.answered and history.answered.root),

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
-from node_client.commands.verification.download import fetch_json
-from node_client.errors import UncheckableError
+from node_client.commands.verification.download import fetch_record
+from node_client.commands.verification.records import UPDATE, decode
 from node_client.site import Site
 from swarm_tasks.cells import Cells
 
@@ -96,14 +95,9 @@ def _iterate_pages(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[It
     cursor: str | None = ""
     for _ in range(MAX_PAGES):
         more = f"&cursor={quote(cursor)}" if cursor else ""
-        raw = fetch_json(f"{site.base}/api/v1/{path}{more}")
-        try:
-            page = msgspec.json.decode(raw, type=_Page[kind])  # type: ignore[valid-type]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise UncheckableError(
-                f"The site's list of {path.split('?')[0]} cannot be read: {problem}.",
-                fix="Install the client that the coordinator's join page names.",
-            ) from problem
+        raw = fetch_record(f"{site.base}/api/v1/{path}{more}")
+        what = f"list of {path.split('?')[0]}"
+        page = decode(raw, _Page[kind], what=what, fix=UPDATE)  # type: ignore[valid-type]
         yield page
         cursor = page.next
         if cursor is None:

@@ -6,20 +6,23 @@ No I/O: the caller provides the answers and their new verdicts.
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
-from math import isclose
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import (
+    CheckOutcome,
+    Differences,
+    FieldPair,
+    RoundCheck,
+    conclude,
+)
 from node_client.commands.verification.records import (
     PublishedAnswer,
     PublishedQuestion,
     PublishedRound,
     PublishedScore,
 )
+from node_client.commands.verification.results import SCORE_TOLERANCE, is_close
 from swarm_tasks.cells import Cells, ScoreSummary, summarize_outcomes
 from swarm_tasks.verifier import Verdict
-
-# Scores are sent as decimal text and are sums of fractions: only the last digits may differ.
-SCORE_TOLERANCE = 1e-9
 
 
 class _Result(IntEnum):
@@ -118,8 +121,7 @@ class Recount:
         for score in self._published.scores:
             summary = summarize_outcomes(self._outcomes(score.node, ungraded))
             answered = any(self._results[score.node])
-            for what, published, ours in _compare_score(score, summary, answered=answered):
-                differences.add(f"{what} of {score.node}", published=published, ours=ours)
+            differences.add_unequal(_pair_score(score, summary, answered=answered), of=score.node)
         return conclude(
             "scores",
             compared=f"{len(self._published.scores):,} nodes' scores against their answers",
@@ -180,35 +182,22 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
     return ""
 
 
-def _compare_score(
+def _pair_score(
     score: PublishedScore, summary: ScoreSummary, *, answered: bool
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences between a published score and `summary`, recomputed from the answers.
+) -> Iterator[FieldPair]:
+    """Yield the values of a published score beside those of `summary`, computed from the answers.
 
-    Each is the field, the published value and ours. For an absent node without answers, no question
-    counts.
+    Scores and cells only if they differ. For an absent node without answers, no question counts.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)
-    expected = "absent" if summary.score is None else "scored"
-    if score.status != expected:
-        yield "status", score.status, expected
-    if not _same_score(score.score, summary.score):
-        yield "score", str(score.score), str(summary.score)
-    for what, published, ours in (
-        ("n", score.n, summary.n),
-        ("correct", score.correct, summary.correct),
-    ):
-        if published != ours:
-            yield what, str(published), str(ours)
+    yield "status", score.status, "absent" if summary.score is None else "scored"
+    if not is_close(score.score, summary.score, SCORE_TOLERANCE):
+        yield "score", score.score, summary.score
+    yield "n", score.n, summary.n
+    yield "correct", score.correct, summary.correct
     if score.cells != summary.cells:
         yield "cells", _write_cells(score.cells), _write_cells(summary.cells)
-
-
-def _same_score(published: float | None, ours: float | None) -> bool:
-    if published is None or ours is None:
-        return published is ours
-    return isclose(published, ours, rel_tol=0, abs_tol=SCORE_TOLERANCE)
 
 
 def _describe_answer(answer: PublishedAnswer, question: PublishedQuestion) -> str:
