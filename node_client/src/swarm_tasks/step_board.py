@@ -1,10 +1,10 @@
 """The board: the results of a child's request, in memory that its parent can read after its death.
 
-A request consists of steps: a `Draw` or `SampleRequest` makes one task after the other; a
-`ScoreRequest` makes each job's task and then scores each of its texts. The parent writes a pending
-value for each step. The child replaces it by the result when the step is done, and writes the
-seconds that a text took into a second row. So a verdict costs no system call, and the step that a
-lost child was working on is the first one that is still pending.
+A request consists of steps: `Draws` make one task after the other; a `ScoreRequest` makes each
+job's task and then scores each of its texts. The parent writes a pending value for each step. The
+child replaces it by the result when the step is done, and writes the seconds that a text took into
+a second row. So a verdict costs no system call, and the step that a lost child was working on is
+the first one that is still pending.
 """
 
 import mmap
