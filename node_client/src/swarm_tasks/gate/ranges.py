@@ -18,7 +18,7 @@ from reasoning_gym.coaching.attributes import RangeAttributeDefinition, ScalarAt
 from reasoning_gym.factory import CURRICULA, DATASETS
 
 from swarm_tasks.child.generators import build_entry, open_dataset
-from swarm_tasks.gate.isolate import IsolatedError, run_isolated
+from swarm_tasks.gate.isolate import succeeds_isolated
 from swarm_tasks.gate_records import Field, Number
 from swarm_tasks.keyspace import INDEX_END
 
@@ -77,27 +77,14 @@ class Trial:
         """Return whether a few entries are made in time, are short enough, and have right answers
         that the verifier accepts.
         """
-        try:
-            run_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
-        except IsolatedError:
-            return False
-        return True
+        return succeeds_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
 
     def is_fast_enough(self, config: Config) -> bool:
         """Return whether TIMED_ENTRIES entries can be made without any taking more than
         SLOWEST_ENTRY_S, and on average about _SLOW_ENTRY_S at most, of processor time.
         """
-        try:
-            run_isolated(
-                TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S,
-                _time_entries,
-                self._name,
-                config,
-                self._by_index,
-            )
-        except IsolatedError:
-            return False
-        return True
+        deadline_s = TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S
+        return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
         """Return a field with the widest range whose ends work while other fields have defaults.
