@@ -1,6 +1,6 @@
 """One arm of a report: its runs' outcomes, their means over the paired seeds, and its curves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
@@ -36,13 +36,11 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
     counted = [outcome for outcome in outcomes if outcome.seed in paired]
     runs = [data.runs[seed] for seed in paired]
 
-    def mean(of: Callable[[SeedOutcome], float | None]) -> float | None:
-        values = [of(outcome) for outcome in counted]
-        known = [value for value in values if value is not None]
-        return rounded(fmean(known)) if len(known) == len(values) else None
+    def mean(name: str) -> float:
+        return rounded(fmean(getattr(outcome, name) for outcome in counted))
 
-    def complete_mean(of: Callable[[SeedOutcome], float]) -> float:
-        return rounded(fmean(map(of, counted)))
+    def held_out_mean(name: str) -> float | None:
+        return None if counted[0].held_out_final is None else mean(name)
 
     return ArmReport(
         name=data.arm.name,
@@ -56,18 +54,18 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
         training_set=_estimate([outcome.training_set_by_node for outcome in counted]),
         held_out_area=_known_values([outcome.held_out_area_by_node for outcome in counted]),
         held_out_final=_known_values([outcome.held_out_final_by_node for outcome in counted]),
-        forgetting=mean(lambda outcome: outcome.forgetting),
-        drawdown=mean(lambda outcome: outcome.drawdown),
-        wobble=mean(lambda outcome: outcome.wobble),
+        forgetting=held_out_mean("forgetting"),
+        drawdown=held_out_mean("drawdown"),
+        wobble=held_out_mean("wobble"),
         take_off=rounded_median([outcome.take_off for outcome in counted]),
-        tokens=complete_mean(lambda outcome: outcome.tokens),
-        bytes=complete_mean(lambda outcome: outcome.sent + outcome.received),
-        informative=complete_mean(lambda outcome: outcome.informative),
-        informative_in_set=complete_mean(lambda outcome: outcome.informative_in_set),
-        external=complete_mean(lambda outcome: outcome.external),
-        spread=complete_mean(lambda outcome: outcome.spread),
-        held_out_spread=mean(lambda outcome: outcome.held_out_spread),
-        poisoned=complete_mean(lambda outcome: outcome.poisoned),
+        tokens=mean("tokens"),
+        bytes=rounded(fmean(outcome.sent + outcome.received for outcome in counted)),
+        informative=mean("informative"),
+        informative_in_set=mean("informative_in_set"),
+        external=mean("external"),
+        spread=mean("spread"),
+        held_out_spread=held_out_mean("held_out_spread"),
+        poisoned=mean("poisoned"),
         curves=_curves(runs),
     )
 
