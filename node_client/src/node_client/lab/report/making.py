@@ -11,7 +11,12 @@ from node_client.lab.onset import find_onset, moving_average
 from node_client.lab.outcomes import final_level
 from node_client.lab.report.arms import MAX_POINTS, describe_arm
 from node_client.lab.report.claims import PAPER, caution, headline, unlike_the_paper
-from node_client.lab.report.comparing import adjust, compare
+from node_client.lab.report.comparing import (
+    adjust,
+    compare,
+    gains_by_horizon,
+    reach_baseline,
+)
 from node_client.lab.report.numbers import all_rounded, rounded, spaced_places
 from node_client.lab.report.shape import (
     ArmComparison,
@@ -22,7 +27,6 @@ from node_client.lab.report.shape import (
     Report,
     RunFile,
 )
-from node_client.lab.report.timing import gains_by_horizon, reach_baseline
 from node_client.lab.results import ArmData, ExperimentResults
 from node_client.lab.runs import fingerprint
 

@@ -32,23 +32,21 @@ def format_p_is(p: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def format_number(value: float | None, digits: int = 3) -> str:
-    """Return a number with `digits` significant digits; large ones with separators."""
+def format_number(value: float | None) -> str:
+    """Return a number with three significant digits; large ones with separators."""
     if value is None:
         return NONE
     if value < 0:
-        return _sign(value) + format_number(-value, digits)
+        return _sign(value) + format_number(-value)
     if value >= 1000:
         return f"{value:,.0f}"
-    text = f"{value:.{digits}g}"
+    text = f"{value:.3g}"
     return _without_zero(text if "e" not in text else f"{value:.1e}")
 
 
-def format_signed(value: float | None, digits: int = 3) -> str:
+def format_signed(value: float | None) -> str:
     """Return a difference with its sign."""
-    if value is None:
-        return NONE
-    return _sign(value) + format_number(abs(value), digits)
+    return NONE if value is None else _sign(value) + format_number(abs(value))
 
 
 def format_interval(low: float | None, high: float | None) -> str:

@@ -113,8 +113,8 @@ def reached_table(report: Report) -> Table:
             [
                 each.arm,
                 f"{each.runs} of {len(report.seeds)}",
-                NONE if each.rounds is None else format_number(each.rounds),
-                NONE if each.tokens is None else format_number(each.tokens),
+                format_number(each.rounds),
+                format_number(each.tokens),
             ]
             for each in report.reached
         ],
