@@ -44,7 +44,7 @@ def refuse_memory(limit, values):
     set_limit(limit, values)
     kept.append(limit)  # recorded here, because the sandbox forbids the query
 resource.setrlimit = refuse_memory
-took_hold = apply_sandbox(memory_bytes=1 << 30)
+took_hold = apply_sandbox()
 limits = {getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "FSIZE", "NOFILE", "NPROC")}
 print(json.dumps([sorted(took_hold), limits == set(kept)]))
 """
@@ -66,7 +66,7 @@ _REFUSALS = {
 @pytest.fixture(scope="module")
 def child() -> Iterator[ChildProcess]:
     """Yield a child without a parent that checks the requests first."""
-    child = ChildProcess("swarm_tasks.child", "5", str(1 << 30))
+    child = ChildProcess("swarm_tasks.child", "5")
     try:
         decode_reply(child.receive(deadline_s=60), Ready)
         yield child

@@ -20,12 +20,11 @@ _START_DEADLINE_S = 60.0
 class ChildKeeper:
     """Holds one verifier child. Not thread-safe: callers hold a lock while they use the child.
 
-    `deadline_s` bounds the seconds of a step, `memory_bytes` the child's address space.
+    `deadline_s` bounds the seconds of a step.
     """
 
-    def __init__(self, *, deadline_s: float, memory_bytes: int) -> None:
+    def __init__(self, *, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._memory_bytes = memory_bytes
         self._child: ChildProcess | None = None
         self._owner_pid = os.getpid()
         self._isolation: frozenset[str] = frozenset()
@@ -88,9 +87,7 @@ class ChildKeeper:
         if not process.SUPPORTED:
             raise _failure("the verifier child needs a POSIX system, such as WSL")
         try:
-            child = ChildProcess(
-                "swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes)
-            )
+            child = ChildProcess("swarm_tasks.child", str(self._deadline_s))
         except OSError as problem:  # no memory, process or file descriptor is available
             raise _failure(f"the verifier child could not be started: {problem}") from None
         try:

@@ -53,7 +53,6 @@ from swarm_tasks.step_board import (
 )
 
 DEADLINE_S = 5.0
-MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
 _MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
@@ -121,14 +120,13 @@ class Verifier:
     The child is started by the first request and again whenever it was lost. A context manager;
     without one, call `close`.
 
-    `deadline_s` bounds the seconds for making one task and for scoring one answer, `memory_bytes`
-    the child's address space.
+    `deadline_s` bounds the seconds for making one task and for scoring one answer.
     """
 
-    def __init__(self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
         self._lock = threading.Lock()
-        self._keeper = ChildKeeper(deadline_s=deadline_s, memory_bytes=memory_bytes)
+        self._keeper = ChildKeeper(deadline_s=deadline_s)
 
     def __enter__(self) -> Self:
         return self

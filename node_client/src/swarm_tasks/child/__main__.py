@@ -1,4 +1,4 @@
-"""Answer requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES BOARD`.
+"""Answer requests: `python -m swarm_tasks.child DEADLINE_S BOARD`.
 
 BOARD is the file descriptor of the board's memory (`swarm_tasks.step_board`). The child reserves
 the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request after the
@@ -169,7 +169,7 @@ def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 def main() -> None:
     """Enter the sandbox and serve."""
-    deadline_s, memory_bytes, memory = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    deadline_s, memory = float(sys.argv[1]), int(sys.argv[2])
     requests, replies = _reserve_pipes()
     board = StepBoard(memory)
     os.close(memory)
@@ -179,8 +179,7 @@ def main() -> None:
         problem = f"{installed} is installed, the allow-list was made for {GENERATOR}"
         server.send(Failed(ErrorCode.VERIFIER_FAILED, problem))
         return
-    isolation = apply_sandbox(memory_bytes=memory_bytes)
-    server.send(Ready(sorted(isolation)))
+    server.send(Ready(sorted(apply_sandbox())))
     server.serve()
 
 

@@ -44,10 +44,7 @@ class Recount:
 
     def __init__(self, published: PublishedRound) -> None:
         self._published = published
-        self._questions = {question.id: question for question in published.questions}
-        self._positions = {
-            question.id: position for position, question in enumerate(published.questions)
-        }
+        self._places = {question.id: place for place, question in enumerate(published.questions)}
         self._results = {
             score.node: bytearray(len(published.questions)) for score in published.scores
         }
@@ -61,15 +58,16 @@ class Recount:
 
         An ungraded answer, or one to a question that is not in the round, is not scored again.
         """
-        question = self._questions.get(answer.question)
-        if question is None:
+        place = self._places.get(answer.question)
+        if place is None:
             self._unexpected.add(
                 f"answer of {answer.node}",
                 published=f"to question {answer.question}",
                 ours="no such question in the round",
             )
             return None
-        self._add_result(answer, question)
+        question = self._published.questions[place]
+        self._add_result(answer, question, place)
         if answer.score is None or answer.solved is None:
             self._skip_ungraded(answer, question)
             return None
@@ -128,20 +126,19 @@ class Recount:
             differences=differences,
         )
 
-    def _add_result(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
+    def _add_result(self, answer: PublishedAnswer, question: PublishedQuestion, place: int) -> None:
         results = self._results.get(answer.node)
         where = _describe_answer(answer, question)
         if results is None:
             self._unexpected.add(where, published="no score of this node", ours="an answer of it")
             return
-        position = self._positions[question.id]
-        if results[position] != _Result.UNANSWERED:
+        if results[place] != _Result.UNANSWERED:
             self._unexpected.add(where, published="more than once", ours="the first one counts")
             return
         if answer.score is None:
-            results[position] = _Result.UNGRADED
+            results[place] = _Result.UNGRADED
         else:
-            results[position] = _Result.SOLVED if answer.solved else _Result.WRONG
+            results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
         """Count an ungraded answer. A score without `solved`, or the reverse, is a difference."""
