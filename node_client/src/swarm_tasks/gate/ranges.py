@@ -111,13 +111,9 @@ class Trial:
             for _ in range(_HALVINGS + 1):
                 if works(_all_at(fields, end)):
                     break
-                fields = dict(_moved_to_default(fields, end))
+                fields = _moved(fields, end, _half_way)
             else:
-                fields = {
-                    name: narrowed
-                    for name, field in fields.items()
-                    if (narrowed := _with_end(field, end, field.default)) is not None
-                }
+                fields = _moved(fields, end, lambda _, default: default)
         return fields
 
     def _works_alone(self, field: str, value: Number) -> bool:
@@ -261,20 +257,21 @@ def _half_way(value: Number, default: Number) -> Number:
     return int(middle) if isinstance(default, int) else middle
 
 
-def _moved_to_default(fields: Mapping[str, Field], end: str) -> Iterator[tuple[str, Field]]:
-    """Yield the fields with one end moved half way to the default, without those whose range is
-    empty then.
+def _moved(
+    fields: Mapping[str, Field], end: str, move: Callable[[Number, Number], Number]
+) -> dict[str, Field]:
+    """Return the fields with one end where `move` puts it, which gets this end and the default.
+
+    Fields whose range is empty then are dropped.
     """
+    moved = {}
     for name, field in fields.items():
         assert isinstance(field.default, int | float)
-        moved = _with_end(field, end, _half_way(getattr(field, end), field.default))
-        if moved is not None:
-            yield name, moved
-
-
-def _with_end(field: Field, end: str, value: Any) -> Field | None:
-    low, high = (value, field.high) if end == "low" else (field.low, value)
-    return _narrowed(field, low, high)
+        value = move(getattr(field, end), field.default)
+        low, high = (value, field.high) if end == "low" else (field.low, value)
+        if narrowed := _narrowed(field, low, high):
+            moved[name] = narrowed
+    return moved
 
 
 def _narrowed(field: Field, low: Any, high: Any) -> Field | None:

@@ -124,6 +124,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
     if chain is None or not (chain.links or recorded):
         return _without_chain(recorded)
     differences, lost = Differences(), 0
+    restored = [linked.link for linked in chain.links if linked.link.kind == "restored"]
     if chain.broken:
         differences.add("chain", published=chain.broken, ours="each names the hash before it")
     _check_keys(chain, differences)
@@ -131,7 +132,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
         kept = chain.links[head.sequence - 1].head if head.sequence <= len(chain.links) else ""
         if kept == head.head:
             continue
-        if _was_undone(chain, head):
+        if any(link.sequence <= head.sequence for link in restored):
             lost += 1
             continue
         differences.add(
@@ -140,7 +141,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
             ours=head.head,
         )
     compared = f"{len(chain.links):,} links, with {len(recorded):,} heads that were seen here"
-    for link in (linked.link for linked in chain.links if linked.link.kind == "restored"):
+    for link in restored:
         compared += f" · restored to round {link.round} on {link.at} ({link.reason})"
     undone = f"{lost:,} heads that were seen here are gone since a backup was restored"
     return conclude(
@@ -154,14 +155,6 @@ def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
     differences = Differences()
     differences.add("chain", published="none", ours=f"seen here on {recorded[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
-
-
-def _was_undone(chain: Chain, head: RecordedHead) -> bool:
-    """Return whether a backup was restored at this head's place in the chain or before it."""
-    return any(
-        linked.link.kind == "restored" and linked.link.sequence <= head.sequence
-        for linked in chain.links
-    )
 
 
 def _check_keys(chain: Chain, differences: Differences) -> None:

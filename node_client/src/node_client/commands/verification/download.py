@@ -46,7 +46,14 @@ def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
     """
     lines = 0
     for chunk in _stream(address, max_bytes=max_bytes, timeout_s=HTTP_TIMEOUT_S):
-        _write(chunk, into)
+        try:
+            into.write(chunk)
+        except OSError as problem:
+            raise UncheckableError(
+                f"The round's record cannot be saved: {problem.strerror or problem}.",
+                fix="Free some space in the folder of temporary files, or name another with"
+                " TMPDIR.",
+            ) from problem
         lines += chunk.count(b"\n")
     return lines
 
@@ -63,16 +70,6 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
                 fix="Report this to the operator: a coordinator accepts no such answer.",
             )
         yield line
-
-
-def _write(chunk: bytes, into: IO[bytes]) -> None:
-    try:
-        into.write(chunk)
-    except OSError as problem:
-        raise UncheckableError(
-            f"The round's record cannot be saved: {problem.strerror or problem}.",
-            fix="Free some space in the folder of temporary files, or name another with TMPDIR.",
-        ) from problem
 
 
 def _stream(address: str, *, max_bytes: int, timeout_s: float) -> Iterator[bytes]:

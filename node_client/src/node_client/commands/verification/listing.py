@@ -64,16 +64,12 @@ class _Page(Struct, Generic[Item], frozen=True):
 
 def list_seasons(site: Site) -> list[ListedSeason]:
     """Return the seasons that have started, newest first. Raises UncheckableError."""
-    return [item for page in _iterate_pages(site, "seasons?", ListedSeason) for item in page.items]
+    return _list_items(site, "seasons?", ListedSeason)
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
     """Return all rounds that the site lists. Raises UncheckableError."""
-    return [
-        item
-        for page in _iterate_pages(site, "rounds?limit=500", ListedRound)
-        for item in page.items
-    ]
+    return _list_items(site, "rounds?limit=500", ListedRound)
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
@@ -89,6 +85,10 @@ def list_board(site: Site) -> tuple[str, list[BoardRow]]:
             season = page.season
             rows += page.items
     return season, rows
+
+
+def _list_items(site: Site, path: str, kind: type[Item]) -> list[Item]:
+    return [item for page in _iterate_pages(site, path, kind) for item in page.items]
 
 
 def _iterate_pages(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:

@@ -48,6 +48,8 @@ class Recount:
         self._results = {
             score.node: bytearray(len(published.questions)) for score in published.scores
         }
+        # Questions that count for no node, because an answer to them is ungraded.
+        self._ungraded: set[int] = set()
         self._verdicts = Differences()
         self._unexpected = Differences()
         self._scored = 0
@@ -115,9 +117,8 @@ class Recount:
         differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
-        ungraded = self._find_ungraded()
         for score in self._published.scores:
-            summary = summarize_outcomes(self._outcomes(score.node, ungraded))
+            summary = summarize_outcomes(self._outcomes(score.node))
             answered = any(self._results[score.node])
             differences.add_unequal(_pair_score(score, summary, answered=answered), of=score.node)
         return conclude(
@@ -137,6 +138,7 @@ class Recount:
             return
         if answer.score is None:
             results[place] = _Result.UNGRADED
+            self._ungraded.add(place)
         else:
             results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
 
@@ -151,23 +153,14 @@ class Recount:
         else:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
-    def _find_ungraded(self) -> set[int]:
-        """Return the indices of questions that count for no node: an answer to them is ungraded."""
-        return {
-            position
-            for results in self._results.values()
-            for position, result in enumerate(results)
-            if result == _Result.UNGRADED
-        }
-
-    def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
+    def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
         """Yield for each question its dataset, and whether the node solved it.
 
         The second is None if the question does not count.
         """
-        for position, question in enumerate(self._published.questions):
-            solved = self._results[node][position] == _Result.SOLVED
-            yield question.dataset, None if position in ungraded else solved
+        for place, question in enumerate(self._published.questions):
+            solved = self._results[node][place] == _Result.SOLVED
+            yield question.dataset, None if place in self._ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
