@@ -20,12 +20,7 @@ from swarm_tasks.allowlist import GENERATOR, check_config, check_spec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import digest_question
 from swarm_tasks.batches import Batch, BatchProgress, StepResult, pending_steps
-from swarm_tasks.generation_errors import (
-    GenerationError,
-    NoQuestionError,
-    as_generation_error,
-    errors_at,
-)
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError, as_generation_error
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.pipe import (
@@ -210,8 +205,10 @@ class Verifier:
         others again. Raises RefusedError VERIFIER_FAILED when no child can be used.
         """
         for position, spec in enumerate(specs):
-            with errors_at(position):
+            try:
                 check_spec(spec)
+            except RefusedError as refusal:
+                raise NoQuestionError(position, refusal) from None
         try:
             made = self._make([_question_request(spec) for spec in specs])
         except GenerationError as problem:

@@ -103,7 +103,7 @@ class ChildServer:
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
                 failures.append(problem)
             else:
-                if draw.part in (None, question_part(question)):
+                if draw.part is None or draw.part is question_part(question):
                     return GeneratedTask(index, question)
             self.board.steps[step] = GENERATED
         if len(failures) == len(draw.indices):
