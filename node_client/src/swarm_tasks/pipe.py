@@ -89,6 +89,11 @@ class Failed(Message, frozen=True, tag="failed"):
     code: str
     message: str
 
+    @property
+    def refusal(self) -> RefusedError:
+        """The error to raise."""
+        return RefusedError(self.code, self.message)
+
 
 class Drawn(Message, frozen=True, tag="drawn"):
     """The result of each draw, in order."""
@@ -135,7 +140,7 @@ def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
     """
     reply = _reply_decoder.decode(raw)
     if isinstance(reply, Failed):
-        raise RefusedError(reply.code, reply.message)
+        raise reply.refusal
     if not isinstance(reply, expected):
         raise msgspec.ValidationError(f"got {type(reply).__name__}, expected {expected.__name__}")
     return reply

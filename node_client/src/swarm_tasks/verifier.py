@@ -5,7 +5,6 @@ in `swarm_tasks.child`: without secrets or network, with limits, and for allowed
 """
 
 import functools
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -177,11 +176,10 @@ class Verifier:
         for first in range(0, len(positions), _MAX_DRAWS):
             some = positions[first : first + _MAX_DRAWS]
             draws = [_draw_request(position, 0, key=key, part=part, seed=seed) for position in some]
-            made: list[GeneratedTask | RefusedError]
             try:
                 made = self._make(draws)
             except RefusedError as problem:
-                made = [problem] * len(draws)
+                made = [problem for _ in draws]
             tasks += [
                 _drawn_task(position, found, seed=seed)
                 or self.draw(key=key, part=part, seed=seed, **position._asdict())
@@ -255,7 +253,7 @@ class Verifier:
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
         """
-        results = self._score_batch(batch, rules, until=math.inf, text_s=self._deadline_s)
+        results = self._score_batch(batch, rules, until=float("inf"), text_s=self._deadline_s)
         return [[_verdict(value) for value, _ in group] for group in results]
 
     def score_until(
@@ -272,8 +270,7 @@ class Verifier:
         the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s` is the
         deadline, otherwise none. Raises RefusedError as `score_many` does.
         """
-        text_s = min(text_s, self._deadline_s)
-        results = self._score_batch(batch, rules, until=until, text_s=text_s)
+        results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[_attempt(value, seconds) for value, seconds in group] for group in results]
 
     def _score_batch(
@@ -295,13 +292,13 @@ class Verifier:
         child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)
         try:
             self._await_reply(child, Scored, len(steps), text_s=text_s)
-            results, pending = _read_results(child, len(steps))
+            results, pending = child.board.read_results(len(steps))
             if pending is not None and time.monotonic() < until:
                 raise ChildDiedError("the verifier child skipped steps")
         except RefusedError as problem:
             raise as_generation_error(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            results, pending = _read_results(child, len(steps))
+            results, pending = child.board.read_results(len(steps))
             self._keeper.drop()
             if pending == NOT_GENERATED:
                 raise as_generation_error(problem) from None
@@ -322,10 +319,7 @@ class Verifier:
         return made
 
     def _make(self, draws: list[Draw]) -> list[GeneratedTask | RefusedError]:
-        """Make draws in one request; a draw that fails gives its error.
-
-        Raises RefusedError if the child was lost; a GenerationError has the step as its position.
-        """
+        """Return the task or the error of each draw. Raises RefusedError if the child is lost."""
         steps = sum(len(draw.indices) for draw in draws)
         with self._lock:
             child = self._keeper.send(Draws(draws), [NOT_GENERATED] * steps)
@@ -340,9 +334,7 @@ class Verifier:
                 self._keeper.drop()
                 raise as_generation_error(problem, position=done) from None
         return [
-            as_generation_error(RefusedError(found.code, found.message))
-            if isinstance(found, Failed)
-            else found
+            as_generation_error(found.refusal) if isinstance(found, Failed) else found
             for found in made
         ]
 
@@ -392,14 +384,6 @@ def _drawn_task(
         return None
     spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)
     return DrawnTask(spec, made.question)
-
-
-def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], float | None]:
-    """Return the results of the steps that were done, and the first pending value, if any."""
-    steps = child.board.read(count)
-    done = count_done(steps)
-    results = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
-    return results, steps[done] if done < count else None
 
 
 @functools.lru_cache(maxsize=1024)
