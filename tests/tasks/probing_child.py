@@ -120,7 +120,7 @@ def try_it(action: Callable[[], object]) -> str | None:
 def main() -> None:
     """Apply the sandbox to this process and try everything."""
     secret = sys.argv[1]
-    took_hold = apply_sandbox(memory_bytes=1 << 30)
+    took_hold = apply_sandbox()
     refused = {
         name: try_it(action) for name, action in attempts(secret, str(json.__file__)).items()
     }

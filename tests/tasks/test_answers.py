@@ -25,6 +25,12 @@ PARTS = ("<answer>", "</answer>", "<ANSWER>", "<", ">", "/", " ", "\n", "\u00a0"
 @given(text=st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
 @example(text="<answer>\n\n 4 </answer>")
 @example(text="<answer><answer>4</answer></answer>")
+@example(text="<answer>4</answer> or <answer>9")
+@example(text="<ANSWER>4</ANSWER>")
+@example(text="< answer>4</answer>")
+@example(text="<answer>4</answer >")
+@example(text="＜answer＞4＜/answer＞")
+@example(text="<answer>\u00a04\u2003</answer>")
 def test_find_answer_agrees_with_reasoning_gym(text: str) -> None:
     assert find_answer(text) == extract_answer(text)
 

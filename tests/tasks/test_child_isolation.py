@@ -17,9 +17,12 @@ from swarm_tasks.child.sandbox import Measure
 from swarm_tasks.keyspace import INDEX_END
 from swarm_tasks.pipe import (
     Draw,
-    GeneratedTask,
+    Drawn,
+    Draws,
+    Failed,
     Job,
     Ready,
+    Scored,
     ScoreRequest,
     decode_reply,
     encode_message,
@@ -41,7 +44,7 @@ def refuse_memory(limit, values):
     set_limit(limit, values)
     kept.append(limit)  # recorded here, because the sandbox forbids the query
 resource.setrlimit = refuse_memory
-took_hold = apply_sandbox(memory_bytes=1 << 30)
+took_hold = apply_sandbox()
 limits = {getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "FSIZE", "NOFILE", "NPROC")}
 print(json.dumps([sorted(took_hold), limits == set(kept)]))
 """
@@ -63,7 +66,7 @@ _REFUSALS = {
 @pytest.fixture(scope="module")
 def child() -> Iterator[ChildProcess]:
     """Yield a child without a parent that checks the requests first."""
-    child = ChildProcess("swarm_tasks.child", "5", str(1 << 30))
+    child = ChildProcess("swarm_tasks.child", "5")
     try:
         decode_reply(child.receive(deadline_s=60), Ready)
         yield child
@@ -97,14 +100,15 @@ def locked_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, s
 def test_child_itself_refuses_what_is_not_allowed(
     child: ChildProcess, dataset: str, config: Config, index: int, code: ErrorCode
 ) -> None:
-    for request in (
-        Draw(dataset, config, 1, [index], None),
-        ScoreRequest([Job(dataset, config, 1, index, ["text"])], AnswerRules.EXACT, 5.0),
-    ):
-        child.send(encode_message(request), deadline_s=10)
-        with pytest.raises(RefusedError) as caught:
-            decode_reply(child.receive(deadline_s=10), GeneratedTask)
-        assert caught.value.code is code
+    child.send(encode_message(Draws([Draw(dataset, config, 1, [index], None)])), deadline_s=10)
+    [failed] = decode_reply(child.receive(deadline_s=10), Drawn).made
+    assert isinstance(failed, Failed)
+    assert failed.code == code
+    request = ScoreRequest([Job(dataset, config, 1, index, ["text"])], AnswerRules.EXACT, 5.0)
+    child.send(encode_message(request), deadline_s=10)
+    with pytest.raises(RefusedError) as caught:
+        decode_reply(child.receive(deadline_s=10), Scored)
+    assert caught.value.code is code
 
 
 def test_environment_of_the_child_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from swarm_tasks.allowlist import gate_result
 from swarm_tasks.gate.__main__ import merge_into
 from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
-from swarm_tasks.gate_records import GateResult, Measured, read_gate_result
+from swarm_tasks.gate_records import GateResult, Measured
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> GateResult:
     subprocess.run(
         [*gate, "--datasets", ",".join(QUICK), "--out", str(out)], check=True, capture_output=True
     )
-    return read_gate_result(out.read_bytes())
+    return msgspec.json.decode(out.read_bytes(), type=GateResult)
 
 
 def without_timings(line: Measured) -> tuple[object, ...]:

@@ -22,17 +22,6 @@ def test_keyed_index_lies_only_in_its_own_part(
     assert index_part(index) is part
 
 
-@given(one=keys, other=keys, dataset=names, counters=st.tuples(counters, counters))
-def test_indices_of_two_parts_differ_for_all_keys(
-    one: bytes, other: bytes, dataset: str, counters: tuple[int, int]
-) -> None:
-    indices = {
-        keyed_index(key=key, part=part, dataset=dataset, counter=counter)
-        for key, part, counter in zip((one, other), (Part.TRAINING, Part.JUDGE), counters)  # noqa: B905
-    }
-    assert len(indices) == 2
-
-
 @given(question=st.text())
 def test_every_question_belongs_to_exactly_one_part(question: str) -> None:
     assert question_part(question) in Part

@@ -1,6 +1,5 @@
 """Scoring in the datasets with a verifier of this project; no answer is executed."""
 
-import os
 from itertools import combinations
 from statistics import fmean
 from typing import Any
@@ -15,7 +14,6 @@ from reasoning_gym.logic.propositional_logic import (
 from swarm_tasks.child.generators import open_dataset
 from swarm_tasks.child.own import OWN_DATASETS
 from swarm_tasks.child.own.propositional_logic import RULE, list_conclusions
-from swarm_tasks.gate.answers import CANARY, EXECUTING, HANGING, JUNK
 from swarm_tasks.gate.probes import sample_indices
 from swarm_tasks.keyspace import INDEX_END
 from swarm_tasks.verifier import Verifier
@@ -43,15 +41,10 @@ def test_reference_answer_is_right_in_the_child(verifier: Verifier, dataset: str
 
 
 @pytest.mark.parametrize("dataset", OWN_DATASETS)
-def test_hostile_text_is_wrong_and_not_executed(
-    dataset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(CANARY, raising=False)
+def test_long_text_is_wrong(dataset: str) -> None:
     scorer = open_dataset(dataset, {}, seed=SEED)
     entry = scorer[7]
-    scores = [scorer.score_answer(text, entry) for text in (*EXECUTING, *HANGING, *JUNK, *LONG)]
-    assert set(scores) == {0.0}
-    assert CANARY not in os.environ
+    assert {scorer.score_answer(text, entry) for text in LONG} == {0.0}
 
 
 # ---- binary_matrix

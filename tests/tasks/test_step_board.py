@@ -23,7 +23,8 @@ def test_two_boards_on_one_memory_see_the_same_steps() -> None:
     other.steps[0], other.steps[1] = GENERATED, 0.25
     other.seconds[1] = 0.5
     assert one.read(3) == [GENERATED, 0.25, NOT_SCORED]
-    assert one.read_seconds(2)[1] == 0.5
+    (_, scored), pending = one.read_results(3)
+    assert (scored, pending) == ((0.25, 0.5), NOT_SCORED)
     one.close()
     other.close()
 

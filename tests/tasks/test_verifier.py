@@ -118,13 +118,6 @@ def test_verdicts_are_in_the_order_of_the_texts(verifier: Verifier) -> None:
     assert verdicts[1].score == 1.0
 
 
-def test_last_answer_counts(verifier: Verifier) -> None:
-    spec = make_spec(config=ONE_DIGIT)
-    right = solve_sum(verifier.question(spec))
-    (verdict,) = verifier.score(spec, [answered("99") + answered(right)])
-    assert verdict.solved
-
-
 def test_no_texts_give_no_verdicts(verifier: Verifier) -> None:
     assert verifier.score(make_spec(), []) == []
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
@@ -26,7 +27,7 @@ from judge.services.rounds import advance_rounds
 from judge.services.scheduling import LEAD_TIME, schedule_round
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
-from node_client.commands.verification.download import MissingError
+from node_client.commands.verification.download import MissingError, _stream
 from node_client.runtime.signing import AnswerSigner
 from node_client.site import Site
 from node_client.storage.commitments import CommitmentLog
@@ -195,8 +196,11 @@ class JudgedSite:
         return judge_round
 
 
-def read_page(address: str, *, max_bytes: int) -> Iterator[bytes]:
-    """Fetch a page as the client does, but in this process and its transaction."""
+def read_page(address: str, **limits: Any) -> Iterator[bytes]:
+    """Fetch a page as the client does, but those of the site in this process and transaction."""
+    if not address.startswith(SITE.base):
+        yield from _stream(address, **limits)
+        return
     response = Client().get(address.removeprefix(SITE.base))
     if response.status_code == 404:
         raise MissingError(f"{address} does not exist.", fix="")

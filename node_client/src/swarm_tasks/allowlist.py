@@ -7,13 +7,12 @@ installed reasoning-gym (`docs/tasks.md`). Nothing is allowed that is not in it.
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
 
 import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, ConfigValue, TaskChoice, TaskSpec
-from swarm_tasks.gate_records import AllowedDataset, Field, GateResult, read_gate_result
+from swarm_tasks.gate_records import PACKAGE, Field, GateResult, Measured
 from swarm_tasks.keyspace import Part, index_part
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -22,17 +21,13 @@ _encoder = msgspec.json.Encoder(order="sorted")
 @functools.cache
 def gate_result() -> GateResult:
     """Return the content of the `allowlist.json` of this version."""
-    return read_gate_result(resources.files("swarm_tasks").joinpath("allowlist.json").read_bytes())
+    return msgspec.json.decode((PACKAGE / "allowlist.json").read_bytes(), type=GateResult)
 
 
 @functools.cache
-def allowed_datasets() -> Mapping[str, AllowedDataset]:
+def allowed_datasets() -> Mapping[str, Measured]:
     """Return every dataset that may be used, by name."""
-    return {
-        name: AllowedDataset(name, line.category, line.by_index, line.fields)
-        for name, line in gate_result().datasets.items()
-        if line.allowed
-    }
+    return {name: line for name, line in gate_result().datasets.items() if line.allowed}
 
 
 GENERATOR: str = gate_result().generator
@@ -55,7 +50,7 @@ def check_config(dataset: str, config: Config) -> None:
         if not _fits(field, value):
             value_text = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
             raise _refuse_config(f"{dataset}.{name} is {value_text}, allowed is {describe(field)}")
-    _check_pairs(allowed, config)
+    _check_pairs(dataset, allowed.fields, config)
 
 
 def is_allowed(dataset: str, config: Config) -> bool:
@@ -73,11 +68,7 @@ def check_spec(spec: TaskSpec) -> None:
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
     """
     _check_encoded(spec.dataset, _encoder.encode(spec.config))
-    if spec.generator != GENERATOR:
-        raise RefusedError(
-            ErrorCode.TASK_FOREIGN,
-            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
-        )
+    _check_generator(spec)
 
 
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
@@ -103,11 +94,7 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
         raise RefusedError(
             ErrorCode.TASK_FOREIGN, f"the seed is {spec.seed}, but the season's is {seed}"
         )
-    if spec.generator != GENERATOR:
-        raise RefusedError(
-            ErrorCode.TASK_FOREIGN,
-            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
-        )
+    _check_generator(spec)
     if index_part(spec.index) is not Part.TRAINING:
         raise RefusedError(
             ErrorCode.TASK_INDEX, f"index {spec.index} is not in the training part of the range"
@@ -133,6 +120,14 @@ def describe(field: Field) -> str:
         case _:
             kind = "a whole number" if field.type == "int" else "a number"
             return f"{kind} from {field.low} to {field.high}"
+
+
+def _check_generator(spec: TaskSpec) -> None:
+    if spec.generator != GENERATOR:
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN,
+            f"generated with {spec.generator!r}, but this side has {GENERATOR!r}",
+        )
 
 
 def _explain_exclusion(dataset: str) -> str:
@@ -167,18 +162,18 @@ def _fits(field: Field, value: ConfigValue) -> bool:
             )
 
 
-def _check_pairs(allowed: AllowedDataset, config: Config) -> None:
+def _check_pairs(dataset: str, fields: Mapping[str, Field], config: Config) -> None:
     """Refuse a `min_x` above its `max_x`; a field that is not given has its default."""
-    for low_name, low_field in allowed.fields.items():
+    for low_name, low_field in fields.items():
         high_name = low_name.replace("min_", "max_", 1)
-        high_field = allowed.fields.get(high_name)
+        high_field = fields.get(high_name)
         if high_name == low_name or high_field is None:
             continue
         low = config.get(low_name, low_field.default)
         high = config.get(high_name, high_field.default)
         if _number(low) > _number(high):
             raise _refuse_config(
-                f"{allowed.name}.{low_name} is {low}, above {high_name} which is {high}"
+                f"{dataset}.{low_name} is {low}, above {high_name} which is {high}"
             )
 
 

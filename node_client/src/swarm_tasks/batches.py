@@ -36,7 +36,7 @@ class BatchProgress:
         """Return the next jobs, as many as fit into one request; none when all are done."""
         self._running = []
         free = MAX_STEPS
-        while self._pending and (free := free - _count_steps(self._pending[0][1])) >= 0:
+        while self._pending and (free := free - 1 - len(self._pending[0][1].texts)) >= 0:
             self._running.append(self._pending.popleft())
         return [job for _, job in self._running]
 
@@ -75,10 +75,6 @@ def pending_steps(jobs: Sequence[Job]) -> list[float]:
         steps.append(NOT_GENERATED)
         steps += [NOT_SCORED] * len(job.texts)
     return steps
-
-
-def _count_steps(job: Job) -> int:
-    return 1 + len(job.texts)
 
 
 def _split_into_jobs(batch: Batch) -> Iterator[tuple[int, Job]]:

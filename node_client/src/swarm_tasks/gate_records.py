@@ -1,6 +1,6 @@
 """The records of `allowlist.json` and `levels.json`, which the gate writes; no I/O."""
 
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from swarm_protocol.messages import Config, ConfigValue
 
 Number = int | float
+
+# The folder of `allowlist.json`, `levels.json` and `spaces.json`.
+PACKAGE = Path(__file__).parent
 
 
 class Field(Struct, frozen=True, omit_defaults=True):
@@ -25,23 +28,12 @@ class Field(Struct, frozen=True, omit_defaults=True):
     choices: tuple[str, ...] = ()
 
 
-class AllowedDataset(Struct, frozen=True):
-    """A dataset that passed the gate.
-
-    `by_index` is false for generators that make a list of all their entries in advance: for these
-    the index is added to the seed (`swarm_tasks.child.generators`). `fields` are those that may be
-    set.
-    """
-
-    name: str
-    category: str
-    by_index: bool
-    fields: Mapping[str, Field]
-
-
 class Measured(Struct, frozen=True, omit_defaults=True):
     """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it by
     code, measured figures, and the fields that may be set.
+
+    `by_index` is false for generators that make a list of all their entries in advance: for these
+    the index is added to the seed (`swarm_tasks.child.generators`).
     """
 
     allowed: bool
@@ -59,11 +51,6 @@ class GateResult(Struct, frozen=True):
     datasets: dict[str, Measured]
 
 
-def read_gate_result(raw: bytes) -> GateResult:
-    """Return the decoded `allowlist.json`. Raises msgspec.ValidationError."""
-    return msgspec.json.decode(raw, type=GateResult)
-
-
 class LevelRecord(Struct, frozen=True):
     """The content of `levels.json`: for each dataset its levels, the easiest first.
 
@@ -72,3 +59,8 @@ class LevelRecord(Struct, frozen=True):
 
     generator: str
     levels: dict[str, list[Config]]
+
+
+def encode_record(record: Struct) -> bytes:
+    """Return a record as sorted, indented JSON, so that two versions can be compared by diff."""
+    return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=1) + b"\n"

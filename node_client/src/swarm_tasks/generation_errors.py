@@ -1,8 +1,5 @@
 """Errors for tasks whose question cannot be made."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from swarm_protocol.errors import ErrorCode, RefusedError
 
 
@@ -22,15 +19,6 @@ class NoQuestionError(Exception):
         super().__init__(refusal.message)
         self.position = position
         self.refusal = refusal
-
-
-@contextmanager
-def errors_at(position: int) -> Iterator[None]:
-    """Turn a RefusedError of the block into a NoQuestionError for the task at `position`."""
-    try:
-        yield
-    except RefusedError as refusal:
-        raise NoQuestionError(position, refusal) from None
 
 
 def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedError:

@@ -20,12 +20,11 @@ _START_DEADLINE_S = 60.0
 class ChildKeeper:
     """Holds one verifier child. Not thread-safe: callers hold a lock while they use the child.
 
-    `deadline_s` bounds the seconds of a step, `memory_bytes` the child's address space.
+    `deadline_s` bounds the seconds of a step.
     """
 
-    def __init__(self, *, deadline_s: float, memory_bytes: int) -> None:
+    def __init__(self, *, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._memory_bytes = memory_bytes
         self._child: ChildProcess | None = None
         self._owner_pid = os.getpid()
         self._isolation: frozenset[str] = frozenset()
@@ -66,10 +65,7 @@ class ChildKeeper:
             return self._try_to_send(message, steps)
         except (TimeoutError, ChildDiedError) as problem:
             self.drop()
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED,
-                f"no request could be sent to the verifier child: {problem}",
-            ) from None
+            raise _failure(f"no request could be sent to the verifier child: {problem}") from None
 
     def drop(self) -> None:
         """Give up the child, if there is one, and end it if this process started it."""
@@ -89,26 +85,22 @@ class ChildKeeper:
 
     def _start(self) -> ChildProcess:
         if not process.SUPPORTED:
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, "the verifier child needs a POSIX system, such as WSL"
-            )
+            raise _failure("the verifier child needs a POSIX system, such as WSL")
         try:
-            child = ChildProcess(
-                "swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes)
-            )
+            child = ChildProcess("swarm_tasks.child", str(self._deadline_s))
         except OSError as problem:  # no memory, process or file descriptor is available
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the verifier child could not be started: {problem}"
-            ) from None
+            raise _failure(f"the verifier child could not be started: {problem}") from None
         try:
             ready = decode_reply(child.receive(deadline_s=_START_DEADLINE_S), Ready)
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
             child.kill()
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the verifier child did not start: {problem}"
-            ) from None
+            raise _failure(f"the verifier child did not start: {problem}") from None
         except RefusedError:
             child.kill()
             raise
         self._isolation = frozenset(ready.isolation)
         return child
+
+
+def _failure(message: str) -> RefusedError:
+    return RefusedError(ErrorCode.VERIFIER_FAILED, message)

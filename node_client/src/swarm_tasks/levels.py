@@ -7,14 +7,13 @@ is written by `python -m swarm_tasks.gate.levels` (`docs/tasks.md`).
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import pairwise
 
 import msgspec
 
 from swarm_protocol.messages import Config, ConfigValue, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets, is_allowed
-from swarm_tasks.gate_records import LevelRecord
+from swarm_tasks.gate_records import PACKAGE, LevelRecord
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,7 @@ class Rungs:
 @functools.cache
 def level_record() -> LevelRecord:
     """Return the content of the `levels.json` of this version."""
-    raw = resources.files("swarm_tasks").joinpath("levels.json").read_bytes()
-    return msgspec.json.decode(raw, type=LevelRecord)
+    return msgspec.json.decode((PACKAGE / "levels.json").read_bytes(), type=LevelRecord)
 
 
 def rungs_around(task: TaskChoice) -> Rungs:

@@ -3,10 +3,10 @@
 A message is MessagePack (https://msgpack.org) after its length in bytes, as a four-byte integer in
 network order. So texts need no escaping.
 
-The parent sends one request and reads one reply: `Draw` is answered by `GeneratedTask`, `Draws` by
-`Drawn`, `SampleRequest` by `Sampled`, and `ScoreRequest` by `Scored` when its results are on the
-board (`swarm_tasks.step_board`). Any request may be answered by `Failed` instead. When the child
-has started it sends `Ready`, or `Failed` if it cannot work at all.
+The parent sends one request and reads one reply: `Draws` is answered by `Drawn`, and `ScoreRequest`
+by `Scored` when its results are on the board (`swarm_tasks.step_board`). Any request may be
+answered by `Failed` instead. When the child has started it sends `Ready`, or `Failed` if it cannot
+work at all.
 """
 
 import struct
@@ -25,7 +25,7 @@ class Message(Struct, frozen=True, tag_field="type"):
     """A request or a reply."""
 
 
-class Draw(Message, frozen=True, tag="draw"):
+class Draw(Struct, frozen=True):
     """Make the tasks at these indices, up to the first whose question belongs to `part`.
 
     If `part` is null, any question does.
@@ -42,15 +42,6 @@ class Draws(Message, frozen=True, tag="draws"):
     """Make all of these draws. Together they have at most MAX_STEPS indices."""
 
     draws: list[Draw]
-
-
-class SampleRequest(Message, frozen=True, tag="sample"):
-    """Make the tasks at these indices (at most MAX_STEPS), and return their questions' digests."""
-
-    dataset: str
-    config: Config
-    seed: int
-    indices: list[int]
 
 
 class Job(Struct, frozen=True):
@@ -88,33 +79,32 @@ class GeneratedTask(Message, frozen=True, tag="made"):
     question: str
 
 
-class Drawn(Message, frozen=True, tag="drawn"):
-    """The result of each draw, in order."""
-
-    made: list[GeneratedTask]
-
-
-class Sampled(Message, frozen=True, tag="sampled"):
-    """The digests of the questions that could be made, in order (`swarm_tasks.asked`)."""
-
-    digests: list[int]
-
-
 class Scored(Message, frozen=True, tag="scored"):
     """Every step of the request was done, or its time was over. The board has the results."""
 
 
 class Failed(Message, frozen=True, tag="failed"):
-    """A request could not be served."""
+    """A request or a draw could not be served."""
 
     code: str
     message: str
 
+    @property
+    def refusal(self) -> RefusedError:
+        """The error to raise."""
+        return RefusedError(self.code, self.message)
 
-Request = Draw | Draws | SampleRequest | ScoreRequest
-Reply = Ready | GeneratedTask | Drawn | Sampled | Scored | Failed
 
-ReplyT = TypeVar("ReplyT", Ready, GeneratedTask, Drawn, Sampled, Scored)
+class Drawn(Message, frozen=True, tag="drawn"):
+    """The result of each draw, in order."""
+
+    made: list[GeneratedTask | Failed]
+
+
+Request = Draws | ScoreRequest
+Reply = Ready | Drawn | Scored | Failed
+
+ReplyT = TypeVar("ReplyT", Ready, Drawn, Scored)
 
 _LENGTH = struct.Struct("!I")
 LENGTH_BYTES = _LENGTH.size
@@ -150,7 +140,7 @@ def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
     """
     reply = _reply_decoder.decode(raw)
     if isinstance(reply, Failed):
-        raise RefusedError(reply.code, reply.message)
+        raise reply.refusal
     if not isinstance(reply, expected):
         raise msgspec.ValidationError(f"got {type(reply).__name__}, expected {expected.__name__}")
     return reply

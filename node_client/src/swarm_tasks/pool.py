@@ -12,7 +12,6 @@ from swarm_tasks.batches import Batch, Chunk, split_batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import (
     DEADLINE_S,
-    MEMORY_BYTES,
     Attempt,
     DrawnTask,
     Verdict,
@@ -30,18 +29,13 @@ _CHUNK_TEXTS = range(16, 1024)
 class VerifierPool:
     """`size` verifiers behind the interface of one. Thread-safe; a context manager.
 
-    A child is started when it is first needed. `deadline_s` and `memory_bytes` are each child's,
-    as `Verifier` describes them.
+    A child is started when it is first needed. `deadline_s` is each child's (`Verifier`).
     """
 
-    def __init__(
-        self, size: int, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
-    ) -> None:
+    def __init__(self, size: int, *, deadline_s: float = DEADLINE_S) -> None:
         if size < 1:
             raise ValueError(f"a pool of {size} verifiers can do nothing")
-        self._verifiers = [
-            Verifier(deadline_s=deadline_s, memory_bytes=memory_bytes) for _ in range(size)
-        ]
+        self._verifiers = [Verifier(deadline_s=deadline_s) for _ in range(size)]
         # The last one that was put back is taken first: its child runs and has tasks in its cache.
         self._idle: queue.LifoQueue[Verifier] = queue.LifoQueue()
         for verifier in self._verifiers:

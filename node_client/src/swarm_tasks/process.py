@@ -119,9 +119,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """End the child and its process group, and wait until it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self._end()
         self.forget()
 
     def forget(self) -> None:
@@ -130,6 +128,11 @@ class ChildProcess:
             with contextlib.suppress(OSError):
                 pipe.close()
         self.board.close()
+
+    def _end(self) -> int:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
 
     def _end_of_message(self) -> int:
         """Return the number of bytes of the message that is arriving, with its length.
@@ -160,9 +163,7 @@ class ChildProcess:
         """End the child's process group, wait for the child, and return an error that says how it
         ended.
         """
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        code = self._process.wait()
+        code = self._end()
         os.set_blocking(self._errors.fileno(), False)
         rest = self._errors.read() or b""
         tail = (self._stderr_tail + rest)[-_MAX_STDERR_BYTES:].decode(errors="replace").strip()

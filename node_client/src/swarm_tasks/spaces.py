@@ -14,7 +14,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from random import Random
 
 import msgspec
@@ -22,11 +21,11 @@ from msgspec import Struct
 
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
+from swarm_tasks.gate_records import PACKAGE
 from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.keyspace import INDEX_END, RANGES, Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
-from swarm_tasks.step_board import MAX_STEPS
 
 # A dataset is used up when at most this share of drawn questions has not been asked yet.
 MIN_NEW = 0.2
@@ -37,6 +36,8 @@ _Z = 1.959964
 # A Poisson count with this mean is 0 in one of forty samples.
 _UNSEEN_PAIRS = -math.log(0.025)
 _FIRST_BATCH, _BATCH_S = 16, 0.1
+# The questions of a batch are one reply of the verifier child, whose size is limited.
+_MAX_BATCH = 256
 
 
 class Space(Struct, frozen=True):
@@ -115,8 +116,7 @@ class SpaceRecord(Struct, frozen=True):
 @functools.cache
 def space_record() -> SpaceRecord:
     """Return the content of the `spaces.json` of this version."""
-    raw = resources.files("swarm_tasks").joinpath("spaces.json").read_bytes()
-    return msgspec.json.decode(raw, type=SpaceRecord)
+    return msgspec.json.decode((PACKAGE / "spaces.json").read_bytes(), type=SpaceRecord)
 
 
 def find_space(task: TaskChoice) -> Space | None:
@@ -151,7 +151,7 @@ def measure_space(
         if not digests or (space.used_up and space.draws > _FIRST_BATCH):
             break
         if time.monotonic() - start < _BATCH_S:
-            size = min(2 * size, MAX_STEPS)
+            size = min(2 * size, _MAX_BATCH)
     return space
 
 

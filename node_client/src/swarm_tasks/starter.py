@@ -12,31 +12,20 @@ No season asks a question twice, so a mix lasts for a limited number of rounds
 
 from msgspec.structs import replace
 
-from swarm_protocol.messages import TaskChoice
+from swarm_protocol.messages import ConfigValue, TaskChoice
 
 STARTER_SEASON_SEED = 20_250_911
 
+
+def _task(dataset: str, **config: ConfigValue) -> TaskChoice:
+    return TaskChoice(dataset=dataset, config=config, weight=1.0)
+
+
 STARTER_TASKS: tuple[TaskChoice, ...] = (
-    TaskChoice(
-        dataset="chain_sum",
-        config={"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2},
-        weight=1.0,
-    ),
-    TaskChoice(
-        dataset="products",
-        config={"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2},
-        weight=1.0,
-    ),
-    TaskChoice(
-        dataset="gcd",
-        config={"min_numbers": 2, "max_numbers": 2, "max_value": 40},
-        weight=1.0,
-    ),
-    TaskChoice(
-        dataset="spell_backward",
-        config={"min_word_len": 3, "max_word_len": 6},
-        weight=1.0,
-    ),
+    _task("chain_sum", min_terms=2, max_terms=2, min_digits=1, max_digits=2),
+    _task("products", min_terms=2, max_terms=2, min_digits=1, max_digits=2),
+    _task("gcd", min_numbers=2, max_numbers=2, max_value=40),
+    _task("spell_backward", min_word_len=3, max_word_len=6),
 )
 
 # The same for a demo, with larger numbers for gcd: with numbers up to 40 its judge would have no
@@ -50,16 +39,8 @@ DEMO_TASKS: tuple[TaskChoice, ...] = tuple(
 # minutes. The questions of a dataset are about equally hard, so that the mix does not get harder
 # when some have been asked.
 YEAR_TASKS: tuple[TaskChoice, ...] = (
-    TaskChoice(
-        dataset="chain_sum",
-        config={"min_terms": 3, "max_terms": 3, "min_digits": 2, "max_digits": 2},
-        weight=1.0,
-    ),
-    TaskChoice(
-        dataset="gcd",
-        config={"min_numbers": 2, "max_numbers": 2, "max_value": 3000},
-        weight=1.0,
-    ),
-    TaskChoice(dataset="fraction_simplification", config={}, weight=1.0),
-    TaskChoice(dataset="word_sequence_reversal", config={}, weight=1.0),
+    _task("chain_sum", min_terms=3, max_terms=3, min_digits=2, max_digits=2),
+    _task("gcd", min_numbers=2, max_numbers=2, max_value=3000),
+    _task("fraction_simplification"),
+    _task("word_sequence_reversal"),
 )

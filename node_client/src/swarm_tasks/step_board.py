@@ -1,10 +1,10 @@
 """The board: the results of a child's request, in memory that its parent can read after its death.
 
-A request consists of steps: a `Draw` or `SampleRequest` makes one task after the other; a
-`ScoreRequest` makes each job's task and then scores each of its texts. The parent writes a pending
-value for each step. The child replaces it by the result when the step is done, and writes the
-seconds that a text took into a second row. So a verdict costs no system call, and the step that a
-lost child was working on is the first one that is still pending.
+A request consists of steps: `Draws` make one task after the other; a `ScoreRequest` makes each
+job's task and then scores each of its texts. The parent writes a pending value for each step. The
+child replaces it by the result when the step is done, and writes the seconds that a text took into
+a second row. So a verdict costs no system call, and the step that a lost child was working on is
+the first one that is still pending.
 """
 
 import mmap
@@ -52,9 +52,15 @@ class StepBoard:
         """Return the first `count` steps as they are now."""
         return cast(list[float], self.steps[:count].tolist())
 
-    def read_seconds(self, count: int) -> list[float]:
-        """Return the seconds of the first `count` steps; only those of scored texts are valid."""
-        return cast(list[float], self.seconds[:count].tolist())
+    def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:
+        """Return the value and seconds of each of the first `count` steps that was done, and the
+        first pending value, if any. Only seconds of scored texts are valid.
+        """
+        steps = self.read(count)
+        done = count_done(steps)
+        seconds = cast(list[float], self.seconds[:done].tolist())
+        results = list(zip(steps[:done], seconds, strict=True))
+        return results, steps[done] if done < count else None
 
     def close(self) -> None:
         """Unmap the board from this process's memory."""

@@ -5,8 +5,8 @@ in `swarm_tasks.child`: without secrets or network, with limits, and for allowed
 """
 
 import functools
-import math
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
@@ -17,25 +17,19 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config, check_spec
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.asked import digest_question
 from swarm_tasks.batches import Batch, BatchProgress, StepResult, pending_steps
-from swarm_tasks.generation_errors import (
-    GenerationError,
-    NoQuestionError,
-    as_generation_error,
-    errors_at,
-)
+from swarm_tasks.generation_errors import GenerationError, NoQuestionError, as_generation_error
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.limits import Limits
 from swarm_tasks.pipe import (
     Draw,
     Drawn,
     Draws,
+    Failed,
     GeneratedTask,
     Job,
     ReplyT,
-    Sampled,
-    SampleRequest,
     Scored,
     ScoreRequest,
     decode_reply,
@@ -53,7 +47,6 @@ from swarm_tasks.step_board import (
 )
 
 DEADLINE_S = 5.0
-MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
 _MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
@@ -121,14 +114,13 @@ class Verifier:
     The child is started by the first request and again whenever it was lost. A context manager;
     without one, call `close`.
 
-    `deadline_s` bounds the seconds for making one task and for scoring one answer, `memory_bytes`
-    the child's address space.
+    `deadline_s` bounds the seconds for making one task and for scoring one answer.
     """
 
-    def __init__(self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
         self._lock = threading.Lock()
-        self._keeper = ChildKeeper(deadline_s=deadline_s, memory_bytes=memory_bytes)
+        self._keeper = ChildKeeper(deadline_s=deadline_s)
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +153,8 @@ class Verifier:
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)
         for start in range(0, DRAW_ATTEMPTS, _DRAW_BATCH):
-            draw = _draw_request(position, start, key=key, part=part, seed=seed)
-            generated = self._make(draw, GeneratedTask, steps=_DRAW_BATCH)
-            if task := _drawn_task(position, generated, seed=seed):
+            made = self._make_one(_draw_request(position, start, key=key, part=part, seed=seed))
+            if task := _drawn_task(position, made, seed=seed):
                 return task
         raise RefusedError(
             ErrorCode.TASK_CONFIG,
@@ -186,13 +177,13 @@ class Verifier:
             some = positions[first : first + _MAX_DRAWS]
             draws = [_draw_request(position, 0, key=key, part=part, seed=seed) for position in some]
             try:
-                generated = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
-            except RefusedError:
-                generated = [GeneratedTask(None, "")] * len(draws)
+                made = self._make(draws)
+            except RefusedError as problem:
+                made = [problem for _ in draws]
             tasks += [
                 _drawn_task(position, found, seed=seed)
                 or self.draw(key=key, part=part, seed=seed, **position._asdict())
-                for position, found in zip(some, generated, strict=True)
+                for position, found in zip(some, made, strict=True)
             ]
         return tasks
 
@@ -203,7 +194,7 @@ class Verifier:
         VERIFIER_FAILED (as GenerationError if the generator failed or hung).
         """
         check_spec(spec)
-        return self._make(_question_request(spec), GeneratedTask, steps=1).question
+        return self._make_one(_question_request(spec)).question
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
@@ -212,32 +203,37 @@ class Verifier:
         others again. Raises RefusedError VERIFIER_FAILED when no child can be used.
         """
         for position, spec in enumerate(specs):
-            with errors_at(position):
+            try:
                 check_spec(spec)
-        draws = [_question_request(spec) for spec in specs]
+            except RefusedError as refusal:
+                raise NoQuestionError(position, refusal) from None
         try:
-            generated = self._make(Draws(draws), Drawn, steps=len(draws)).made
+            made = self._make([_question_request(spec) for spec in specs])
         except GenerationError as problem:
             raise NoQuestionError(min(problem.position, len(specs) - 1), problem) from None
-        if len(generated) != len(specs):
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child skipped tasks")
         questions: list[str] = []
-        for position, (spec, found) in enumerate(zip(specs, generated, strict=True)):
-            with errors_at(position):
-                questions.append(found.question if found.index is not None else self.question(spec))
+        for position, found in enumerate(made):
+            if isinstance(found, RefusedError):
+                raise NoQuestionError(position, found)
+            questions.append(found.question)
         return questions
 
     def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
-        """Return the digests (`asked.digest_question`) of the questions at up to MAX_STEPS indices.
+        """Return the digests (`asked.digest_question`) of the questions at up to 256 indices.
 
         An index at which the generator raises is left out. Raises RefusedError: TASK_DATASET,
         TASK_CONFIG or VERIFIER_FAILED.
         """
         check_config(dataset, config)
-        sample = SampleRequest(dataset, config, seed, list(indices))
-        return self._make(sample, Sampled, steps=len(sample.indices)).digests
+        digests: list[int] = []
+        for made in self._make([Draw(dataset, config, seed, [index], None) for index in indices]):
+            if isinstance(made, GeneratedTask):
+                digests.append(digest_question(made.question))
+            elif not isinstance(made, GenerationError):
+                raise made
+        return digests
 
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
@@ -257,8 +253,7 @@ class Verifier:
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
         """
-        limits = Limits(math.inf, self._deadline_s)
-        results = self._score_batch(batch, rules, limits)
+        results = self._score_batch(batch, rules, until=float("inf"), text_s=self._deadline_s)
         return [[_verdict(value) for value, _ in group] for group in results]
 
     def score_until(
@@ -275,39 +270,40 @@ class Verifier:
         the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s` is the
         deadline, otherwise none. Raises RefusedError as `score_many` does.
         """
-        limits = Limits(until, min(text_s, self._deadline_s))
-        results = self._score_batch(batch, rules, limits)
+        results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[_attempt(value, seconds) for value, seconds in group] for group in results]
 
     def _score_batch(
-        self, batch: Batch, rules: AnswerRules, limits: Limits
+        self, batch: Batch, rules: AnswerRules, *, until: float, text_s: float
     ) -> list[list[StepResult]]:
         for spec, _ in batch:
             check_spec(spec)
         progress = BatchProgress(batch)
         with self._lock:
-            while limits.left_s > 0 and (jobs := progress.next_jobs()):
-                progress.record(self._score_jobs(jobs, rules, limits))
+            while time.monotonic() < until and (jobs := progress.next_jobs()):
+                progress.record(self._score_jobs(jobs, rules, until=until, text_s=text_s))
         return progress.results()
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
+    def _score_jobs(
+        self, jobs: list[Job], rules: AnswerRules, *, until: float, text_s: float
+    ) -> list[StepResult]:
         """Return the results of one request's steps, up to a text that lost the child."""
         steps = pending_steps(jobs)
-        child = self._keeper.send(ScoreRequest(jobs, rules, limits.left_s), steps)
+        child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)
         try:
-            self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
-            results, pending = _read_results(child, len(steps))
-            if pending is not None and limits.left_s > 0:
+            self._await_reply(child, Scored, len(steps), text_s=text_s)
+            results, pending = child.board.read_results(len(steps))
+            if pending is not None and time.monotonic() < until:
                 raise ChildDiedError("the verifier child skipped steps")
         except RefusedError as problem:
             raise as_generation_error(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            results, pending = _read_results(child, len(steps))
+            results, pending = child.board.read_results(len(steps))
             self._keeper.drop()
             if pending == NOT_GENERATED:
                 raise as_generation_error(problem) from None
             if pending is not None:
-                results.append(self._lost_result(problem, text_s=limits.text_s))
+                results.append(self._lost_result(problem, text_s=text_s))
         return results
 
     def _lost_result(self, problem: Exception, *, text_s: float) -> StepResult:
@@ -316,19 +312,31 @@ class Verifier:
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else NOT_SCORED, text_s + _RESTART_S
 
-    def _make(
-        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
-    ) -> ReplyT:
+    def _make_one(self, draw: Draw) -> GeneratedTask:
+        (made,) = self._make([draw])
+        if isinstance(made, RefusedError):
+            raise made
+        return made
+
+    def _make(self, draws: list[Draw]) -> list[GeneratedTask | RefusedError]:
+        """Return the task or the error of each draw. Raises RefusedError if the child is lost."""
+        steps = sum(len(draw.indices) for draw in draws)
         with self._lock:
-            child = self._keeper.send(request, [NOT_GENERATED] * steps)
+            child = self._keeper.send(Draws(draws), [NOT_GENERATED] * steps)
             try:
-                return self._await_reply(child, expected, steps, text_s=self._deadline_s)
+                made = self._await_reply(child, Drawn, steps, text_s=self._deadline_s).made
+                if len(made) != len(draws):
+                    raise ChildDiedError("the verifier child skipped tasks")
             except RefusedError as problem:
                 raise as_generation_error(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
                 done = count_done(child.board.read(steps))
                 self._keeper.drop()
                 raise as_generation_error(problem, position=done) from None
+        return [
+            as_generation_error(found.refusal) if isinstance(found, Failed) else found
+            for found in made
+        ]
 
     def _await_reply(
         self, child: ChildProcess, expected: type[ReplyT], steps: int, *, text_s: float
@@ -369,21 +377,13 @@ def _draw_request(
 
 
 def _drawn_task(
-    position: StreamPosition, generated: GeneratedTask, *, seed: int
+    position: StreamPosition, made: GeneratedTask | RefusedError, *, seed: int
 ) -> DrawnTask | None:
-    """Return the task that a draw made, None if no question of it belonged to the part."""
-    if generated.index is None:
+    """Return the task that a draw made, None if it failed or no question belonged to the part."""
+    if isinstance(made, RefusedError) or made.index is None:
         return None
-    spec = TaskSpec(position.dataset, position.config, seed, generated.index, GENERATOR)
-    return DrawnTask(spec, generated.question)
-
-
-def _read_results(child: ChildProcess, count: int) -> tuple[list[StepResult], float | None]:
-    """Return the results of the steps that were done, and the first pending value, if any."""
-    steps = child.board.read(count)
-    done = count_done(steps)
-    results = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
-    return results, steps[done] if done < count else None
+    spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)
+    return DrawnTask(spec, made.question)
 
 
 @functools.lru_cache(maxsize=1024)

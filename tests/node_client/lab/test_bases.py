@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from node_client.lab import bases
 from node_client.lab.bases import find_base, make_bases
 from node_client.lab.config import Experiment, parse_experiment
 from node_client.model.demo import make_model
@@ -29,6 +30,11 @@ def quick_thinker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_model, "EXAMPLES_PER_DATASET", 4)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bases, "user_cache_path", lambda *_, **__: tmp_path)
+
+
 def experiment_with(**fields: Any) -> Experiment:
     content = {
         "name": "bases",
@@ -44,31 +50,31 @@ def experiment_with(**fields: Any) -> Experiment:
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "Qwen/Qwen2.5-0.5B-Instruct", "/a/folder"])
-def test_base_that_is_not_made_on_demand_keeps_its_name(name: str, tmp_path: Path) -> None:
-    assert find_base(name, cache=tmp_path) == name
+def test_base_that_is_not_made_on_demand_keeps_its_name(name: str) -> None:
+    assert find_base(name) == name
 
 
 @pytest.mark.usefixtures("quick_thinker")
-def test_changed_recipe_gives_another_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = find_base("thinker", cache=tmp_path)
+def test_changed_recipe_gives_another_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find_base("thinker")
     monkeypatch.setitem(make_model.BASES, "thinker", make_model.BASES["tiny"])
-    assert find_base("thinker", cache=tmp_path) != before
+    assert find_base("thinker") != before
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_thinker")
-def test_base_of_a_group_is_made_before_the_runs_and_only_once(tmp_path: Path) -> None:
+def test_base_of_a_group_is_made_before_the_runs_and_only_once() -> None:
     groups = [{"nodes": 1}, {"nodes": 1, "base": "thinker"}]
     experiment = experiment_with(arms=[{"name": "8/0", "groups": groups}])
     console = Console(quiet=True)
-    make_bases(experiment, console=console, cache=tmp_path)
-    folder = Path(find_base("thinker", cache=tmp_path))
+    make_bases(experiment, console=console)
+    folder = Path(find_base("thinker"))
     made = (folder / "model.safetensors").stat().st_mtime_ns
-    make_bases(experiment, console=console, cache=tmp_path)
+    make_bases(experiment, console=console)
     assert (folder / "model.safetensors").stat().st_mtime_ns == made
     assert Policy.load(str(folder), device="cpu").name == "thinker"
 
 
 def test_experiment_with_bundled_bases_makes_none(tmp_path: Path) -> None:
-    make_bases(experiment_with(), console=Console(quiet=True), cache=tmp_path)
+    make_bases(experiment_with(), console=Console(quiet=True))
     assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import StepResult
 from swarm_tasks.generation_errors import NoQuestionError
 from swarm_tasks.keyspace import Part
-from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, ReplyT, SampleRequest
+from swarm_tasks.pipe import Draw, GeneratedTask, Job
 from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
@@ -26,15 +25,15 @@ class CountingVerifier(CachingVerifier):
         self.jobs: list[Job] = []
         self.draws = 0
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
+    def _score_jobs(
+        self, jobs: list[Job], rules: AnswerRules, *, until: float, text_s: float
+    ) -> list[StepResult]:
         self.jobs += jobs
-        return super()._score_jobs(jobs, rules, limits)
+        return super()._score_jobs(jobs, rules, until=until, text_s=text_s)
 
-    def _make(
-        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
-    ) -> ReplyT:
+    def _make(self, draws: list[Draw]) -> list[GeneratedTask | RefusedError]:
         self.draws += 1
-        return super()._make(request, expected, steps=steps)
+        return super()._make(draws)
 
 
 def texts_of(verifier: Verifier, counter: int) -> tuple[TaskSpec, list[str]]:

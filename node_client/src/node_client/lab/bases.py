@@ -14,7 +14,7 @@ from node_client.model.loading.pretrained import DEMO_BASES
 from swarm_tasks.verifier import Verifier
 
 
-def find_base(name: str, *, cache: Path | None = None) -> str:
+def find_base(name: str) -> str:
     """Return the argument for `Policy.load`: a folder for a base created on demand, or its name.
 
     The folder is in the user's cache and named by the recipe, so another recipe is another base.
@@ -22,18 +22,18 @@ def find_base(name: str, *, cache: Path | None = None) -> str:
     if name in DEMO_BASES or name not in BASES:
         return name
     recipe = hashlib.sha256(describe_recipe(name, seed=0).encode()).hexdigest()[:12]
-    folder = cache or user_cache_path("swarm-node", appauthor=False) / "bases"
+    folder = user_cache_path("swarm-node", appauthor=False) / "bases"
     return str(folder / recipe / name)
 
 
-def make_bases(experiment: Experiment, *, console: Console, cache: Path | None = None) -> None:
+def make_bases(experiment: Experiment, *, console: Console) -> None:
     """Create the on-demand bases of an experiment that do not exist yet.
 
     Of several processes that need the same base, one creates it and the others wait.
     """
     named = {plan.base for arm in experiment.arms for plan in plan_nodes(experiment, arm)}
     for name in sorted(named & set(BASES) - set(DEMO_BASES)):
-        folder = Path(find_base(name, cache=cache))
+        folder = Path(find_base(name))
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
             if not (folder / RECIPE).is_file():

@@ -211,19 +211,7 @@ def _plan_node(experiment: Experiment, arm: ExperimentArm, group: NodeGroup) -> 
     config = _make_config({**PAPER, **experiment.train, **arm.train, **group.train}, evaluation)
     rules = experiment.season
     _check_tasks(rules.tasks, asked=config.datasets)
-    season = SeasonInfo(
-        name=experiment.name,
-        seed=rules.seed,
-        generator=GENERATOR,
-        tasks=rules.tasks,
-        completions=rules.completions,
-        local=rules.local,
-        external=rules.external,
-        batch=rules.batch,
-        max_new_tokens=rules.max_new_tokens,
-        temperature=rules.temperature,
-        system_prompt=rules.system_prompt,
-    )
+    season = SeasonInfo(name=experiment.name, generator=GENERATOR, **msgspec.structs.asdict(rules))
     plan_step(config, season)
     check_objective(config)
     make_policy_loss(config.policy_loss)

@@ -65,14 +65,13 @@ def estimate(experiment: Experiment) -> RunCost:
         start = time.perf_counter()
         records = [swarm.run_round() for _ in range(TRIAL_ROUNDS)]
         seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
+    sizes = [len(plan_nodes(experiment, arm)) for arm in experiment.arms]
     return RunCost(
         seconds=seconds,
         tokens=sum(record.tokens[0] for record in records) / TRIAL_ROUNDS,
         bytes_per_node=_memory(experiment.device) - before,
-        nodes=max(len(plan_nodes(experiment, arm)) for arm in experiment.arms),
-        node_steps=experiment.rounds
-        * len(experiment.seeds)
-        * sum(len(plan_nodes(experiment, arm)) for arm in experiment.arms),
+        nodes=max(sizes),
+        node_steps=experiment.rounds * len(experiment.seeds) * sum(sizes),
     )
 
 

@@ -9,6 +9,7 @@ successive rounds may depend on each other.
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from node_client.lab.statistics import LEVEL, Floats, sign_flips
 
@@ -42,6 +43,13 @@ def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
     return np.asarray(windows.mean(axis=-1))
 
 
+def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
+    """Return the first place from which all values are true; None if the last one is false."""
+    missed = np.flatnonzero(~reached)
+    first = int(missed[-1]) + 1 if len(missed) else 0
+    return first if first < len(reached) else None
+
+
 def find_onset(differences: Floats) -> Onset:
     """Return the onset of differences (pairs, rounds), each pair's curve minus its partner's.
 
@@ -56,12 +64,6 @@ def find_onset(differences: Floats) -> Onset:
     # The share of all sign patterns that may deviate as much as what is called significant.
     allowed = int(LEVEL * len(signs))
     band = largest[-1 - allowed] * size
-    beyond = np.flatnonzero(np.abs(mean) > band * (1 + 1e-9))
-    within = np.flatnonzero(np.abs(mean) <= band * (1 + 1e-9))
-    stays = int(within[-1]) + 1 if len(within) else 0
-    return Onset(
-        difference=mean,
-        band=band,
-        first=int(beyond[0]) if len(beyond) else None,
-        stays=stays if stays < len(mean) else None,
-    )
+    beyond = np.abs(mean) > band * (1 + 1e-9)
+    first = int(beyond.argmax()) if beyond.any() else None
+    return Onset(mean, band, first=first, stays=place_for_good(beyond))

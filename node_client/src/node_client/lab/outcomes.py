@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from node_client.lab.onset import WINDOW, moving_average
+from node_client.lab.onset import WINDOW, moving_average, place_for_good
 from node_client.lab.results import RunData
 from node_client.lab.statistics import Floats
 
@@ -80,12 +80,8 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
     before it. None if it is not above `above` in the last round.
     """
     level = moving_average(rewards.mean(axis=1))
-    below = np.flatnonzero(level <= above)
-    if not len(below):
-        return len(rewards) - len(level) + 1
-    if below[-1] == len(level) - 1:
-        return None
-    return int(below[-1]) + 1 + len(rewards) - len(level) + 1
+    place = place_for_good(level > above)
+    return None if place is None else place + len(rewards) - len(level) + 1
 
 
 def held_out_level(run: RunData) -> Floats:
@@ -99,11 +95,8 @@ def held_out_level(run: RunData) -> Floats:
 def first_round_above(run: RunData, level: float) -> int | None:
     """Return the round from which the run's `held_out_level` stays at or above `level`, or None."""
     curve = held_out_level(run)
-    below = np.flatnonzero(curve < level)
-    first = int(below[-1]) + 1 if len(below) else 0
-    if first == len(curve):
-        return None
-    return run.held_out_rounds[first - len(curve)]
+    place = place_for_good(curve >= level)
+    return None if place is None else run.held_out_rounds[place - len(curve)]
 
 
 def final_level(rewards: Floats) -> float:

@@ -10,6 +10,7 @@ the receiver's cap.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from node_client.lab.pool import LabExchange
 from node_client.model.demo.tokenizer import ANSWER_TAGS
@@ -25,41 +26,33 @@ MIN_LOGPROB = -32.0
 CANDIDATES = 64
 
 
+@dataclass(frozen=True)
 class Poisoner:
     """A node that shares poisoned rollouts, as many as an honest one.
 
     `claimed` is the log-prob claimed for each token; None: no log-probs are sent.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        exchange: LabExchange,
-        season: SeasonInfo,
-        verifier: Verifier,
-        claimed: float | None = None,
-    ) -> None:
-        self._claimed = claimed
-        self._name = name
-        self._exchange = exchange
-        self._season = season
-        self._verifier = verifier
+    name: str
+    exchange: LabExchange
+    season: SeasonInfo
+    verifier: Verifier
+    claimed: float | None = None
 
     def step(self, number: int) -> None:
         """Share poisoned copies of correct completions from the pool; `number` is the round's."""
-        size = self._season.local + self._season.external
+        size = self.season.local + self.season.external
         poisoned = [
             made
-            for external in self._exchange.fetch(CANDIDATES)
+            for external in self.exchange.fetch(CANDIDATES)
             if (made := self._poison(external, number)) is not None
         ][:size]
-        self._exchange.publish(poisoned, informative=[rollout.id for rollout in poisoned])
+        self.exchange.publish(poisoned, informative=[rollout.id for rollout in poisoned])
 
     def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
         """Return a poisoned rollout of the same question; None without a correct completion."""
         rollout = external.rollout
-        verdicts = self._verifier.score(
+        verdicts = self.verifier.score(
             rollout.task, [completion.text for completion in rollout.completions]
         )
         right = [
@@ -69,10 +62,10 @@ class Poisoner:
         ]
         if not right:
             return None
-        half = self._season.completions // 2
-        texts = [PLANTED + right[0]] * half + [GARBAGE] * (self._season.completions - half)
+        half = self.season.completions // 2
+        texts = [PLANTED + right[0]] * half + [GARBAGE] * (self.season.completions - half)
         return Rollout(
-            id=hashlib.sha256(f"{self._name}:{number}:{rollout.id}".encode()).hexdigest()[:32],
+            id=hashlib.sha256(f"{self.name}:{number}:{rollout.id}".encode()).hexdigest()[:32],
             task=rollout.task,
             completions=[self._complete(text) for text in texts],
             model="unknown",
@@ -81,13 +74,13 @@ class Poisoner:
         )
 
     def _complete(self, text: str) -> Completion:
-        if self._claimed is None:
+        if self.claimed is None:
             return Completion(text=text, finish_reason="stop")
         tokens = text
         for tag in ANSWER_TAGS:
             tokens = tokens.replace(tag, "#")
         # The last one is for the end.
-        claims = encode_logprobs([self._claimed] * (len(tokens) + 1))
+        claims = encode_logprobs([self.claimed] * (len(tokens) + 1))
         return Completion(text=text, finish_reason="stop", logprobs=claims)
 
 

@@ -63,15 +63,12 @@ class LabPool:
         They are other nodes' rollouts, or with the source `self` the node's own of earlier rounds.
         """
         rng = random.Random(f"{self._seed}:{node}:{self.round}")
-        others = [each for each in self._pooled if self._is_available(node, each)]
-        if self._drawing == "informative":
-            first = [each for each in others if each.declared]
-            drawn = rng.sample(first, min(count, len(first)))
-            others = [each for each in others if not each.declared]
-            count -= len(drawn)
-        else:
-            drawn = []
-        drawn += rng.sample(others, min(count, len(others)))
+        available = [each for each in self._pooled if self._is_available(node, each)]
+        is_preferred = self._drawing == "informative"
+        first = [each for each in available if each.declared and is_preferred]
+        others = [each for each in available if not (each.declared and is_preferred)]
+        drawn = rng.sample(first, min(count, len(first)))
+        drawn += rng.sample(others, min(count - len(drawn), len(others)))
         return [
             ExternalRollout(
                 # A trainer drops rollouts with its own name.
@@ -100,7 +97,7 @@ class LabPool:
 class LabExchange:
     """One node's access to the pool, a `RolloutExchange` for the trainer.
 
-    `sent` and `received` count bytes of JSON since the swarm was created.
+    `sent` and `received` count bytes of JSON in the current round; the swarm resets them.
     """
 
     pool: LabPool

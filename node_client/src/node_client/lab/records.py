@@ -16,6 +16,8 @@ from node_client.errors import NodeError
 from node_client.settings.ranges import Natural, NotNegative, Share
 from node_client.storage.durable import flush
 
+RERUN_FIX = "Remove the file, and run the experiment again: the other runs are kept."
+
 
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
     """The first line, which identifies the run. `design` is the experiment's fingerprint."""
@@ -103,15 +105,11 @@ def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
         first, *rest = _read_lines(path)
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:
         raise UnreadableRunError(
-            f"The run {path} cannot be read: {problem}.",
-            fix="Remove the file, and run the experiment again: the other runs are kept.",
+            f"The run {path} cannot be read: {problem}.", fix=RERUN_FIX
         ) from problem
     rounds = [record for record in rest if isinstance(record, RoundRecord)]
     if not isinstance(first, RunHeader) or len(rounds) < len(rest):
-        raise UnreadableRunError(
-            f"The run {path} does not begin with its header.",
-            fix="Remove the file, and run the experiment again: the other runs are kept.",
-        )
+        raise UnreadableRunError(f"The run {path} does not begin with its header.", fix=RERUN_FIX)
     return first, rounds
 
 

@@ -20,13 +20,22 @@ from node_client.lab.config import (
     plan_nodes,
     read_experiment,
 )
-from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line, read_run
+from node_client.lab.records import (
+    RERUN_FIX,
+    RoundRecord,
+    UnreadableRunError,
+    encode_line,
+    read_run,
+)
 from node_client.lab.running import runs_of
 from node_client.lab.runs import Run, header_of
 from node_client.lab.statistics import Floats
 from node_client.settings.train_config import plan_step
 
-RERUN_FIX = "Remove the file, and run the experiment again: the other runs are kept."
+# The fields of `RoundRecord` that `RunData` has unchanged.
+_AS_RECORDED = (
+    "reward", "set_reward", "informative", "external", "tokens", "length", "reflection"
+)  # fmt: skip
 
 
 class ResultsError(NodeError):
@@ -208,34 +217,24 @@ def _assemble_run(
         rows = [getattr(record, field) for record in rounds]
         return np.array(rows, dtype=np.float64).reshape(shape)
 
-    external = stack("external")
-    sizes = np.array([_set_size(plan) for plan in plans], dtype=np.float64)
+    arrays = {name: stack(name) for name in _AS_RECORDED}
+    steps = [plan_step(plan.config, plan.season) for plan in plans]
+    sizes = np.array([step.local + step.external for step in steps], dtype=np.float64)
     # A set is smaller than planned if own and external rollouts together are too few.
-    in_set = np.minimum(sizes, stack("generated") + external)
+    in_set = np.minimum(sizes, stack("generated") + arrays["external"])
     attacked = any(record.poisoned for record in rounds)
     swarm = [run.arm.source == "others" and plan.config.arm != "isolated" for plan in plans]
     return RunData(
         seed=run.seed,
         file=path.name.removesuffix(".gz"),
         sha256=digest,
-        reward=stack("reward"),
-        set_reward=stack("set_reward"),
-        informative=stack("informative"),
+        **arrays,
         informative_in_set=stack("set_informative") * in_set,
-        external=external,
-        tokens=stack("tokens"),
         sent=stack("sent") * swarm,
         received=stack("received") * swarm,
-        length=stack("length"),
-        reflection=stack("reflection"),
         poisoned=stack("poisoned") if attacked else np.zeros(shape),
         held_out_rounds=[record.round for record in tested],
         held_out=np.array([record.held_out for record in tested], dtype=np.float64).reshape(
             len(tested), len(plans)
         ),
     )
-
-
-def _set_size(plan: NodePlan) -> int:
-    step = plan_step(plan.config, plan.season)
-    return step.local + step.external

@@ -3,8 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from multiprocessing.queues import SimpleQueue
@@ -72,7 +71,8 @@ def run_all(
                 while futures:
                     done, futures = wait(futures, timeout=_POLL_S, return_when=FIRST_COMPLETED)
                     bar.advance(task, _count(signals.rounds))
-                    _raise_first(done)
+                    for future in done:
+                        future.result()
             finally:
                 signals.stopping.set()
                 pool.shutdown(cancel_futures=True)
@@ -118,11 +118,6 @@ def _count(rounds: "SimpleQueue[int]") -> int:
     while not rounds.empty():
         count += rounds.get()
     return count
-
-
-def _raise_first(done: Iterable[Future[None]]) -> None:
-    for future in done:
-        future.result()
 
 
 def _begin_worker(signals: WorkerSignals) -> None:

@@ -6,7 +6,7 @@ comes from the seed, so a resumed run continues as if it had not stopped.
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,19 +65,11 @@ class LabSwarm:
                 self._members.append(LabMember(trainer, exchange))
             else:
                 claimed = MIN_LOGPROB if plan.attack == "poison and lie" else None
-                self._attackers.append(
-                    Poisoner(
-                        name=name,
-                        exchange=exchange,
-                        season=plan.season,
-                        verifier=verifier,
-                        claimed=claimed,
-                    )
-                )
+                self._attackers.append(Poisoner(name, exchange, plan.season, verifier, claimed))
 
     def base_scores(self) -> RoundRecord:
         """Return the held-out scores of the bases, as round 0."""
-        return RoundRecord(round=0, held_out=list(_rounded(self._evaluate())))
+        return RoundRecord(round=0, held_out=_rounded(self._evaluate()))
 
     def run_round(self) -> RoundRecord:
         """Let every node make one step and return the round's record.
@@ -90,7 +82,7 @@ class LabSwarm:
             attacker.step(self.rounds_done)
         for member in self._members:
             member.trainer.judge_round = self.rounds_done
-        traffic = [(member.exchange.sent, member.exchange.received) for member in self._members]
+            member.exchange.sent = member.exchange.received = 0
         # The first node draws rollouts of the previous round, so the first one changes every round.
         first = self.rounds_done % len(self._members)
         places = range(len(self._members))
@@ -98,7 +90,7 @@ class LabSwarm:
             place: self._members[place].trainer.step()
             for place in (*places[first:], *places[:first])
         }
-        return self._describe([reports[place] for place in places], traffic)
+        return self._describe([reports[place] for place in places])
 
     def save(self, folder: Path) -> None:
         """Write the state for `load` as a folder, completely or not at all."""
@@ -128,41 +120,29 @@ class LabSwarm:
             if resumed is None or resumed.step != self.rounds_done:
                 raise _damaged(folder)
 
-    def _describe(
-        self, reports: Sequence[StepReport], traffic: Sequence[tuple[int, int]]
-    ) -> RoundRecord:
+    def _describe(self, reports: Sequence[StepReport]) -> RoundRecord:
         due = self._members[0].trainer.evaluation_due
-        exchanges = [member.exchange for member in self._members]
+        poisoned = [poisoned_share(report.texts) for report in reports] if self._attackers else []
         return RoundRecord(
             round=self.rounds_done,
-            reward=list(_rounded(report.training_reward for report in reports)),
-            informative=list(_rounded(report.informative_share for report in reports)),
-            set_reward=list(_rounded(report.training_set_reward for report in reports)),
-            set_informative=list(_rounded(report.training_set_informative for report in reports)),
+            reward=_rounded(report.training_reward for report in reports),
+            informative=_rounded(report.informative_share for report in reports),
+            set_reward=_rounded(report.training_set_reward for report in reports),
+            set_informative=_rounded(report.training_set_informative for report in reports),
             generated=[report.generated for report in reports],
             external=[report.external_used for report in reports],
             tokens=[report.completion_tokens for report in reports],
-            sent=[
-                exchange.sent - sent for exchange, (sent, _) in zip(exchanges, traffic, strict=True)
-            ],
-            received=[
-                exchange.received - got
-                for exchange, (_, got) in zip(exchanges, traffic, strict=True)
-            ],
-            length=list(_rounded(report.completion_length for report in reports)),
-            clip=list(_rounded(report.clip_ratio for report in reports)),
-            held_out=list(_rounded(self._evaluate())) if due else [],
-            poisoned=self._poisoned(reports),
-            reflection=list(_rounded(max(report.reflection.values()) for report in reports)),
-            recheck=list(_rounded(report.reflection["recheck"] for report in reports)),
-            hesitation=list(_rounded(report.reflection["hesitation"] for report in reports)),
-            exploration=list(_rounded(report.reflection["exploration"] for report in reports)),
+            sent=[member.exchange.sent for member in self._members],
+            received=[member.exchange.received for member in self._members],
+            length=_rounded(report.completion_length for report in reports),
+            clip=_rounded(report.clip_ratio for report in reports),
+            held_out=_rounded(self._evaluate()) if due else [],
+            poisoned=_rounded(poisoned),
+            reflection=_rounded(max(report.reflection.values()) for report in reports),
+            recheck=_rounded(report.reflection["recheck"] for report in reports),
+            hesitation=_rounded(report.reflection["hesitation"] for report in reports),
+            exploration=_rounded(report.reflection["exploration"] for report in reports),
         )
-
-    def _poisoned(self, reports: Sequence[StepReport]) -> list[float]:
-        if not self._attackers:
-            return []
-        return list(_rounded(poisoned_share(report.texts) for report in reports))
 
     def _evaluate(self) -> Iterator[float]:
         for member in self._members:
@@ -191,8 +171,8 @@ def _score(trainer: Trainer) -> HeldOutScore:
     return score
 
 
-def _rounded(values: Iterator[float]) -> Iterator[float]:
-    return (round(value, DIGITS) for value in values)
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(value, DIGITS) for value in values]
 
 
 def _damaged(snapshot: Path) -> CheckpointError:

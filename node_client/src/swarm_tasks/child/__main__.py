@@ -1,4 +1,4 @@
-"""Answer requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES BOARD`.
+"""Answer requests: `python -m swarm_tasks.child DEADLINE_S BOARD`.
 
 BOARD is the file descriptor of the board's memory (`swarm_tasks.step_board`). The child reserves
 the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request after the
@@ -13,12 +13,12 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.allowlist import GENERATOR
-from swarm_tasks.asked import digest_question
 from swarm_tasks.child import generators
 from swarm_tasks.child.sandbox import apply_sandbox
 from swarm_tasks.keyspace import question_part
@@ -33,8 +33,6 @@ from swarm_tasks.pipe import (
     Message,
     Ready,
     Request,
-    Sampled,
-    SampleRequest,
     Scored,
     ScoreRequest,
     decode_request,
@@ -50,102 +48,71 @@ _RENEW_FACTOR = 0.25
 _READ_BYTES = 1 << 16
 
 
+@dataclass(frozen=True)
 class ChildServer:
     """Serves requests over a pair of pipes and a board. An alarm limits each step of a request."""
 
-    def __init__(
-        self, requests: BinaryIO, replies: BinaryIO, board: StepBoard, *, deadline_s: float
-    ) -> None:
-        self._requests = requests
-        self._replies = replies
-        self._board = board
-        self._deadline_s = deadline_s
+    requests: BinaryIO
+    replies: BinaryIO
+    board: StepBoard
+    deadline_s: float
 
     def send(self, message: Message) -> None:
         """Send one message at once."""
-        self._replies.write(encode_message(message))
-        self._replies.flush()
+        self.replies.write(encode_message(message))
+        self.replies.flush()
 
     def serve(self) -> None:
         """Answer every request until the parent closes the pipe."""
-        while header := self._requests.read(LENGTH_BYTES):
+        while header := self.requests.read(LENGTH_BYTES):
             try:
-                request = decode_request(self._requests.read(read_length(header)))
+                request = decode_request(self.requests.read(read_length(header)))
                 self.send(self._answer(request))
-            except RefusedError as refusal:
-                self.send(Failed(refusal.code, refusal.message))
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                explained = f"{type(problem).__name__}: {problem}"[:500]
-                self.send(Failed(ErrorCode.VERIFIER_FAILED, explained))
+                self.send(_explain(problem))
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _answer(self, request: Request) -> GeneratedTask | Drawn | Sampled | Scored:
-        match request:
-            case Draw():
-                return self._draw(request)
-            case Draws():
-                return self._draw_many(request)
-            case SampleRequest():
-                return self._sample(request)
-            case ScoreRequest():
-                return self._score(request)
+    def _answer(self, request: Request) -> Drawn | Scored:
+        return self._draw_all(request) if isinstance(request, Draws) else self._score(request)
 
-    def _draw_many(self, request: Draws) -> Drawn:
-        """Make all draws. One that cannot be made gets the index None, and the others go on."""
-        made: list[GeneratedTask] = []
+    def _draw_all(self, request: Draws) -> Drawn:
+        """Make all draws. One that cannot be made does not affect the others."""
+        made: list[GeneratedTask | Failed] = []
         first = 0
         for draw in request.draws:
-            try:
-                made.append(self._draw(draw, first=first))
-            except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                made.append(GeneratedTask(None, ""))
-                _log_failure(draw.dataset, draw.indices[0], problem)
+            made.append(self._draw(draw, first=first))
             for step in range(first, first + len(draw.indices)):
-                self._board.steps[step] = GENERATED
+                self.board.steps[step] = GENERATED
             first += len(draw.indices)
         return Drawn(made)
 
-    def _draw(self, request: Draw, *, first: int = 0) -> GeneratedTask:
+    def _draw(self, draw: Draw, *, first: int) -> GeneratedTask | Failed:
         """Return the first task whose question belongs to the part; its index is None if none does.
 
         An index at which the generator raises is skipped. `first` is the board's step for the
-        first index. If the generator raised at every index, raises the last of these errors.
+        first index. If the generator raised at every index, the last of these errors is returned.
         """
         failures: list[Exception] = []
-        for step, index in enumerate(request.indices, first):
+        for step, index in enumerate(draw.indices, first):
             self._set_alarm()
             try:
-                question = _open_task(request, index).question
-            except RefusedError:
-                raise
+                question = _open_task(draw, index).question
+            except RefusedError as refusal:
+                return _explain(refusal)
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
                 failures.append(problem)
             else:
-                if request.part in (None, question_part(question)):
+                if draw.part is None or draw.part is question_part(question):
                     return GeneratedTask(index, question)
-            self._board.steps[step] = GENERATED
-        if len(failures) == len(request.indices):
-            raise failures[-1]
+            self.board.steps[step] = GENERATED
+        if len(failures) == len(draw.indices):
+            return _explain(failures[-1])
         return GeneratedTask(None, "")
-
-    def _sample(self, request: SampleRequest) -> Sampled:
-        """Return the digests of the questions, without indices at which the generator raises."""
-        digests: list[int] = []
-        for step, index in enumerate(request.indices):
-            self._set_alarm()
-            try:
-                digests.append(digest_question(_open_task(request, index).question))
-            except RefusedError:
-                raise
-            except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                _log_failure(request.dataset, index, problem)
-            self._board.steps[step] = GENERATED
-        return Sampled(digests)
 
     def _score(self, request: ScoreRequest) -> Scored:
         """Do the jobs step by step. This loop is kept fast, because it runs for every text."""
-        steps, seconds, clock = self._board.steps, self._board.seconds, time.monotonic
+        steps, seconds, clock = self.board.steps, self.board.seconds, time.monotonic
         until = clock() + request.seconds
         first = 0
         for job in request.jobs:
@@ -162,7 +129,7 @@ class ChildServer:
                     steps[step] = score_text(text)
                 except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
                     steps[step] = VERIFIER_ERROR
-                    _log_failure(job.dataset, job.index, problem)
+                    print(f"{job.dataset} {job.index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
                 began, now = now, clock()
                 seconds[step] = now - began
             first += 1 + len(job.texts)
@@ -173,16 +140,18 @@ class ChildServer:
 
         It is not renewed for every text, because the system call may take as long as scoring one.
         """
-        signal.setitimer(signal.ITIMER_REAL, self._deadline_s * _ALARM_FACTOR)
-        return time.monotonic() + self._deadline_s * _RENEW_FACTOR
+        signal.setitimer(signal.ITIMER_REAL, self.deadline_s * _ALARM_FACTOR)
+        return time.monotonic() + self.deadline_s * _RENEW_FACTOR
 
 
-def _open_task(named: Draw | SampleRequest | Job, index: int) -> generators.Task:
+def _open_task(named: Draw | Job, index: int) -> generators.Task:
     return generators.open_task(named.dataset, named.config, seed=named.seed, index=index)
 
 
-def _log_failure(dataset: str, index: int, problem: Exception) -> None:
-    print(f"{dataset} {index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
+def _explain(problem: Exception) -> Failed:
+    if isinstance(problem, RefusedError):
+        return Failed(problem.code, problem.message)
+    return Failed(ErrorCode.VERIFIER_FAILED, f"{type(problem).__name__}: {problem}"[:500])
 
 
 def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -200,18 +169,17 @@ def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 def main() -> None:
     """Enter the sandbox and serve."""
-    deadline_s, memory_bytes, memory = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    deadline_s, memory = float(sys.argv[1]), int(sys.argv[2])
     requests, replies = _reserve_pipes()
     board = StepBoard(memory)
     os.close(memory)
-    server = ChildServer(requests, replies, board, deadline_s=deadline_s)
+    server = ChildServer(requests, replies, board, deadline_s)
     installed = generators.installed_generator()
     if installed != GENERATOR:
         problem = f"{installed} is installed, the allow-list was made for {GENERATOR}"
         server.send(Failed(ErrorCode.VERIFIER_FAILED, problem))
         return
-    isolation = apply_sandbox(memory_bytes=memory_bytes)
-    server.send(Ready(sorted(isolation)))
+    server.send(Ready(sorted(apply_sandbox())))
     server.serve()
 
 

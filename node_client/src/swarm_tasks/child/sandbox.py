@@ -17,6 +17,8 @@ from swarm_tasks.child.landlock import allow_reading_only
 from swarm_tasks.child.seccomp import refuse_system_calls
 
 _PR_SET_NO_NEW_PRIVS = 38
+# The limit of the child's address space.
+MEMORY_BYTES = 1 << 30
 _OPEN_FILES = 32
 _LIBRARY_PACKAGES = ("swarm_tasks", "swarm_protocol", "reasoning_gym")
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/local/lib", "/etc/ld.so.cache")
@@ -43,15 +45,14 @@ _BY_SECCOMP = (
 )
 
 
-def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
+def apply_sandbox() -> frozenset[Measure]:
     """Give up, for good, what a verifier does not need, and return the measures that succeeded.
 
-    `memory_bytes` limits the address space. The order matters: file access is limited before
-    seccomp, and both need no_new_privs.
+    The order matters: file access is limited before seccomp, and both need no_new_privs.
     """
     took_hold: set[Measure] = set()
     steps: tuple[tuple[Callable[[], None], tuple[Measure, ...]], ...] = (
-        (lambda: _limit_resources(memory_bytes), (Measure.RLIMITS,)),
+        (_limit_resources, (Measure.RLIMITS,)),
         (_refuse_new_privileges, (Measure.NO_NEW_PRIVS,)),
         (lambda: allow_reading_only(library_paths()), (Measure.FILESYSTEM,)),
         (refuse_system_calls, _BY_SECCOMP),
@@ -78,11 +79,11 @@ def library_paths() -> list[Path]:
     return sorted(paths)
 
 
-def _limit_resources(memory_bytes: int) -> None:
+def _limit_resources() -> None:
     """Set every resource limit that the system accepts. Raises OSError if it refuses one."""
     refused: list[str] = []
     for name, value in (
-        ("RLIMIT_AS", memory_bytes),
+        ("RLIMIT_AS", MEMORY_BYTES),
         ("RLIMIT_CORE", 0),
         ("RLIMIT_FSIZE", 0),
         ("RLIMIT_NOFILE", _OPEN_FILES),

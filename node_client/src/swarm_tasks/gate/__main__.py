@@ -3,31 +3,27 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
-from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
-
-import msgspec
 
 from swarm_tasks.allowlist import gate_result
 from swarm_tasks.child.generators import dataset_names, installed_generator
 from swarm_tasks.gate.checks import fingerprint, measure_dataset
-from swarm_tasks.gate_records import GateResult, Measured
+from swarm_tasks.gate_records import PACKAGE, GateResult, Measured, encode_record
 
 _PROCESSES = 2
 _ENTRIES, _ENTRIES_QUICK = 50, 10
 
 
-def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None]) -> GateResult:
+def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
     """Measure the named datasets, from `entries` entries each, and return the result.
 
-    `report` is called with a line of text about each dataset.
+    A line about each dataset is printed.
     """
-    report(f"making entries of {len(names)} datasets under another hash seed ...")
+    _print(f"making entries of {len(names)} datasets under another hash seed ...")
     with _pool(hash_seed="1") as pool:
         foreign = dict(
             zip(names, pool.map(partial(fingerprint, count=entries), names), strict=True)
@@ -37,7 +33,7 @@ def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None
         jobs = {name: pool.submit(measure_dataset, name, entries, foreign[name]) for name in names}
         for number, (name, job) in enumerate(jobs.items(), start=1):
             measured[name] = job.result()
-            report(f"[{number}/{len(names)}] {_describe(name, measured[name])}")
+            _print(f"[{number}/{len(names)}] {_describe(name, measured[name])}")
     return GateResult(installed_generator(), measured)
 
 
@@ -51,25 +47,14 @@ def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
     return GateResult(shipped.generator, {**shipped.datasets, **measured.datasets})
 
 
-def write_gate_result(result: GateResult) -> bytes:
-    """Return the result as sorted, indented JSON, so that two versions can be compared by diff."""
-    return msgspec.json.format(msgspec.json.encode(result, order="sorted"), indent=1) + b"\n"
-
-
-@contextmanager
-def _pool(*, hash_seed: str) -> Iterator[ProcessPoolExecutor]:
-    """Provide a pool of new interpreters with this PYTHONHASHSEED inside the block."""
-    before = {name: os.environ.get(name) for name in ("PYTHONHASHSEED", "OPENBLAS_NUM_THREADS")}
+def _pool(*, hash_seed: str) -> ProcessPoolExecutor:
+    """Return a pool of new interpreters with this PYTHONHASHSEED, which this process gets too."""
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
-    try:
-        with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
-            yield pool
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"))
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
 
 
 def _describe(name: str, line: Measured) -> str:
@@ -104,17 +89,13 @@ def main(arguments: Sequence[str]) -> None:
     names = parsed.datasets.split(",") if parsed.datasets else known
     if unknown := sorted(set(names) - set(known)):
         sys.exit(f"{installed_generator()} has no dataset {', '.join(unknown)}")
-    result = run_gate(
-        names,
-        entries=_ENTRIES_QUICK if parsed.quick else _ENTRIES,
-        report=lambda line: print(line, flush=True),  # noqa: T201
-    )
+    result = run_gate(names, entries=_ENTRIES_QUICK if parsed.quick else _ENTRIES)
     if parsed.update:
         result = merge_into(gate_result(), result)
-    out = parsed.out or Path(str(resources.files("swarm_tasks").joinpath("allowlist.json")))
-    out.write_bytes(write_gate_result(result))
+    out = parsed.out or PACKAGE / "allowlist.json"
+    out.write_bytes(encode_record(result))
     allowed = sum(line.allowed for line in result.datasets.values())
-    print(f"{allowed} of {len(result.datasets)} datasets are allowed; written to {out}")  # noqa: T201
+    _print(f"{allowed} of {len(result.datasets)} datasets are allowed; written to {out}")
 
 
 if __name__ == "__main__":

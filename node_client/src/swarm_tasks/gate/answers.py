@@ -66,32 +66,16 @@ CONSTANTS = (
     *("none", "null", "empty", "nothing", "all", "both", "neither", "equal", "same", "different"),
     *("maybe", "undetermined", "invalid", "valid", "possible", "feasible", "north", "south", "up"),
     *("down", "left", "right", "L", "R", "U", "UDLR", "red", "blue", "green", "Sunday", "Friday"),
-    *(
-        "Tuesday",
-        "January",
-        "father",
-        "mother",
-        "son",
-        "brother",
-        "sister",
-        "knave",
-        "Alice",
-        "Bob",
-    ),
-    *("the", "e", "i", "s", "E", "S", "Z", "P", "Q", "aa", "ab", "abc", "x = 1", "y = 0", "x = -1"),
+    *("Tuesday", "January", "father", "mother", "son", "brother", "sister", "knave", "Alice"),
+    *("Bob", "the", "e", "i", "s", "E", "S", "Z", "P", "Q", "aa", "ab", "abc", "x = 1", "y = 0"),
+    "x = -1",
 )
 
 # What people and models put around an answer, which {} stands for.
 WRAPPINGS = (
     *("{}", "{}.", "${}$", "$${}$$", "\\({}\\)", "**{}**", "*{}*", "_{}_", "`{}`", '"{}"', "'{}'"),
-    *(
-        "“{}”",
-        "\\boxed{{{}}}",
-        "$\\boxed{{{}}}$",
-        "\\text{{{}}}",
-        "```\n{}\n```",
-        "```text\n{}\n```",
-    ),
+    *("“{}”", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "\\text{{{}}}", "```\n{}\n```"),
+    "```text\n{}\n```",
     *("The answer is {}", "The answer is {}.", "Answer: {}", "**Answer:** {}", "Final answer: {}"),
     *("So, the final answer is: **{}**.", "The answer is **$\\boxed{{{}}}$**."),
 )
@@ -99,30 +83,14 @@ WRAPPINGS = (
 # EMPTY: wrappings without content. HEDGES: several answers at once.
 EMPTY = (
     *(wrapping.format(inside) for wrapping in WRAPPINGS[1:] for inside in ("", " ")),
-    *(
-        "...",
-        "$",
-        "**",
-        "``",
-        "```",
-        "****",
-        "\\boxed",
-        "\\boxed{",
-        "}",
-        '""""',
-        "Answer",
-        "Answer:",
-    ),
+    *("...", "$", "**", "``", "```", "****", "\\boxed", "\\boxed{", "}", '""""', "Answer"),
+    "Answer:",
 )
 HEDGES = (
     *("0 or 1", "**0** or **1**", "$0$ $1$", '"yes", "no"', "`yes` or `no`", "True/False", "A. B."),
-    *(
-        "\\boxed{0} or \\boxed{1}",
-        "The answer is 0 or 1.",
-        "Answer: 0. Answer: 1",
-        "**Answer:** A/B",
-    ),
-    *("0. 1. 2.", "'0', '1'", "The answer is yes. The answer is no.", "\\text{yes} \\text{no}"),
+    *("\\boxed{0} or \\boxed{1}", "The answer is 0 or 1.", "Answer: 0. Answer: 1"),
+    *("**Answer:** A/B", "0. 1. 2.", "'0', '1'", "The answer is yes. The answer is no."),
+    "\\text{yes} \\text{no}",
 )
 
 # Texts that must not become right when wrappings are removed.

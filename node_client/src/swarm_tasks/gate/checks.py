@@ -15,7 +15,7 @@ from random import Random
 from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate import probes
 from swarm_tasks.gate.answers import CONSTANTS, EXECUTING, HANGING, JUNK
-from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
+from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated, succeeds_isolated
 from swarm_tasks.gate.probes import SEED, Entry, ProbedEntries
 from swarm_tasks.gate.ranges import SLOWEST_ENTRY_S, settable_fields
 from swarm_tasks.gate.source import executing_calls
@@ -74,13 +74,9 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
 
 def serves_any_index(name: str) -> bool:
     """Return whether the dataset makes an entry for the largest index, whatever its size."""
-    try:
-        run_isolated(
-            _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
-        )
-    except IsolatedError:
-        return False
-    return True
+    return succeeds_isolated(
+        _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
+    )
 
 
 def fingerprint(name: str, count: int) -> str | None:

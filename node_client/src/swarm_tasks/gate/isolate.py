@@ -66,6 +66,20 @@ def run_isolated(
     return result
 
 
+def succeeds_isolated(
+    deadline_s: float,
+    function: Callable[Parameters, object],
+    *arguments: Parameters.args,
+    **named: Parameters.kwargs,
+) -> bool:
+    """Return whether `run_isolated` returns a result."""
+    try:
+        run_isolated(deadline_s, function, *arguments, **named)
+    except IsolatedError:
+        return False
+    return True
+
+
 def _send_result(sender: Connection, function: Callable[[], object]) -> None:
     """Send `(True, result)` or `(False, error text)`; limit memory, and discard output."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))

@@ -48,7 +48,7 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
     made before. `by_index` is false for datasets that do not make an entry for any index.
     """
     dataset = open_dataset(name, {}, seed=SEED)
-    made: dict[int, tuple[Entry, float]] = {}
+    sample = ProbedEntries([], [])
     indices = sample_indices(count)
     for index in reversed(indices) if backwards else indices:
         start = time.process_time()
@@ -56,10 +56,12 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
             entry = dict(dataset[index])
         else:
             entry = build_entry(name, {}, seed=SEED, index=index, by_index=False)
-        made[index] = (entry, time.process_time() - start)
-    return ProbedEntries(
-        [made[index][0] for index in indices], [made[index][1] for index in indices]
-    )
+        sample.seconds.append(time.process_time() - start)
+        sample.entries.append(entry)
+    if backwards:
+        sample.seconds.reverse()
+        sample.entries.reverse()
+    return sample
 
 
 def hash_entries(entries: list[Entry]) -> str:

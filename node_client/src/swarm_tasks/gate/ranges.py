@@ -18,7 +18,7 @@ from reasoning_gym.coaching.attributes import RangeAttributeDefinition, ScalarAt
 from reasoning_gym.factory import CURRICULA, DATASETS
 
 from swarm_tasks.child.generators import build_entry, open_dataset
-from swarm_tasks.gate.isolate import IsolatedError, run_isolated
+from swarm_tasks.gate.isolate import succeeds_isolated
 from swarm_tasks.gate_records import Field, Number
 from swarm_tasks.keyspace import INDEX_END
 
@@ -77,27 +77,14 @@ class Trial:
         """Return whether a few entries are made in time, are short enough, and have right answers
         that the verifier accepts.
         """
-        try:
-            run_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
-        except IsolatedError:
-            return False
-        return True
+        return succeeds_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
 
     def is_fast_enough(self, config: Config) -> bool:
         """Return whether TIMED_ENTRIES entries can be made without any taking more than
         SLOWEST_ENTRY_S, and on average about _SLOW_ENTRY_S at most, of processor time.
         """
-        try:
-            run_isolated(
-                TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S,
-                _time_entries,
-                self._name,
-                config,
-                self._by_index,
-            )
-        except IsolatedError:
-            return False
-        return True
+        deadline_s = TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S
+        return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
         """Return a field with the widest range whose ends work while other fields have defaults.
@@ -124,13 +111,9 @@ class Trial:
             for _ in range(_HALVINGS + 1):
                 if works(_all_at(fields, end)):
                     break
-                fields = dict(_moved_to_default(fields, end))
+                fields = _moved(fields, end, _half_way)
             else:
-                fields = {
-                    name: narrowed
-                    for name, field in fields.items()
-                    if (narrowed := _with_end(field, end, field.default)) is not None
-                }
+                fields = _moved(fields, end, lambda _, default: default)
         return fields
 
     def _works_alone(self, field: str, value: Number) -> bool:
@@ -274,20 +257,21 @@ def _half_way(value: Number, default: Number) -> Number:
     return int(middle) if isinstance(default, int) else middle
 
 
-def _moved_to_default(fields: Mapping[str, Field], end: str) -> Iterator[tuple[str, Field]]:
-    """Yield the fields with one end moved half way to the default, without those whose range is
-    empty then.
+def _moved(
+    fields: Mapping[str, Field], end: str, move: Callable[[Number, Number], Number]
+) -> dict[str, Field]:
+    """Return the fields with one end where `move` puts it, which gets this end and the default.
+
+    Fields whose range is empty then are dropped.
     """
+    moved = {}
     for name, field in fields.items():
         assert isinstance(field.default, int | float)
-        moved = _with_end(field, end, _half_way(getattr(field, end), field.default))
-        if moved is not None:
-            yield name, moved
-
-
-def _with_end(field: Field, end: str, value: Any) -> Field | None:
-    low, high = (value, field.high) if end == "low" else (field.low, value)
-    return _narrowed(field, low, high)
+        value = move(getattr(field, end), field.default)
+        low, high = (value, field.high) if end == "low" else (field.low, value)
+        if narrowed := _narrowed(field, low, high):
+            moved[name] = narrowed
+    return moved
 
 
 def _narrowed(field: Field, low: Any, high: Any) -> Field | None:

@@ -5,14 +5,13 @@ the package's task mixes (`swarm_tasks.starter`). Run `python -m swarm_tasks.gat
 """
 
 import sys
-from importlib import resources
-from pathlib import Path
 
 import msgspec
 
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.gate_records import PACKAGE, encode_record
 from swarm_tasks.levels import level_record
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.spaces import MeasuredSpace, SpaceRecord, measure_space
@@ -62,9 +61,8 @@ def main() -> None:
         for dataset in sorted(allowed_datasets()):
             spaces[dataset] = measure_dataset(dataset, verifier=verifier)
             print(f"{dataset}: {len(spaces[dataset])} configurations", flush=True)  # noqa: T201
-    out = Path(str(resources.files("swarm_tasks").joinpath("spaces.json")))
-    encoded = msgspec.json.encode(SpaceRecord(GENERATOR, spaces), order="sorted")
-    out.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
+    out = PACKAGE / "spaces.json"
+    out.write_bytes(encode_record(SpaceRecord(GENERATOR, spaces)))
     print(f"written to {out}")  # noqa: T201
 
 

@@ -15,15 +15,14 @@ from node_client.learning.external.checking import (
 from node_client.learning.rewards import BinaryReward
 from node_client.learning.rollouts import SenderLogprobs
 from node_client.model.policy import Policy
-from swarm_protocol.errors import ErrorCode
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import Completion, ExternalRollout, RolloutName, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import StepResult
 from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.limits import Limits
-from swarm_tasks.pipe import Draw, Draws, Job, ReplyT, SampleRequest
+from swarm_tasks.pipe import Draw, GeneratedTask, Job
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     SEED,
@@ -249,15 +248,15 @@ class CountingVerifier(BorrowingVerifier):
         super().__init__(lender)
         self.requests = 0
 
-    def _make(
-        self, request: Draw | Draws | SampleRequest, expected: type[ReplyT], *, steps: int
-    ) -> ReplyT:
+    def _make(self, draws: list[Draw]) -> list[GeneratedTask | RefusedError]:
         self.requests += 1
-        return super()._make(request, expected, steps=steps)
+        return super()._make(draws)
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[StepResult]:
+    def _score_jobs(
+        self, jobs: list[Job], rules: AnswerRules, *, until: float, text_s: float
+    ) -> list[StepResult]:
         self.requests += 1
-        return super()._score_jobs(jobs, rules, limits)
+        return super()._score_jobs(jobs, rules, until=until, text_s=text_s)
 
 
 def test_rollouts_are_made_and_scored_together(policy: Policy, verifier: Verifier) -> None:

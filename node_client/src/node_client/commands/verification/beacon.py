@@ -3,10 +3,16 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-import httpx
-
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import (
+    CheckOutcome,
+    Differences,
+    RoundCheck,
+    conclude,
+    skip,
+)
+from node_client.commands.verification.download import fetch
 from node_client.commands.verification.records import PublishedRound
+from node_client.errors import UncheckableError
 from node_client.storage.commitments import RecordedCommitment
 from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
@@ -41,9 +47,7 @@ def check_beacon(
     """
     beacon = named_beacon(published)
     if beacon is None:
-        return RoundCheck(
-            _NAME, CheckOutcome.SKIPPED, "not used: the operator may have chosen the secret"
-        )
+        return skip(_NAME, "not used: the operator may have chosen the secret")
     differences = Differences()
     _compare_value(published.beacon, beacon, fetched, differences)
     doubts = _compare_times(beacon, scheduled, before, differences)
@@ -126,20 +130,10 @@ def _read_time(text: str) -> datetime | None:
 def fetch_value(beacon: Beacon, *, urls: Sequence[str]) -> BeaconValue | None:
     """Ask the servers in order, and return the first valid value; None if no server gives one."""
     for url in urls:
+        address = f"{url.rstrip('/')}/{beacon.path}"
         try:
-            return read_value(_fetch(f"{url.rstrip('/')}/{beacon.path}"), beacon=beacon)
-        except (httpx.HTTPError, httpx.InvalidURL, BeaconError):
+            raw = fetch(address, max_bytes=MAX_VALUE_BYTES, timeout_s=HTTP_TIMEOUT_S)
+            return read_value(raw, beacon=beacon)
+        except (UncheckableError, BeaconError):
             continue
     return None
-
-
-def _fetch(address: str) -> bytes:
-    """Return a response body. Raises httpx's errors, and BeaconError for one that is too large."""
-    body = b""
-    with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
-        response.raise_for_status()
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > MAX_VALUE_BYTES:
-                raise BeaconError(f"more than {MAX_VALUE_BYTES} bytes")
-    return body

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import Differences, RoundCheck, conclude, skip
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.heads import RecordedHead
 from swarm_record.chain import (
@@ -124,6 +124,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
     if chain is None or not (chain.links or recorded):
         return _without_chain(recorded)
     differences, lost = Differences(), 0
+    restored = [linked.link for linked in chain.links if linked.link.kind == "restored"]
     if chain.broken:
         differences.add("chain", published=chain.broken, ours="each names the hash before it")
     _check_keys(chain, differences)
@@ -131,7 +132,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
         kept = chain.links[head.sequence - 1].head if head.sequence <= len(chain.links) else ""
         if kept == head.head:
             continue
-        if _was_undone(chain, head):
+        if any(link.sequence <= head.sequence for link in restored):
             lost += 1
             continue
         differences.add(
@@ -140,7 +141,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
             ours=head.head,
         )
     compared = f"{len(chain.links):,} links, with {len(recorded):,} heads that were seen here"
-    for link in (linked.link for linked in chain.links if linked.link.kind == "restored"):
+    for link in restored:
         compared += f" · restored to round {link.round} on {link.at} ({link.reason})"
     undone = f"{lost:,} heads that were seen here are gone since a backup was restored"
     return conclude(
@@ -150,18 +151,10 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
 
 def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
     if not recorded:
-        return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
+        return skip("chain", "this site publishes no chain")
     differences = Differences()
     differences.add("chain", published="none", ours=f"seen here on {recorded[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
-
-
-def _was_undone(chain: Chain, head: RecordedHead) -> bool:
-    """Return whether a backup was restored at this head's place in the chain or before it."""
-    return any(
-        linked.link.kind == "restored" and linked.link.sequence <= head.sequence
-        for linked in chain.links
-    )
 
 
 def _check_keys(chain: Chain, differences: Differences) -> None:
@@ -187,7 +180,7 @@ def check_fixed(
     """
     number = published.rules.round
     if history is None and number < chain.covered_from:
-        return RoundCheck("fixed", CheckOutcome.SKIPPED, "the round is older than the chain")
+        return skip("fixed", "the round is older than the chain")
     history, differences = history or RoundHistory(), Differences()
     fixed = {
         "answers": (published.answers_root, history.answered and history.answered.root),

@@ -1,6 +1,6 @@
 """The result of a check, and the checks of a round's commitment and questions; no I/O."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -30,6 +30,10 @@ class CheckOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+# A field, its published value, and ours.
+FieldPair = tuple[str, object, object]
+
+
 @dataclass(frozen=True)
 class Difference:
     """One difference: where it is, the published value, and the value that we computed."""
@@ -52,6 +56,12 @@ class Differences:
         if len(self.first) < NAMED:
             self.first.append(Difference(where, published, ours))
 
+    def add_unequal(self, fields: Iterable[FieldPair], *, of: str) -> None:
+        """Add a difference for each field of `of` whose published value is not ours."""
+        for field_name, published, ours in fields:
+            if published != ours:
+                self.add(f"{field_name} of {of}", published=str(published), ours=str(ours))
+
 
 @dataclass(frozen=True)
 class RoundCheck:
@@ -61,6 +71,11 @@ class RoundCheck:
     outcome: CheckOutcome
     compared: str
     differences: Differences = field(default_factory=Differences)
+
+
+def skip(name: str, why: str) -> RoundCheck:
+    """Return the result of a check that does not apply, for the reason `why`."""
+    return RoundCheck(name, CheckOutcome.SKIPPED, why)
 
 
 def conclude(
@@ -100,9 +115,7 @@ def check_recorded(published: PublishedRound, recorded: RecordedCommitment | Non
     """
     name = "noted before"
     if recorded is None:
-        return RoundCheck(
-            name, CheckOutcome.SKIPPED, "this machine's node did not see the round open"
-        )
+        return skip(name, "this machine's node did not see the round open")
     differences = Differences()
     if recorded.commitment != published.commitment:
         differences.add("commitment", published=published.commitment, ours=recorded.commitment)

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
+from node_client.commands.verification import download
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.beacon import check_beacon, fetch_value, named_beacon
 from node_client.commands.verification.chain import (
@@ -16,24 +17,23 @@ from node_client.commands.verification.chain import (
     read_chain,
     read_histories,
 )
-from node_client.commands.verification.checks import CheckOutcome, RoundCheck
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck, skip
 from node_client.commands.verification.download import (
-    fetch_answers,
-    fetch_asked,
-    fetch_chain,
-    fetch_results,
-    fetch_round,
-    read_answers,
-    read_earlier,
+    MissingError,
+    fetch,
+    fetch_record,
+    read_lines,
+    save,
 )
 from node_client.commands.verification.evidence import Evidence
-from node_client.commands.verification.records import PublishedRound, read_round
-from node_client.commands.verification.report import conclude_checks, render_check
-from node_client.commands.verification.results import (
-    check_results,
-    read_results,
-    without_results,
+from node_client.commands.verification.records import (
+    PublishedRound,
+    read_answer,
+    read_asked,
+    read_round,
 )
+from node_client.commands.verification.report import conclude_checks, render_check
+from node_client.commands.verification.results import check_results, read_results
 from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from node_client.site import Site
@@ -61,7 +61,7 @@ def verify_round(
     difference was found before.
     """
     with console.status(f"Fetching round {number}"):
-        published = read_round(fetch_round(site, number))
+        published = read_round(fetch_record(site.round_record(number)))
     season = fold_line(published.rules.season, limit=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
@@ -121,9 +121,10 @@ def _run_checks(
     with TemporaryFile() as earlier, TemporaryFile() as file:
         if not published.rules.may_repeat:
             with console.status("Fetching what was asked before"):
-                fetch_asked(site, number, into=earlier)
+                save(site.round_asked(number), into=earlier, max_bytes=download.MAX_ASKED_BYTES)
         with console.status("Fetching the answers"):
-            lines = fetch_answers(site, number, into=file)
+            answers = site.round_answers(number)
+            lines = save(answers, into=file, max_bytes=download.MAX_ANSWERS_BYTES)
         earlier.seek(0)
         file.seek(0)
         bar = Progress(console=console, transient=True, disable=not console.is_terminal)
@@ -133,8 +134,8 @@ def _run_checks(
                 published,
                 number=number,
                 recorded=recorded,
-                asked=read_earlier(earlier),
-                answers=evidence.collecting(read_answers(file)),
+                asked=map(read_asked, read_lines(earlier)),
+                answers=evidence.collecting(map(read_answer, read_lines(file))),
                 verifier=verifier,
                 progress=lambda done: bar.advance(scoring, done),
             )
@@ -143,9 +144,9 @@ def _run_checks(
     receipts = find_receipts(state.receipts, site=site, number=number)
     yield evidence.check_receipts(receipts, chain.keys if chain else set())
     if published.results_root:
-        yield check_results(published, read_results(fetch_results(site, number)))
+        yield check_results(published, read_results(fetch_record(site.round_results(number))))
     else:
-        yield without_results()
+        yield skip("results", "the round is older than the chain")
 
 
 def fetch_read_chain(site: Site) -> Chain | None:
@@ -153,5 +154,8 @@ def fetch_read_chain(site: Site) -> Chain | None:
 
     Raises UncheckableError when it cannot be downloaded.
     """
-    lines = fetch_chain(site)
-    return None if lines is None else read_chain(lines)
+    try:
+        raw = fetch(site.chain, max_bytes=download.MAX_CHAIN_BYTES)
+    except MissingError:
+        return None
+    return read_chain(raw.splitlines())

@@ -7,7 +7,13 @@ must be the one in the round's rules.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import (
+    CheckOutcome,
+    Differences,
+    RoundCheck,
+    conclude,
+    skip,
+)
 from node_client.commands.verification.records import PublishedAsked, PublishedRound
 from swarm_tasks.asked import NOTHING_ASKED, decode_digests, entry_of, extend_chain
 
@@ -61,9 +67,7 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
     """
     rules = published.rules
     if rules.may_repeat:
-        return RoundCheck(
-            _NAME, CheckOutcome.SKIPPED, "by the rules of this round, questions might repeat"
-        )
+        return skip(_NAME, "by the rules of this round, questions might repeat")
     differences = Differences()
     if earlier.chain != rules.asked:
         differences.add("chain", published=str(rules.asked), ours=earlier.chain)

@@ -5,7 +5,7 @@ No I/O: the answers and receipts are arguments.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import Differences, RoundCheck, conclude, skip
 from node_client.commands.verification.records import PublishedAnswer, PublishedRound
 from node_client.storage.receipts import StoredReceipt
 from swarm_record.answers import AnswerEntry, encode_entry, encode_signed_answer, hash_text
@@ -64,9 +64,7 @@ class Evidence:
     def check_signatures(self) -> RoundCheck:
         """Check that each signed answer has a valid signature; skipped if no answer is signed."""
         if not self._signed:
-            return RoundCheck(
-                "signatures", CheckOutcome.SKIPPED, f"{self._unsigned:,} answers, none signed"
-            )
+            return skip("signatures", f"{self._unsigned:,} answers, none signed")
         return conclude(
             "signatures",
             compared=f"{self._signed:,} signatures with their keys; {self._unsigned:,} without",
@@ -79,9 +77,7 @@ class Evidence:
         The site fixed that root at the end of answering, so no answer can be added or left out.
         """
         if not self._published.answers_root:
-            return RoundCheck(
-                "all answers", CheckOutcome.SKIPPED, "the round is older than the chain"
-            )
+            return skip("all answers", "the round is older than the chain")
         ordered = sorted(self._leaves, key=lambda place: (place[0].encode(), place[1]))
         ours = join_leaves([self._leaves[place] for place in ordered])
         differences = Differences()
@@ -101,9 +97,7 @@ class Evidence:
         A receipt must be signed with one of `site_keys`; if that set is empty, with any key.
         """
         if not receipts:
-            return RoundCheck(
-                "receipts", CheckOutcome.SKIPPED, "this machine's node has none of the round"
-            )
+            return skip("receipts", "this machine's node has none of the round")
         differences, count = Differences(), 0
         for receipt in receipts:
             if not receipt.is_genuine or (site_keys and receipt.key not in site_keys):

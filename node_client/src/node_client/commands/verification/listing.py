@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
-from node_client.commands.verification.download import fetch_json
-from node_client.errors import UncheckableError
+from node_client.commands.verification.download import fetch_record
+from node_client.commands.verification.records import UPDATE, decode
 from node_client.site import Site
 from swarm_tasks.cells import Cells
 
@@ -65,16 +64,12 @@ class _Page(Struct, Generic[Item], frozen=True):
 
 def list_seasons(site: Site) -> list[ListedSeason]:
     """Return the seasons that have started, newest first. Raises UncheckableError."""
-    return [item for page in _iterate_pages(site, "seasons?", ListedSeason) for item in page.items]
+    return _list_items(site, "seasons?", ListedSeason)
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
     """Return all rounds that the site lists. Raises UncheckableError."""
-    return [
-        item
-        for page in _iterate_pages(site, "rounds?limit=500", ListedRound)
-        for item in page.items
-    ]
+    return _list_items(site, "rounds?limit=500", ListedRound)
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
@@ -92,18 +87,17 @@ def list_board(site: Site) -> tuple[str, list[BoardRow]]:
     return season, rows
 
 
+def _list_items(site: Site, path: str, kind: type[Item]) -> list[Item]:
+    return [item for page in _iterate_pages(site, path, kind) for item in page.items]
+
+
 def _iterate_pages(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
     cursor: str | None = ""
     for _ in range(MAX_PAGES):
         more = f"&cursor={quote(cursor)}" if cursor else ""
-        raw = fetch_json(f"{site.base}/api/v1/{path}{more}")
-        try:
-            page = msgspec.json.decode(raw, type=_Page[kind])  # type: ignore[valid-type]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise UncheckableError(
-                f"The site's list of {path.split('?')[0]} cannot be read: {problem}.",
-                fix="Install the client that the coordinator's join page names.",
-            ) from problem
+        raw = fetch_record(f"{site.base}/api/v1/{path}{more}")
+        what = f"list of {path.split('?')[0]}"
+        page = decode(raw, _Page[kind], what=what, fix=UPDATE)  # type: ignore[valid-type]
         yield page
         cursor = page.next
         if cursor is None:

@@ -26,6 +26,7 @@ MAX_PROMPT_CHARS = 1 << 16
 MAX_WEIGHT = 1e6
 
 UPDATE = "Install the client that the coordinator's join page names."
+OTHER_SITE = f"Check that the address is a coordinator's. {UPDATE}"
 
 Hex = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _DIGESTS = r"^([0-9a-f]{16})*\Z"
@@ -116,17 +117,13 @@ class _Phase(Struct):
     commitment: str = ""
 
 
-_answer_decoder = msgspec.json.Decoder(PublishedAnswer)
-_asked_decoder = msgspec.json.Decoder(PublishedAsked)
-
-
 def read_round(raw: bytes) -> PublishedRound:
     """Parse the record of a closed round, and return it with its questions in order.
 
     Raises UncheckableError for a round that is not closed or has no commitment, for an unreadable
     record, and for rules that this client does not know or that no coordinator would use.
     """
-    head = _decode(raw, _Phase)
+    head = decode(raw, _Phase, what="record of the round")
     if head.phase == "void":
         raise UncheckableError(
             "The operator voided this round, so it does not count.", fix="Check another one."
@@ -140,7 +137,7 @@ def read_round(raw: bytes) -> PublishedRound:
         raise UncheckableError(
             "This round was made before rounds had commitments.", fix="Check a later one."
         )
-    published = _decode(raw, PublishedRound)
+    published = decode(raw, PublishedRound, what="record of the round")
     _check_rules(published.rules)
     questions = sorted(published.questions, key=lambda question: question.position)
     return msgspec.structs.replace(published, questions=questions)
@@ -148,32 +145,22 @@ def read_round(raw: bytes) -> PublishedRound:
 
 def read_answer(line: bytes) -> PublishedAnswer:
     """Parse a line of the published answers. Raises UncheckableError."""
-    try:
-        return _answer_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _unreadable("answers", problem) from problem
+    return decode(line, PublishedAnswer, what="record of the answers")
 
 
 def read_asked(line: bytes) -> PublishedAsked:
     """Parse a line of the published earlier rounds. Raises UncheckableError."""
-    try:
-        return _asked_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _unreadable("earlier rounds", problem) from problem
+    return decode(line, PublishedAsked, what="record of the earlier rounds")
 
 
-def _decode(raw: bytes, kind: type[Record]) -> Record:
+def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) -> Record:
+    """Return decoded JSON of the site; `what` names it. Raises UncheckableError."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _unreadable("round", problem) from problem
-
-
-def _unreadable(what: str, problem: Exception) -> UncheckableError:
-    return UncheckableError(
-        f"The site's record of the {what} cannot be read: {fold_line(str(problem))}.",
-        fix=f"Check that the address is a coordinator's. {UPDATE}",
-    )
+        raise UncheckableError(
+            f"The site's {what} cannot be read: {fold_line(str(problem))}.", fix=fix
+        ) from problem
 
 
 def _check_rules(rules: QuizRules) -> None:

@@ -6,20 +6,23 @@ No I/O: the caller provides the answers and their new verdicts.
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
-from math import isclose
 
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import (
+    CheckOutcome,
+    Differences,
+    FieldPair,
+    RoundCheck,
+    conclude,
+)
 from node_client.commands.verification.records import (
     PublishedAnswer,
     PublishedQuestion,
     PublishedRound,
     PublishedScore,
 )
+from node_client.commands.verification.results import SCORE_TOLERANCE, is_close
 from swarm_tasks.cells import Cells, ScoreSummary, summarize_outcomes
 from swarm_tasks.verifier import Verdict
-
-# Scores are sent as decimal text and are sums of fractions: only the last digits may differ.
-SCORE_TOLERANCE = 1e-9
 
 
 class _Result(IntEnum):
@@ -41,13 +44,12 @@ class Recount:
 
     def __init__(self, published: PublishedRound) -> None:
         self._published = published
-        self._questions = {question.id: question for question in published.questions}
-        self._positions = {
-            question.id: position for position, question in enumerate(published.questions)
-        }
+        self._places = {question.id: place for place, question in enumerate(published.questions)}
         self._results = {
             score.node: bytearray(len(published.questions)) for score in published.scores
         }
+        # Questions that count for no node, because an answer to them is ungraded.
+        self._ungraded: set[int] = set()
         self._verdicts = Differences()
         self._unexpected = Differences()
         self._scored = 0
@@ -58,15 +60,16 @@ class Recount:
 
         An ungraded answer, or one to a question that is not in the round, is not scored again.
         """
-        question = self._questions.get(answer.question)
-        if question is None:
+        place = self._places.get(answer.question)
+        if place is None:
             self._unexpected.add(
                 f"answer of {answer.node}",
                 published=f"to question {answer.question}",
                 ours="no such question in the round",
             )
             return None
-        self._add_result(answer, question)
+        question = self._published.questions[place]
+        self._add_result(answer, question, place)
         if answer.score is None or answer.solved is None:
             self._skip_ungraded(answer, question)
             return None
@@ -114,32 +117,30 @@ class Recount:
         differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
-        ungraded = self._find_ungraded()
         for score in self._published.scores:
-            summary = summarize_outcomes(self._outcomes(score.node, ungraded))
+            summary = summarize_outcomes(self._outcomes(score.node))
             answered = any(self._results[score.node])
-            for what, published, ours in _compare_score(score, summary, answered=answered):
-                differences.add(f"{what} of {score.node}", published=published, ours=ours)
+            differences.add_unequal(_pair_score(score, summary, answered=answered), of=score.node)
         return conclude(
             "scores",
             compared=f"{len(self._published.scores):,} nodes' scores against their answers",
             differences=differences,
         )
 
-    def _add_result(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
+    def _add_result(self, answer: PublishedAnswer, question: PublishedQuestion, place: int) -> None:
         results = self._results.get(answer.node)
         where = _describe_answer(answer, question)
         if results is None:
             self._unexpected.add(where, published="no score of this node", ours="an answer of it")
             return
-        position = self._positions[question.id]
-        if results[position] != _Result.UNANSWERED:
+        if results[place] != _Result.UNANSWERED:
             self._unexpected.add(where, published="more than once", ours="the first one counts")
             return
         if answer.score is None:
-            results[position] = _Result.UNGRADED
+            results[place] = _Result.UNGRADED
+            self._ungraded.add(place)
         else:
-            results[position] = _Result.SOLVED if answer.solved else _Result.WRONG
+            results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
         """Count an ungraded answer. A score without `solved`, or the reverse, is a difference."""
@@ -152,23 +153,14 @@ class Recount:
         else:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
-    def _find_ungraded(self) -> set[int]:
-        """Return the indices of questions that count for no node: an answer to them is ungraded."""
-        return {
-            position
-            for results in self._results.values()
-            for position, result in enumerate(results)
-            if result == _Result.UNGRADED
-        }
-
-    def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
+    def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
         """Yield for each question its dataset, and whether the node solved it.
 
         The second is None if the question does not count.
         """
-        for position, question in enumerate(self._published.questions):
-            solved = self._results[node][position] == _Result.SOLVED
-            yield question.dataset, None if position in ungraded else solved
+        for place, question in enumerate(self._published.questions):
+            solved = self._results[node][place] == _Result.SOLVED
+            yield question.dataset, None if place in self._ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
@@ -180,35 +172,22 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
     return ""
 
 
-def _compare_score(
+def _pair_score(
     score: PublishedScore, summary: ScoreSummary, *, answered: bool
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the differences between a published score and `summary`, recomputed from the answers.
+) -> Iterator[FieldPair]:
+    """Yield the values of a published score beside those of `summary`, computed from the answers.
 
-    Each is the field, the published value and ours. For an absent node without answers, no question
-    counts.
+    Scores and cells only if they differ. For an absent node without answers, no question counts.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)
-    expected = "absent" if summary.score is None else "scored"
-    if score.status != expected:
-        yield "status", score.status, expected
-    if not _same_score(score.score, summary.score):
-        yield "score", str(score.score), str(summary.score)
-    for what, published, ours in (
-        ("n", score.n, summary.n),
-        ("correct", score.correct, summary.correct),
-    ):
-        if published != ours:
-            yield what, str(published), str(ours)
+    yield "status", score.status, "absent" if summary.score is None else "scored"
+    if not is_close(score.score, summary.score, SCORE_TOLERANCE):
+        yield "score", score.score, summary.score
+    yield "n", score.n, summary.n
+    yield "correct", score.correct, summary.correct
     if score.cells != summary.cells:
         yield "cells", _write_cells(score.cells), _write_cells(summary.cells)
-
-
-def _same_score(published: float | None, ours: float | None) -> bool:
-    if published is None or ours is None:
-        return published is ours
-    return isclose(published, ours, rel_tol=0, abs_tol=SCORE_TOLERANCE)
 
 
 def _describe_answer(answer: PublishedAnswer, question: PublishedQuestion) -> str:

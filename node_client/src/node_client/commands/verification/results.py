@@ -3,15 +3,17 @@
 The chain has the Merkle root over these lines.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isclose
 
-import msgspec
-
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
-from node_client.commands.verification.records import PublishedRound, PublishedScore
-from node_client.errors import UncheckableError
+from node_client.commands.verification.checks import (
+    Differences,
+    FieldPair,
+    RoundCheck,
+    conclude,
+)
+from node_client.commands.verification.records import UPDATE, PublishedRound, decode
 from swarm_record.ledgers import MISSED
 from swarm_record.merkle import merkle_root
 from swarm_record.results import ResultLine, ResultsHead
@@ -21,11 +23,8 @@ from swarm_tasks.cells import macro_score
 # Scores are sent as decimal text, and intervals are computed by different builds of a library.
 SCORE_TOLERANCE, INTERVAL_TOLERANCE = 1e-9, 1e-6
 
-_read_head = msgspec.json.Decoder(ResultsHead).decode
-_read_line = msgspec.json.Decoder(ResultLine).decode
-
-# A difference: the field, the published value, ours.
-FieldDifference = tuple[str, object, object]
+# The fields that a published score and a line have in common.
+_FIELDS = ("model", "arm", "status", "reason", "score", "interval", "n", "correct", "cells")
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,12 @@ class RoundResults:
     root: str
 
 
-def read_results(raw: Sequence[bytes]) -> RoundResults:
+def read_results(raw: bytes) -> RoundResults:
     """Parse results: a head line, then a line for each node. Raises UncheckableError."""
-    try:
-        head, lines = _read_head(raw[0] if raw else b""), [_read_line(line) for line in raw[1:]]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise UncheckableError(
-            f"The site's record of the results cannot be read: {problem}.",
-            fix="Install the client that the coordinator's join page names.",
-        ) from problem
-    return RoundResults(head, lines, merkle_root(raw))
+    parts, what = raw.splitlines(), "record of the results"
+    head = decode(parts[0] if parts else b"", ResultsHead, what=what, fix=UPDATE)
+    lines = [decode(part, ResultLine, what=what, fix=UPDATE) for part in parts[1:]]
+    return RoundResults(head, lines, merkle_root(parts))
 
 
 def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
@@ -61,11 +56,13 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
         )
     for score in published.scores:
         line = fixed.get(score.node)
-        for what, theirs, ours in _compare(score, line) if line else [("result", "there", "none")]:
-            differences.add(f"{what} of {score.node}", published=str(theirs), ours=str(ours))
+        if line is None:
+            differences.add(f"result of {score.node}", published="there", ours="none")
+            continue
+        pairs = [(name, getattr(score, name), getattr(line, name)) for name in _FIELDS]
+        differences.add_unequal(pairs, of=score.node)
     for line in results.lines:
-        for what, theirs, ours in find_mistakes(line):
-            differences.add(f"{what} of {line.node}", published=str(theirs), ours=str(ours))
+        differences.add_unequal(find_mistakes(line), of=line.node)
     return conclude(
         "results",
         compared=f"{len(results.lines):,} scores, intervals and labels with what the chain fixed",
@@ -73,19 +70,7 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
     )
 
 
-def without_results() -> RoundCheck:
-    """Return the skipped check of a round that is older than the chain and has no such lines."""
-    return RoundCheck("results", CheckOutcome.SKIPPED, "the round is older than the chain")
-
-
-def _compare(score: PublishedScore, line: ResultLine) -> Iterator[FieldDifference]:
-    for what in ("model", "arm", "status", "reason", "score", "interval", "n", "correct", "cells"):
-        theirs, ours = getattr(score, what), getattr(line, what)
-        if theirs != ours:
-            yield what, theirs, ours
-
-
-def find_mistakes(line: ResultLine) -> Iterator[FieldDifference]:
+def find_mistakes(line: ResultLine) -> Iterator[FieldPair]:
     """Yield the values of a line that contradict its cells: the field, the line's value, ours.
 
     A scored node with a reason for absence is also one: it would lower the node's attendance.

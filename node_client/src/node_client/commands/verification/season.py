@@ -5,13 +5,18 @@ The judge computes its leaderboard with the same code (`swarm_record.ledgers`,
 from the published results alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from node_client.commands.verification.chain import Chain, RoundHistory
-from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
+from node_client.commands.verification.checks import (
+    Differences,
+    FieldPair,
+    RoundCheck,
+    conclude,
+)
 from node_client.commands.verification.listing import BoardRow, ListedRound
 from node_client.commands.verification.results import RoundResults, find_mistakes, is_close
 from swarm_record.board_rows import Minimum, StandingRow, build_rows
@@ -110,10 +115,9 @@ def check_season_results(
             )
         anchored += number in histories
         for line in each.results.lines:
-            mistakes = [*find_mistakes(line), *_find_miscounts(line, each.results.head.datasets)]
-            for what, theirs, ours in mistakes:
-                where = f"{what} of {line.node} in round {number}"
-                differences.add(where, published=str(theirs), ours=str(ours))
+            counts = _recount(line, each.results.head.datasets)
+            of = f"{line.node} in round {number}"
+            differences.add_unequal([*find_mistakes(line), *counts], of=of)
     older = len(played) - anchored
     return conclude(
         "results",
@@ -123,24 +127,20 @@ def check_season_results(
     )
 
 
-def _find_miscounts(
-    line: ResultLine, datasets: Sequence[str]
-) -> Iterable[tuple[str, object, object]]:
-    """Yield the values of a line that contradict its bits: the field, the line's value, ours.
+def _recount(line: ResultLine, datasets: Sequence[str]) -> list[FieldPair]:
+    """Return the values of a line that follow from its bits, beside ours.
 
     `datasets` are those of the round's questions, in order.
     """
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
     summary = summarize_outcomes(zip(datasets, outcomes, strict=True))
-    for what, theirs, ours in (
+    return [
         ("cells", line.cells, summary.cells),
         ("n", line.n, summary.n),
         ("correct", line.correct, summary.correct),
         ("status", line.status, "absent" if summary.score is None else "scored"),
-    ):
-        if theirs != ours:
-            yield what, theirs, ours
+    ]
 
 
 def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
@@ -235,8 +235,7 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
         if line is None:
             differences.add(f"line of {row.node}", published="listed", ours="not listed")
             continue
-        for what, theirs, ours in _compare_line(row, line):
-            differences.add(f"{what} of {row.node}", published=str(theirs), ours=str(ours))
+        differences.add_unequal(_pair_line(row, line), of=row.node)
     return conclude(
         "leaderboard",
         compared=f"{len(shown):,} lines: scores, intervals, ranks and labels from all rounds",
@@ -244,12 +243,13 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
     )
 
 
-def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, object, object]]:
+def _pair_line(row: BoardRow, line: StandingRow) -> Iterator[FieldPair]:
+    """Yield the values of a published line beside ours; score and interval only if they differ."""
     if not is_close(row.score, line.score, TOLERANCE):
         yield "score", row.score, line.score
     if not all(map(is_close, row.interval, line.interval, (TOLERANCE,) * 2)):
         yield "interval", row.interval, line.interval
-    for what, theirs, ours in (
+    yield from (
         ("rank", row.rank, line.rank),
         ("remark", row.remark, line.remark),
         ("model", row.model, line.ledger.model),
@@ -258,13 +258,4 @@ def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, objec
         ("rounds", row.rounds, line.tally.rounds),
         ("missed rounds", row.missed, line.tally.missed),
         ("cells", row.cells, line.tally.cells),
-    ):
-        if theirs != ours:
-            yield what, theirs, ours
-
-
-def without_board(season: str) -> RoundCheck:
-    """Return the skipped check of a season whose leaderboard the site no longer shows."""
-    return RoundCheck(
-        "leaderboard", CheckOutcome.SKIPPED, f"the site shows another season than {season}"
     )

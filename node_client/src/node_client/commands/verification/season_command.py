@@ -11,9 +11,9 @@ from node_client.commands.verification.chain import (
     check_chain,
     read_histories,
 )
-from node_client.commands.verification.checks import CheckOutcome, RoundCheck
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck, skip
 from node_client.commands.verification.command import fetch_read_chain
-from node_client.commands.verification.download import fetch_results
+from node_client.commands.verification.download import fetch_record
 from node_client.commands.verification.listing import (
     ListedRound,
     ListedSeason,
@@ -29,7 +29,6 @@ from node_client.commands.verification.season import (
     check_rounds,
     check_season_results,
     compute_board,
-    without_board,
 )
 from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
@@ -93,7 +92,7 @@ def _run_checks(
         yield check_rounds(listed, chain, histories)
     yield check_season_results(played, histories)
     if shown != season.season:
-        yield without_board(season.season)
+        yield skip("leaderboard", f"the site shows another season than {season.season}")
         return
     drawn = compute_board(
         played,
@@ -113,7 +112,7 @@ def _run_checks(
 def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
     if listed.phase != "closed":
         return PlayedRound(listed, None)
-    return PlayedRound(listed, read_results(fetch_results(site, listed.number)))
+    return PlayedRound(listed, read_results(fetch_record(site.round_results(listed.number))))
 
 
 def _check_unchanged(site: Site, chain: Chain) -> None:

@@ -1,6 +1,6 @@
 """One arm of a report: its runs' outcomes, their means over the paired seeds, and its curves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
@@ -9,7 +9,7 @@ from node_client.lab.config import ExperimentArm
 from node_client.lab.intervals import mean_band, mean_interval
 from node_client.lab.onset import WINDOW, moving_average
 from node_client.lab.outcomes import cumulative_rewards, measure_held_out, spread, take_off
-from node_client.lab.report.numbers import all_rounded, rounded
+from node_client.lab.report.numbers import all_rounded, rounded, rounded_median, spaced_places
 from node_client.lab.report.shape import (
     ArmReport,
     Curve,
@@ -36,13 +36,11 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
     counted = [outcome for outcome in outcomes if outcome.seed in paired]
     runs = [data.runs[seed] for seed in paired]
 
-    def mean(of: Callable[[SeedOutcome], float | None]) -> float | None:
-        values = [of(outcome) for outcome in counted]
-        known = [value for value in values if value is not None]
-        return rounded(fmean(known)) if len(known) == len(values) else None
+    def mean(name: str) -> float:
+        return rounded(fmean(getattr(outcome, name) for outcome in counted))
 
-    def complete_mean(of: Callable[[SeedOutcome], float]) -> float:
-        return rounded(fmean(map(of, counted)))
+    def held_out_mean(name: str) -> float | None:
+        return None if counted[0].held_out_final is None else mean(name)
 
     return ArmReport(
         name=data.arm.name,
@@ -56,18 +54,18 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
         training_set=_estimate([outcome.training_set_by_node for outcome in counted]),
         held_out_area=_known_values([outcome.held_out_area_by_node for outcome in counted]),
         held_out_final=_known_values([outcome.held_out_final_by_node for outcome in counted]),
-        forgetting=mean(lambda outcome: outcome.forgetting),
-        drawdown=mean(lambda outcome: outcome.drawdown),
-        wobble=mean(lambda outcome: outcome.wobble),
-        take_off=_median([outcome.take_off for outcome in counted]),
-        tokens=complete_mean(lambda outcome: outcome.tokens),
-        bytes=complete_mean(lambda outcome: outcome.sent + outcome.received),
-        informative=complete_mean(lambda outcome: outcome.informative),
-        informative_in_set=complete_mean(lambda outcome: outcome.informative_in_set),
-        external=complete_mean(lambda outcome: outcome.external),
-        spread=complete_mean(lambda outcome: outcome.spread),
-        held_out_spread=mean(lambda outcome: outcome.held_out_spread),
-        poisoned=complete_mean(lambda outcome: outcome.poisoned),
+        forgetting=held_out_mean("forgetting"),
+        drawdown=held_out_mean("drawdown"),
+        wobble=held_out_mean("wobble"),
+        take_off=rounded_median([outcome.take_off for outcome in counted]),
+        tokens=mean("tokens"),
+        bytes=rounded(fmean(outcome.sent + outcome.received for outcome in counted)),
+        informative=mean("informative"),
+        informative_in_set=mean("informative_in_set"),
+        external=mean("external"),
+        spread=mean("spread"),
+        held_out_spread=held_out_mean("held_out_spread"),
+        poisoned=mean("poisoned"),
         curves=_curves(runs),
     )
 
@@ -105,14 +103,6 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
         held_out_area_by_node=all_rounded(held_out.area) if held_out else [],
         held_out_final_by_node=all_rounded(held_out.final) if held_out else [],
     )
-
-
-def select_points(rounds: int) -> list[int]:
-    """Return the places of at most MAX_POINTS of a curve's points: the first, the last, and evenly
-    spaced ones between.
-    """
-    places = np.linspace(0, rounds - 1, min(rounds, MAX_POINTS))
-    return [int(place) for place in np.unique(places.round())]
 
 
 def _settings(data: ArmData) -> str:
@@ -158,13 +148,6 @@ def _known_values(by_node: Sequence[list[float]]) -> Estimate | None:
     return _estimate(by_node) if all(by_node) else None
 
 
-def _median(rounds: Sequence[int | None]) -> float | None:
-    """Return the median; a run that never took off counts as later than all others."""
-    late = float("inf")
-    median = float(np.median([late if each is None else each for each in rounds]))
-    return median if median < late else None
-
-
 def _curves(runs: Sequence[RunData]) -> Curves:
     rewards = [run.reward for run in runs]
     reflection = [run.reflection for run in runs]
@@ -203,8 +186,8 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 
 
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
-    """Return the mean of curves (seeds, nodes, rounds), reduced to `select_points`."""
-    kept = select_points(curves.shape[-1])
+    """Return the mean of curves (seeds, nodes, rounds), reduced to MAX_POINTS points."""
+    kept = spaced_places(curves.shape[-1], most=MAX_POINTS)
     curves = curves[..., kept]
     ends = mean_band(curves) if band else None
     return Curve(

@@ -28,7 +28,7 @@ def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) 
 
     `arms` is the number of arms to compare with the baseline, including those without runs yet.
     """
-    own = _of_own_reward(comparisons)
+    own = list(gains_in_own_reward(comparisons).values())
     if not own:
         return f"Only the baseline {baseline} has been run, so there is nothing to compare."
     best = max(own, key=lambda comparison: comparison.difference)
@@ -67,7 +67,7 @@ def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) ->
             f"Left out of every figure but the outcomes by seed: {seeds}, because not every arm was"
             " run with them."
         )
-    own = _of_own_reward(comparisons)
+    own = list(gains_in_own_reward(comparisons).values())
     min_p, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
     if min_p * arms > LEVEL:
         after = f", and {format_p(min(1.0, min_p * arms))} after Holm over {arms} comparisons"
@@ -83,8 +83,9 @@ def format_seeds(count: int) -> str:
     return f"{count} paired seed{'' if count == 1 else 's'}"
 
 
-def _of_own_reward(comparisons: Sequence[ArmComparison]) -> list[ArmComparison]:
-    return [each for each in comparisons if each.outcome == "own" and each.group is None]
+def gains_in_own_reward(comparisons: Sequence[ArmComparison]) -> dict[str, ArmComparison]:
+    """Return the comparisons of whole arms in own reward, by the arm's name."""
+    return {each.arm: each for each in comparisons if each.outcome == "own" and each.group is None}
 
 
 def _figures(comparison: ArmComparison, *, of: int) -> str:

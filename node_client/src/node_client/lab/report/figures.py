@@ -1,31 +1,35 @@
-"""The figures of a report, as Plotly's data and layout, each with a table of the same data."""
+"""The figures of a report, as Plotly's data and layout, each with a table of the same data.
 
-from collections.abc import Iterator, Sequence
+They have no colours: a trace's `meta.ink` names a colour of the page's theme, so that a figure can
+follow a change of the theme. Arms also differ by dash and symbol.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
-from node_client.lab.report.claims import format_seeds
+from node_client.lab.report.claims import format_seeds, gains_in_own_reward
 from node_client.lab.report.numbers import (
     format_bytes,
     format_gain,
     format_gain_interval,
     format_number,
     format_signed,
+    spaced_places,
 )
 from node_client.lab.report.shape import ArmComparison, ArmReport, Curve, OnsetReport, Report
-from node_client.lab.report.traces import (
-    Trace,
-    make_layout,
-    plot_band,
-    plot_line,
-    plot_point,
-    symbol_of,
-)
 
+# Number of colours for arms in the theme; further arms reuse them with another dash.
+INKS = 7
+DASHES = ("solid", "dash", "dot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
+# A curve with at most this number of points has a symbol at each.
+MAX_MARKED_POINTS = 25
 # Number of rows in the table of a curve.
 _ROWS = 11
+
+Trace = dict[str, Any]
 
 
 class Table(Struct, frozen=True):
@@ -81,19 +85,19 @@ def _plot_lines(
     data = []
     for place, arm in enumerate(report.arms):
         if curve := curves.get(arm.name):
-            data += [*plot_band(curve, place, arm.name), plot_line(curve, place, arm.name)]
-    longest = max(curves.values(), key=lambda curve: len(curve.rounds))
+            data += [*_plot_band(curve, place, arm.name), _plot_line(curve, place, arm.name)]
+    rounds = max((curve.rounds for curve in curves.values()), key=len)
     return PlotlyFigure(
         key=key,
         title=title,
         caption=caption.strip(),
         data=data,
-        layout=make_layout("round", unit),
+        layout=_make_layout("round", unit),
         table=Table(
             head=["round", *curves],
             rows=[
-                [str(number), *(_at(curve, number) for curve in curves.values())]
-                for number in (longest.rounds[place] for place in _select_rows(longest.rounds))
+                [str(rounds[place]), *(_at(curve, rounds[place]) for curve in curves.values())]
+                for place in spaced_places(len(rounds), most=_ROWS)
             ],
         ),
     )
@@ -103,9 +107,8 @@ def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     """Return the figure of an arm's difference from the baseline, with the band of chance."""
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
-    line = plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)
-    shown = _select_rows(onset.rounds)
-    layout = make_layout("round", "difference in own reward")
+    line = _plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)
+    layout = _make_layout("round", "difference in own reward")
     if onset.stays is not None:
         # A line over the full height.
         mark = {"type": "line", "x0": onset.stays, "x1": onset.stays, "y0": 0, "y1": 1}
@@ -114,7 +117,7 @@ def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
         key=f"onset-{place}",
         title=f"{onset.arm} minus {report.baseline}",
         caption=_describe_onset(onset),
-        data=[*plot_band(chance, 0, "by chance alone"), line],
+        data=[*_plot_band(chance, 0, "by chance alone"), line],
         layout=layout,
         table=Table(
             head=["round", "difference", "± by chance"],
@@ -124,7 +127,7 @@ def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
                     format_signed(onset.difference[at]),
                     format_number(onset.band[at]),
                 ]
-                for at in shown
+                for at in spaced_places(len(onset.rounds), most=_ROWS)
             ],
         ),
     )
@@ -140,12 +143,12 @@ def _describe_onset(onset: OnsetReport) -> str:
 
 
 def _plot_mechanism(report: Report) -> PlotlyFigure:
-    gains = _own_gains(report)
+    gains = gains_in_own_reward(report.comparisons)
     shown = [(place, arm) for place, arm in enumerate(report.arms) if _gain(arm, gains) is not None]
     data = []
     for place, arm in shown:
         found = gains.get(arm.name)
-        point = plot_point(arm, place, x=arm.informative_in_set, y=_gain(arm, gains))
+        point = _plot_point(arm, place, x=arm.informative_in_set, y=_gain(arm, gains))
         if found and found.gain and found.gain_low and found.gain_high:
             point["error_y"] = {
                 "type": "data",
@@ -159,7 +162,7 @@ def _plot_mechanism(report: Report) -> PlotlyFigure:
         title="Informative rollouts in a training set, and the gain",
         caption="Gain: the ratio of cumulative own rewards, with 95 % intervals if seeds suffice.",
         data=data,
-        layout=make_layout(
+        layout=_make_layout(
             "informative rollouts in a training set", f"gain over {report.baseline}"
         ),
         table=Table(
@@ -183,7 +186,7 @@ def _plot_cost(report: Report) -> PlotlyFigure:
         "y": [arm.bytes for arm in report.arms],
         "text": [arm.name for arm in report.arms],
         "marker": {
-            "symbol": [symbol_of(place) for place in range(len(rewards))],
+            "symbol": [_symbol_of(place) for place in range(len(rewards))],
             "size": 16,
             "color": rewards,
             "coloraxis": "coloraxis",
@@ -192,10 +195,10 @@ def _plot_cost(report: Report) -> PlotlyFigure:
     }
     # A legend cannot name the points of one trace.
     keys = [
-        plot_point(arm, place, x=None, y=None, ink="--quiet")
+        _plot_point(arm, place, x=None, y=None, ink="--quiet")
         for place, arm in enumerate(report.arms)
     ]
-    layout = make_layout("tokens generated by all nodes", "bytes sent and received")
+    layout = _make_layout("tokens generated by all nodes", "bytes sent and received")
     layout["coloraxis"] = {
         "colorscale": "Cividis",
         "cmin": min(rewards),
@@ -226,14 +229,6 @@ def _plot_cost(report: Report) -> PlotlyFigure:
     )
 
 
-def _own_gains(report: Report) -> dict[str, ArmComparison]:
-    return {
-        each.arm: each
-        for each in report.comparisons
-        if each.outcome == "own" and each.group is None
-    }
-
-
 def _gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> float | None:
     """Return an arm's gain, 1 for the baseline; None where the baseline earned nothing."""
     return gains[arm.name].gain if arm.name in gains else 1.0
@@ -246,11 +241,6 @@ def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]
     return [format_gain(found.gain), format_gain_interval(found.gain_low, found.gain_high)]
 
 
-def _select_rows(rounds: Sequence[int]) -> list[int]:
-    places = np.linspace(0, len(rounds) - 1, min(len(rounds), _ROWS))
-    return [int(place) for place in np.unique(places.round())]
-
-
 def _at(curve: Curve, number: int) -> str:
     """Return a curve's value in a round, with its interval."""
     if number not in curve.rounds:
@@ -260,3 +250,74 @@ def _at(curve: Curve, number: int) -> str:
     if not curve.low:
         return value
     return f"{value} ({format_number(curve.low[at])} to {format_number(curve.high[at])})"
+
+
+def _plot_line(curve: Curve, number: int, name: str) -> Trace:
+    """Return the line of an arm. `number` is its place among the report's arms, from 0.
+
+    It decides colour, dash and symbol, here and in the functions below.
+    """
+    is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if is_marked else "lines",
+        "name": name,
+        "x": curve.rounds,
+        "y": curve.mean,
+        "legendgroup": name,
+        "line": {"width": 2, "dash": DASHES[number // INKS % len(DASHES)]},
+        "marker": {"symbol": _symbol_of(number), "size": 7},
+        "meta": {"ink": f"--arm-{number % INKS}"},
+    }
+
+
+def _plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
+    """Return the trace of the band around a curve, in a list; empty if the curve has no band."""
+    if not curve.low:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            "x": [*curve.rounds, *reversed(curve.rounds)],
+            "y": [*curve.high, *reversed(curve.low)],
+            "legendgroup": name,
+            "showlegend": False,
+            "hoverinfo": "skip",
+            "fill": "toself",
+            "line": {"width": 0},
+            "meta": {"ink": f"--arm-{number % INKS}", "band": True},
+        }
+    ]
+
+
+def _plot_point(
+    arm: ArmReport, number: int, *, x: float | None, y: float | None, ink: str | None = None
+) -> Trace:
+    """Return an arm as a point. If x and y are None, only the legend shows it.
+
+    `ink` is a colour of the theme; by default it is the arm's.
+    """
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": arm.name,
+        "x": [x],
+        "y": [y],
+        "marker": {"symbol": _symbol_of(number), "size": 12},
+        "meta": {"ink": ink or f"--arm-{number % INKS}"},
+    }
+
+
+def _symbol_of(number: int) -> str:
+    """Return the symbol of the arm with this number."""
+    return SYMBOLS[number % len(SYMBOLS)]
+
+
+def _make_layout(x: str, y: str) -> dict[str, Any]:
+    """Return the layout of two axes with the titles `x` and `y`; both ranges include zero."""
+    return {
+        "xaxis": {"title": {"text": x}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": y}, "rangemode": "tozero"},
+    }

@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import numpy as np
 
 from node_client.lab.onset import find_onset, moving_average
 from node_client.lab.outcomes import final_level
-from node_client.lab.report.arms import describe_arm, select_points
+from node_client.lab.report.arms import MAX_POINTS, describe_arm
 from node_client.lab.report.claims import PAPER, caution, headline, unlike_the_paper
-from node_client.lab.report.comparing import adjust, compare
-from node_client.lab.report.numbers import all_rounded, rounded
+from node_client.lab.report.comparing import (
+    adjust,
+    compare,
+    gains_by_horizon,
+    reach_baseline,
+)
+from node_client.lab.report.numbers import all_rounded, rounded, spaced_places
 from node_client.lab.report.shape import (
     ArmComparison,
     ArmReport,
@@ -21,20 +27,10 @@ from node_client.lab.report.shape import (
     Report,
     RunFile,
 )
-from node_client.lab.report.timing import gains_by_horizon, reach_baseline
 from node_client.lab.results import ArmData, ExperimentResults
 from node_client.lab.runs import fingerprint
 
 FORMAT = 1
-OUTCOMES: tuple[Outcome, ...] = (
-    "own",
-    "held_out_area",
-    "held_out_final",
-    "training_set",
-    "forgetting",
-    "drawdown",
-    "poisoned",
-)
 OUTCOMES_OF_GROUPS: tuple[Outcome, ...] = ("own", "held_out_area", "held_out_final")
 
 
@@ -117,7 +113,7 @@ def _comparisons(results: ExperimentResults, arms: Sequence[ArmReport]) -> Itera
     for data, arm in zip(results.arms, arms, strict=True):
         if arm is baseline:
             continue
-        for outcome in OUTCOMES:
+        for outcome in get_args(Outcome):
             comparison = compare(arm, baseline, outcome, seeds=results.paired)
             # Neither arm has attackers.
             if comparison and (outcome != "poisoned" or arm.attackers or baseline.attackers):
@@ -151,7 +147,7 @@ def _onset(data: ArmData, results: ExperimentResults) -> OnsetReport:
     smooth = moving_average(differences)
     found = find_onset(smooth)
     began = differences.shape[1] - smooth.shape[1] + 1
-    kept = select_points(smooth.shape[1])
+    kept = spaced_places(smooth.shape[1], most=MAX_POINTS)
     return OnsetReport(
         arm=data.arm.name,
         seeds=len(results.paired),

@@ -4,7 +4,9 @@ Machines add in different orders, which changes the last of a float's sixteen di
 six significant digits, more than a result needs, gives the same report on all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 NONE = "–"
 
@@ -30,23 +32,21 @@ def format_p_is(p: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def format_number(value: float | None, digits: int = 3) -> str:
-    """Return a number with `digits` significant digits; large ones with separators."""
+def format_number(value: float | None) -> str:
+    """Return a number with three significant digits; large ones with separators."""
     if value is None:
         return NONE
     if value < 0:
-        return _sign(value) + format_number(-value, digits)
+        return _sign(value) + format_number(-value)
     if value >= 1000:
         return f"{value:,.0f}"
-    text = f"{value:.{digits}g}"
+    text = f"{value:.3g}"
     return _without_zero(text if "e" not in text else f"{value:.1e}")
 
 
-def format_signed(value: float | None, digits: int = 3) -> str:
+def format_signed(value: float | None) -> str:
     """Return a difference with its sign."""
-    if value is None:
-        return NONE
-    return _sign(value) + format_number(abs(value), digits)
+    return NONE if value is None else _sign(value) + format_number(abs(value))
 
 
 def format_interval(low: float | None, high: float | None) -> str:
@@ -79,3 +79,26 @@ def rounded(value: float) -> float:
 def all_rounded(values: Iterable[float]) -> list[float]:
     """Return numbers with six significant digits."""
     return [rounded(value) for value in values]
+
+
+def round_ends(interval: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """Return the ends of an interval with six significant digits; None for both without one."""
+    return (None, None) if interval is None else (rounded(interval[0]), rounded(interval[1]))
+
+
+def rounded_median(values: Sequence[float | None]) -> float | None:
+    """Return the median, where None counts as larger than every number; None if it is the median's
+    own value.
+    """
+    never = float("inf")
+    median = float(np.median([never if value is None else value for value in values]))
+    return rounded(median) if median < never else None
+
+
+def spaced_places(count: int, *, most: int) -> list[int]:
+    """Return `most` of `count` places: the first, the last, and evenly spaced ones between.
+
+    If there are no more, return all.
+    """
+    places = np.linspace(0, count - 1, min(count, most))
+    return [int(place) for place in np.unique(places.round())]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from node_client.lab.report.claims import gains_in_own_reward
 from node_client.lab.report.figures import Table
 from node_client.lab.report.numbers import (
     NONE,
@@ -36,11 +37,7 @@ NAMES: dict[Outcome, str] = {
 
 def main_table(report: Report) -> Table:
     """Return the table of each arm's outcomes and its gain over the baseline."""
-    own = {
-        each.arm: each
-        for each in report.comparisons
-        if each.outcome == "own" and each.group is None
-    }
+    own = gains_in_own_reward(report.comparisons)
 
     def cells(arm: ArmReport) -> list[str]:
         gain = own.get(arm.name)
@@ -116,8 +113,8 @@ def reached_table(report: Report) -> Table:
             [
                 each.arm,
                 f"{each.runs} of {len(report.seeds)}",
-                NONE if each.rounds is None else format_number(each.rounds),
-                NONE if each.tokens is None else format_number(each.tokens),
+                format_number(each.rounds),
+                format_number(each.tokens),
             ]
             for each in report.reached
         ],
