@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from swarm_web.relay.selectors import Flow
+from swarm_web.relay.selectors.history import Flow
 
 WIDTH = 900.0
 LABEL_WIDTH = 195.0

@@ -15,13 +15,12 @@ from swarm_web.dashboard.charts.flow import FlowPicture, draw_flow
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors.archive import (
     NEWEST_FIRST,
-    Flow,
     FoundCompletions,
     RolloutFilters,
     find_rollout,
     search_rollouts,
 )
-from swarm_web.relay.selectors.history import exchanges_in
+from swarm_web.relay.selectors.history import Flow, exchanges_in
 
 PAGE_CARDS = 20
 # Number of completions on a card in a list: enough to compare a right and a wrong one.

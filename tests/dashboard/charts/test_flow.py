@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from swarm_web.dashboard.charts.flow import BARS_HEIGHT, draw_flow
-from swarm_web.relay.selectors import Flow
+from swarm_web.relay.selectors.history import Flow
 
 LINKS = [Flow("ann", "bob", 60), Flow("ann", "cat", 30), Flow("bob", "cat", 10)]
 
