@@ -18,7 +18,7 @@ from rich.table import Table
 from scipy.stats import binom, norm
 
 from bench import calibration_copying, calibration_sharing, coverage
-from bench.report import Target, print_targets, write_results
+from bench.report import Target, conclude
 from swarm_record.ranking import Scale, Stretch, weigh
 from swarm_record.stream import QUESTIONS
 
@@ -248,9 +248,7 @@ def main() -> int:
         *(*TARGETS, *coverage.TARGETS),
         *(*calibration_copying.TARGETS, *calibration_sharing.TARGETS),
     ]
-    kept = print_targets(figures, targets)
-    print(f"written to {write_results('calibration', figures)}")  # noqa: T201 - a command's output
-    return 0 if kept else 1
+    return conclude("calibration", figures, targets)
 
 
 def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:

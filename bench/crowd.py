@@ -5,52 +5,39 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 
-from swarm_protocol.codec import decode_from_server, encode
+from bench.node_socket import MAX_CONNECTING, join, request
+from swarm_protocol.codec import decode_from_server
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
-    Hello,
-    NodeMessage,
     OfferedQuestion,
     QuestionsOffered,
     RequestQuestions,
     RoundState,
-    ServerMessage,
     SubmitAnswers,
-    Welcome,
 )
-from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import make_key, public_key_of, sign
-
-# Number of connections opened at the same time; with more, the listen backlog could overflow.
-_MAX_CONNECTING = 50
 
 
 @dataclass
 class CrowdNode:
-    """One connected node; `number` is its index, `key` its signing key."""
+    """One connected node; `number` is its index, `key` its signing key, `name` its name."""
 
     connection: ClientConnection
     number: int
     key: bytes
-    name: str = ""
+    name: str
     offered: QuestionsOffered | None = None
     answers: list[AnswerText] = field(default_factory=list)
 
-    async def request(self, message: NodeMessage) -> ServerMessage:
-        """Send a request and return its reply; other messages in between are ignored."""
-        await self.connection.send(encode(message))
-        while (reply := decode_from_server(await self.connection.recv())).reply_to != message.id:
-            pass
-        return reply
-
     async def request_questions(self, number: int) -> None:
         """Take a seat in round `number`, and keep the offered questions."""
-        reply = await self.request(RequestQuestions(id="questions", round=number))
+        reply = await request(self.connection, RequestQuestions(id="questions", round=number))
         assert isinstance(reply, QuestionsOffered), reply
         self.offered = reply
 
@@ -67,7 +54,9 @@ class CrowdNode:
 
     async def submit(self, number: int) -> int:
         """Submit all answers of round `number`; return how many were accepted."""
-        reply = await self.request(SubmitAnswers(id="answers", round=number, answers=self.answers))
+        reply = await request(
+            self.connection, SubmitAnswers(id="answers", round=number, answers=self.answers)
+        )
         assert isinstance(reply, AnswersReceived), reply
         assert reply.receipt is not None
         return len(reply.accepted)
@@ -87,7 +76,7 @@ class CrowdNode:
 @asynccontextmanager
 async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[CrowdNode]]:
     """Connect a node for each token, send its hello, and close all connections after the block."""
-    gate = asyncio.Semaphore(_MAX_CONNECTING)
+    gate = asyncio.Semaphore(MAX_CONNECTING)
     members = await asyncio.gather(*(_join(url, t, i, gate) for i, t in enumerate(tokens)))
     try:
         yield members
@@ -96,28 +85,10 @@ async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list
 
 
 async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> CrowdNode:
-    async with gate:
-        connection = await connect(
-            url,
-            additional_headers={"Authorization": f"Bearer {token}"},
-            compression=None,
-            ping_interval=None,
-            open_timeout=60,
-        )
-        member = CrowdNode(connection, number, make_key())
-        hello = Hello(
-            id="hello",
-            protocol=PROTOCOL_VERSION,
-            client=CLIENT_VERSION,
-            model="bench",
-            tokenizer="bench",
-            arm="swarm" if number % 2 else "isolated",
-            key=public_key_of(member.key),
-        )
-        welcome = await member.request(hello)
-        assert isinstance(welcome, Welcome), welcome
-        member.name = welcome.node
-        return member
+    key = make_key()
+    arm: Literal["swarm", "isolated"] = "swarm" if number % 2 else "isolated"
+    connection, welcome = await join(url, token, gate, arm=arm, key=public_key_of(key))
+    return CrowdNode(connection, number, key, welcome.node)
 
 
 async def await_opening(member: CrowdNode, number: int) -> None:

@@ -11,10 +11,8 @@ import tempfile
 from pathlib import Path
 
 import psutil
-from rich.console import Console
-from rich.table import Table
 
-from bench.report import Target, print_targets, write_results
+from bench.report import Target, conclude, print_table, print_targets
 from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, TrainingTotals
 from node_client.model.policy import Policy
@@ -59,16 +57,6 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
     return view.readings
 
 
-def print_readings(readings: dict[int, int]) -> None:
-    """Print the readings, bytes by step, as a table."""
-    table = Table(title="Memory of a node's process")
-    for heading in ("step", "MB"):
-        table.add_column(heading, justify="right")
-    for step, size in readings.items():
-        table.add_row(f"{step}", f"{size / 1e6:.0f}")
-    Console().print(table)
-
-
 def main(arguments: list[str]) -> int:
     """Train, print the readings, write the figures of a full run; return 1 if the memory grew."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.flat_memory")
@@ -76,13 +64,13 @@ def main(arguments: list[str]) -> int:
     steps = parser.parse_args(arguments).steps
     with tempfile.TemporaryDirectory() as folder:
         readings = asyncio.run(watch_memory(Path(folder), steps=steps))
-    print_readings(readings)
+    rows = [(f"{step}", f"{size / 1e6:.0f}") for step, size in readings.items()]
+    print_table("Memory of a node's process", ("step", "MB"), rows, left=())
     first, *_, last = readings.values()
     figures = {"growth": last / first, "first_mb": first / 1e6, "last_mb": last / 1e6}
-    kept = print_targets(figures, [GROWTH])
     if steps == STEPS:
-        print(f"written to {write_results('flat-memory', figures)}")  # noqa: T201 - output
-    return 0 if kept else 1
+        return conclude("flat-memory", figures, [GROWTH])
+    return 0 if print_targets(figures, [GROWTH]) else 1
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 """The figures of `make bench-gpu`: their labels and targets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
-
 from bench.node_compare import ratio_targets
-from bench.report import Target
+from bench.report import Target, print_table
 
 SIZES = ("base", "small", "large")
 _CAPTION = (
@@ -82,15 +79,11 @@ def targets(figures: Mapping[str, object]) -> list[Target]:
 
 def print_figures(figures: Mapping[str, float], *, title: str) -> None:
     """Print a table of the measured figures with a column for each size."""
-    table = Table(title=title, caption=_CAPTION)
-    for heading in ("figure", *SIZES, "unit"):
-        table.add_column(heading, justify="right" if heading in SIZES else "left")
+    rows = []
     for figure in FIGURES:
         values = [figures.get(f"{figure.name}_{size}") for size in SIZES]
         if any(value is not None for value in values):
-            table.add_row(figure.label, *_shown(values), figure.unit)
-    Console(width=110).print(table)
-
-
-def _shown(values: Iterable[float | None]) -> Iterable[str]:
-    return ("" if value is None else f"{value:,.3g}" for value in values)
+            cells = ("" if value is None else f"{value:,.3g}" for value in values)
+            rows.append((figure.label, *cells, figure.unit))
+    headings = ("figure", *SIZES, "unit")
+    print_table(title, headings, rows, left=("figure", "unit"), caption=_CAPTION, width=110)

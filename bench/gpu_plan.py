@@ -1,9 +1,9 @@
 """The plan of `make bench-gpu`: model sizes, and a section for each measurement at each size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.node_sizes import SIZES, TEXT_TOKENS, Size
 
@@ -11,14 +11,8 @@ from bench.node_sizes import SIZES, TEXT_TOKENS, Size
 BASE = "small"
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Two model sizes, each also with less work for comparisons with the CPU, which is slower."""
-
-    small: Size
-    large: Size
-    small_on_cpu: Size
-    large_on_cpu: Size
+# By name a model size, and the same with less work for comparisons with the CPU, which is slower.
+Sizes = Mapping[str, tuple[Size, Size]]
 
 
 @dataclass(frozen=True)
@@ -75,19 +69,10 @@ MEASUREMENTS = (EQUALITY, PACE, TRL, BFLOAT16, REPEAT)
 def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
     """Return the sizes for a GPU: `small`, and Qwen2.5-0.5B's shape with work that fills a GPU."""
     small, large = SIZES["small"], SIZES["large"]
-    return Sizes(
-        small=replace(small, turns=4),
-        large=replace(
-            large,
-            prompts=8,
-            completion_tokens=256,
-            turns=3,
-            # The precision that `precision = "auto"` would choose.
-            precision="bf16" if has_bf16 else "fp32",
-        ),
-        small_on_cpu=small,
-        large_on_cpu=replace(large, prompts=2),
-    )
+    # The precision that `precision = "auto"` would choose.
+    precision: Literal["fp32", "bf16"] = "bf16" if has_bf16 else "fp32"
+    full = replace(large, prompts=8, completion_tokens=256, turns=3, precision=precision)
+    return {"small": (replace(small, turns=4), small), "large": (full, replace(large, prompts=2))}
 
 
 def sizes_for_dry_run() -> Sizes:
@@ -95,24 +80,24 @@ def sizes_for_dry_run() -> Sizes:
     shape = (32, 64, 2, 2, 2)
     small = Size("small", *shape, TEXT_TOKENS, 2, "fp32", 1, 1, completion_tokens=8)
     large = Size("large", *shape, 4 * TEXT_TOKENS, 2, "bf16", 1, 1, completion_tokens=8)
-    return Sizes(small, large, small, large)
+    return {"small": (small, small), "large": (large, large)}
 
 
 def plan(
     sizes: Sizes, measurements: Sequence[Measurement], *, device: str, folder: Path
 ) -> Iterator[Section]:
     """Yield the sections in the order of running; the first two write the models to `folder`."""
-    work = {"small": (sizes.small, sizes.small_on_cpu), "large": (sizes.large, sizes.large_on_cpu)}
-    models = {name: folder / name for name in work}
-    for name, (size, _) in work.items():
+    models = {name: folder / name for name in sizes}
+    for name, (size, _) in sizes.items():
         arguments = {"size": size, "folder": models[name]}
         yield Section(f"model, {name}", "bench.gpu_speed:make_model", arguments)
     for measurement in measurements:
         if measurement == EQUALITY:
             # This model's answers are short, so ask it more questions.
-            size = replace(sizes.small_on_cpu, name="base", prompts=4 * sizes.small_on_cpu.prompts)
+            _, small = sizes["small"]
+            size = replace(small, name="base", prompts=4 * small.prompts)
             yield _section(measurement, size, model=Path(BASE), device=device)
-        for name, (size, on_cpu) in work.items():
+        for name, (size, on_cpu) in sizes.items():
             fitting = on_cpu if measurement in (EQUALITY, BFLOAT16) else size
             yield _section(measurement, fitting, model=models[name], device=device)
 

@@ -32,6 +32,8 @@ _THOUGHTS = (
     "So the result follows.",
 )
 _KEY = b"bench"
+QUESTIONS, ANSWERS_EACH, TURNS = 16, 1000, 25
+POOL_SIZE = 2
 
 Scores = list[list[float]]
 
@@ -52,31 +54,25 @@ class GradingFigures:
 
     `bare_per_s` is the bare scorer's rate on one core. `child_per_s` is that of one child, which
     shares this core with its parent, and `ratio` is the child's rate divided by the bare scorer's.
-    `pool_per_s` is the rate of `pool_size` children on all cores, and `pool_ratio` this rate
-    divided by the bare scorer's. `answers` is the number of answers graded per turn, `mean_chars`
-    their mean length.
+    `pool_per_s` is the rate of POOL_SIZE children on all cores, and `pool_ratio` this rate divided
+    by the bare scorer's.
     """
 
-    answers: int
-    mean_chars: float
     bare_per_s: float
     child_per_s: float
     ratio: float
-    pool_size: int
     pool_per_s: float
     pool_ratio: float
 
 
-def measure_grading(
-    *, questions: int = 16, answers_each: int = 1000, turns: int = 25, pool_size: int = 2
-) -> GradingFigures:
-    """Grade `answers_each` answers to each of `questions` questions of the starter mix.
+def measure_grading() -> GradingFigures:
+    """Grade ANSWERS_EACH answers to each of QUESTIONS questions of the starter mix.
 
-    All three graders do so in each of `turns` turns. Raises RuntimeError when they do not agree.
+    All three graders do so in each of TURNS turns. Raises RuntimeError when they do not agree.
     """
     cores = os.sched_getaffinity(0)
-    with VerifierPool(pool_size) as pool, _pinned({max(cores)}), Verifier() as verifier:
-        quizzes = _make_quizzes(verifier, questions=questions, answers_each=answers_each)
+    with VerifierPool(POOL_SIZE) as pool, _pinned({max(cores)}), Verifier() as verifier:
+        quizzes = _make_quizzes(verifier)
         bare, child = partial(_grade_bare, quizzes), partial(_grade, verifier, quizzes)
         with _pinned(cores):
             pooled = partial(_grade, pool, quizzes)
@@ -87,17 +83,13 @@ def measure_grading(
             (child, {max(cores)}),
             (pooled, cores),
         ]
-        seconds = [_take_turn(sides) for _ in range(turns)]
+        seconds = [_take_turn(sides) for _ in range(TURNS)]
     bare_s, child_s, pool_s = (median(column) for column in zip(*seconds, strict=True))
-    answers = questions * answers_each
-    chars = sum(len(text) for quiz in quizzes for text in quiz.texts)
+    answers = QUESTIONS * ANSWERS_EACH
     return GradingFigures(
-        answers=answers,
-        mean_chars=chars / answers,
         bare_per_s=answers / bare_s,
         child_per_s=answers / child_s,
         ratio=bare_s / child_s,
-        pool_size=pool_size,
         pool_per_s=answers / pool_s,
         pool_ratio=bare_s / pool_s,
     )
@@ -144,10 +136,10 @@ def _grade(verifier: AnyVerifier, quizzes: Sequence[Quiz]) -> Scores:
 # ---- questions and answers
 
 
-def _make_quizzes(verifier: Verifier, *, questions: int, answers_each: int) -> list[Quiz]:
+def _make_quizzes(verifier: Verifier) -> list[Quiz]:
     """Return questions of the judge's keyspace part with answers, from each dataset in turn."""
     quizzes = []
-    for place in range(questions):
+    for place in range(QUESTIONS):
         task = STARTER_TASKS[place % len(STARTER_TASKS)]
         spec = verifier.draw(
             key=_KEY,
@@ -160,7 +152,7 @@ def _make_quizzes(verifier: Verifier, *, questions: int, answers_each: int) -> l
         dataset = open_dataset(spec.dataset, spec.config, seed=spec.seed)
         entry = dict(dataset[spec.index])
         rng = random.Random(place)
-        texts = [_make_text(entry["answer"], rng) for _ in range(answers_each)]
+        texts = [_make_text(entry["answer"], rng) for _ in range(ANSWERS_EACH)]
         quizzes.append(Quiz(spec, texts, dataset, entry))
     return quizzes
 

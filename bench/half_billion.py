@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from bench.node_model import build_model
 from bench.node_ours import make_trainer
 from bench.node_pace import peak_memory
 from bench.node_sizes import SIZES
 from bench.node_work import LenientVerifier
+from bench.report import print_table
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
@@ -33,20 +32,17 @@ MEMORY_BYTES = 24 * 2**30
 ResultT = TypeVar("ResultT")
 
 
-class StepLog:
-    """A log file of jobs, one JSON object each: `what`, seconds `s` and peak memory in `bytes`."""
+def measure(folder: Path, what: str, job: Callable[[], ResultT]) -> ResultT:
+    """Run `job` and return its result.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def measure(self, what: str, job: Callable[[], ResultT]) -> ResultT:
-        """Run `job`, append its entry to the log, and return its result."""
-        start = time.perf_counter()
-        result = job()
-        entry = {"what": what, "s": time.perf_counter() - start, "bytes": peak_memory()}
-        with self._path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
-        return result
+    Appends a JSON object to `log.jsonl`: `what`, seconds `s` and peak memory in `bytes`.
+    """
+    start = time.perf_counter()
+    result = job()
+    entry = {"what": what, "s": time.perf_counter() - start, "bytes": peak_memory()}
+    with (folder / "log.jsonl").open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+    return result
 
 
 def train(folder: Path, config: TrainConfig) -> None:
@@ -54,16 +50,14 @@ def train(folder: Path, config: TrainConfig) -> None:
 
     Writes the fingerprint of the weights after it to `went-on.pt`.
     """
-    log = StepLog(folder / "log.jsonl")
-    policy = log.measure("load the model", lambda: Policy.load(str(folder / "model"), device="cpu"))
+    model = str(folder / "model")
+    policy = measure(folder, "load the model", lambda: Policy.load(model, device="cpu"))
     with LenientVerifier() as verifier:
         trainer = make_trainer(LARGE, policy=policy, verifier=verifier, config=config)
-        log.measure("the first step", trainer.step)
-        log.measure(
-            "save a checkpoint",
-            lambda: checkpoint.save(folder / "checkpoints", trainer),
-        )
-        log.measure("the second step", trainer.step)
+        measure(folder, "the first step", trainer.step)
+        checkpoints = folder / "checkpoints"
+        measure(folder, "save a checkpoint", lambda: checkpoint.save(checkpoints, trainer))
+        measure(folder, "the second step", trainer.step)
         torch.save(_fingerprint(trainer), folder / "went-on.pt")
 
 
@@ -72,12 +66,11 @@ def resume(folder: Path, config: TrainConfig) -> None:
 
     Raises SystemExit if the weights differ from those of the run that was not interrupted.
     """
-    log = StepLog(folder / "log.jsonl")
     policy = Policy.load(str(folder / "model"), device="cpu")
     with LenientVerifier() as verifier:
         trainer = make_trainer(LARGE, policy=policy, verifier=verifier, config=config)
-        log.measure("resume", lambda: checkpoint.resume(folder / "checkpoints", trainer))
-        log.measure("the second step again", trainer.step)
+        measure(folder, "resume", lambda: checkpoint.resume(folder / "checkpoints", trainer))
+        measure(folder, "the second step again", trainer.step)
         expected = torch.load(folder / "went-on.pt")
         pairs = zip(_fingerprint(trainer), expected, strict=True)
         if not all(torch.equal(here, there) for here, there in pairs):
@@ -93,13 +86,12 @@ def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
 
 def report(folder: Path) -> int:
     """Print the log; return 1 if the peak memory exceeded MEMORY_BYTES, else 0."""
-    table = Table(title="Qwen2.5-0.5B's shape, random weights")
-    for heading in ("", "seconds", "peak memory, GB"):
-        table.add_column(heading, justify="right" if heading else "left")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    for entry in entries:
-        table.add_row(entry["what"], f"{entry['s']:.1f}", f"{entry['bytes'] / 1e9:.2f}")
-    Console().print(table)
+    print_table(
+        "Qwen2.5-0.5B's shape, random weights",
+        ("", "seconds", "peak memory, GB"),
+        [(each["what"], f"{each['s']:.1f}", f"{each['bytes'] / 1e9:.2f}") for each in entries],
+    )
     return int(max(entry["bytes"] for entry in entries) > MEMORY_BYTES)
 
 

@@ -13,10 +13,8 @@ own index, for machines that cannot reach that index.
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,7 +25,7 @@ from rich.console import Console
 
 from bench.newcomer import Newcomer
 from bench.report import write_results
-from bench.site import RunningSite, running_site
+from bench.site import RunningSite, await_true, running_site
 from swarm_web.dashboard.operations.package_index import read_wheel
 from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
 from swarm_web.local.probes import HOST, answers_ok
@@ -47,7 +45,9 @@ def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
         index = stack.enter_context(serving_torch(torch_cpu)) if torch_cpu else None
         settings = {"PACKAGE_TORCH_CPU_URL": index} if index else {}
         site = stack.enter_context(running_site("demo", **settings))
-        await_wheel(site)
+        # The client's wheel, which the site builds last.
+        has_wheel = partial(answers_ok, site.port, "/simple/swarm-node/")
+        await_true(has_wheel, "the site offers no client", within_s=_OFFER_TIMEOUT_S)
         yield site
 
 
@@ -75,28 +75,18 @@ class _QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
-def await_wheel(site: RunningSite) -> None:
-    """Wait until the site offers the client's wheel, which it builds last. Raises TimeoutError."""
-    deadline = time.monotonic() + _OFFER_TIMEOUT_S
-    while not answers_ok(site.port, "/simple/swarm-node/"):
-        if time.monotonic() > deadline:
-            raise TimeoutError("the site offers no client")
-        time.sleep(0.2)
-
-
 def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
     """Install with a line of the page, then run `doctor` and `join`.
 
-    Returns the fields of Installation and JoinTimes. Downloads from this machine do not pass the
-    counting proxy, so the size of the wheels in `torch_cpu` is added to `download`.
+    Returns the figures of `Newcomer.install` and `Newcomer.join`. Downloads from this machine do
+    not pass the counting proxy, so the size of the wheels in `torch_cpu` is added to `download`.
     """
     url = f"http://{HOST}:{site.port}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
         newcomer = Newcomer(Path(folder), site=url)
-        installed = newcomer.install(line)
+        figures = newcomer.install(line)
         newcomer.run(f"swarm-node doctor {url}")
-        joined = newcomer.join()
-        figures = {**asdict(installed), **asdict(joined)}
+        figures |= newcomer.join()
     if torch_cpu and line.startswith("cpu"):
         figures["download"] += sum(path.stat().st_size for path in torch_cpu.glob("torch-*.whl"))
     return figures

@@ -4,13 +4,10 @@ The site is started as by `make up`. The simulated nodes share the machine with 
 include their load.
 """
 
-import os
 import sys
 
-import django
-
-from bench.report import Target, print_targets, write_results
-from bench.site import running_site
+from bench.report import Target, conclude
+from bench.site import site_with_tables
 
 TARGETS = [
     Target("close_seconds_1000x16", "last answer in → closed and ranked", "s", at_most=10),
@@ -22,16 +19,11 @@ TARGETS = [
 
 def main() -> int:
     """Measure everything, print it and write the results; return 1 if a target is missed."""
-    with running_site() as site:
-        # The benchmark reads and fills the site's own tables, with the site's own code.
-        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
-        django.setup()
+    with site_with_tables() as site:
         from bench.judge_figures import measure_judge
 
         figures = measure_judge(site.socket)
-    kept = print_targets(figures, TARGETS)
-    print(f"written to {write_results('judge', figures)}")  # noqa: T201 - a command's output
-    return 0 if kept else 1
+    return conclude("judge", figures, TARGETS)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +19,11 @@ from bench.proxy import counting_proxy
 # which participants meet too.
 _PYTHON = next(p for p in (Path("/usr/bin/python3"), Path(sys.executable)) if p.exists())
 _TOOLS = ("uv", "pipx")
-_CACHES = ("cache/uv", "cache/pip", "cache/pipx")
 _KEPT = re.compile(r"LANG|PIP_CERT|(SSL|REQUESTS|CURL)_.*|.*_PROXY")
 _NAMED = re.compile(r"This node is (\S+)\.")
 _POLL_S = 0.25
 _REQUEST_TIMEOUT_S = 30.0
 _SCORE_TIMEOUT_S = 600.0
-
-
-@dataclass(frozen=True)
-class Installation:
-    """What an installation took: bytes downloaded, on disk, and of these in caches; seconds."""
-
-    download: int
-    disk: int
-    caches: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class JoinTimes:
-    """Seconds from the start of `join` to the first published rollout, and to the first score."""
-
-    shared_after_s: float
-    scored_after_s: float
 
 
 class Newcomer:
@@ -87,20 +67,27 @@ class Newcomer:
             shell, env=environment, check=True, stdout=subprocess.PIPE, text=True
         ).stdout
 
-    def install(self, name: str) -> Installation:
-        """Run the page's installation line `name`, such as `cpu-uv`."""
+    def install(self, name: str) -> dict[str, float]:
+        """Run the page's installation line `name`, such as `cpu-uv`, and return what it took.
+
+        These are the bytes downloaded, on disk, and of these in caches, and the seconds.
+        """
         line = self.read_line(f"install-{name}")
         with counting_proxy() as proxy:
             began = time.monotonic()
             self.run(line, HTTPS_PROXY=proxy.url)
             seconds = time.monotonic() - began
-        disk = measure(self.home)
-        caches = measure(self.home / "cache")
-        return Installation(proxy.received, disk, caches, seconds)
+        return {
+            "download": proxy.received,
+            "disk": measure(self.home),
+            "caches": measure(self.home / "cache"),
+            "seconds": seconds,
+        }
 
-    def join(self) -> JoinTimes:
+    def join(self) -> dict[str, float]:
         """Run the page's line that joins without an account, until the node has a score.
 
+        Returns the seconds from its start to the first published rollout, and to the first score.
         Raises TimeoutError with the log if the client ends, or takes longer than ten minutes to the
         first rollout or from there to the score.
         """
@@ -119,7 +106,7 @@ class Newcomer:
             finally:
                 client.send_signal(signal.SIGINT)
                 client.wait(timeout=60)
-        return JoinTimes(shared - began, scored - began)
+        return {"shared_after_s": shared - began, "scored_after_s": scored - began}
 
     @property
     def _log(self) -> Path:

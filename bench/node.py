@@ -16,7 +16,7 @@ from bench.node_model import build_model
 from bench.node_pace import QUIET
 from bench.node_sizes import SIZES, Size
 from bench.node_swarm import measure_swarm_overhead
-from bench.report import Target, print_targets, write_results
+from bench.report import Target, conclude, print_targets
 
 # A turn counts if other processes used at most this share of the machine's CPU time during it.
 QUIET_SHARE = 0.05
@@ -44,13 +44,10 @@ def main(names: list[str]) -> int:
         figures[f"quiet_turns_{name}"] = comparison.quiet_turns
         figures |= {f"{part}_s_{name}": seconds for part, seconds in comparison.parts.items()}
         figures[f"memory_gb_{name}"] = comparison.ours_bytes / 1e9
-    whole = names == list(SIZES)
-    if whole:
-        figures |= measure_swarm_overhead()
-    kept = print_targets(figures, [target for target in TARGETS if target.figure in figures])
-    if whole:
-        print(f"written to {write_results('node', figures)}")  # noqa: T201 - a command's output
-    return 0 if kept else 1
+    if names == list(SIZES):
+        return conclude("node", figures | measure_swarm_overhead(), TARGETS)
+    targets = [target for target in TARGETS if target.figure in figures]
+    return 0 if print_targets(figures, targets) else 1
 
 
 def compare_on_cpu(size: Size) -> TrainerComparison:

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from rich.console import Console
-from rich.table import Table
-
 from bench.node_floor import floor_seconds
 from bench.node_pace import TrainerProcess, Turn, trainer_process
 from bench.node_sizes import PATIENCE, Size
-from bench.report import Target
+from bench.report import Target, print_table
 
 PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
@@ -100,11 +97,9 @@ def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) ->
 
 def print_comparisons(comparisons: dict[str, TrainerComparison]) -> None:
     """Print a table of both trainers' steps and of the parts of ours, by name of the size."""
-    table = Table(title="One step, medians in seconds")
-    for heading in ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio"):
-        table.add_column(heading, justify="left" if heading == "size" else "right")
-    for name, found in comparisons.items():
-        table.add_row(
+    headings = ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio")
+    rows = [
+        (
             name,
             f"{found.trl_s:.3f}",
             f"{found.ours_s:.3f}",
@@ -115,4 +110,6 @@ def print_comparisons(comparisons: dict[str, TrainerComparison]) -> None:
             f"{found.ours_bytes / 1e9:.2f}",
             f"{found.memory_ratio:.2f}",
         )
-    Console(width=150).print(table)
+        for name, found in comparisons.items()
+    ]
+    print_table("One step, medians in seconds", headings, rows, width=150)

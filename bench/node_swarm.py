@@ -126,21 +126,20 @@ def measure_swarm_overhead() -> dict[str, float]:
         folder = Path(name)
         _manage(site, ("python", "manage.py", "shell", "-c", _NO_ROUNDS))
         cores = sorted(os.sched_getaffinity(0)) * len(JOINED)
-        joined = [
-            running.enter_context(_joined(site, node, folder, core=core))
-            for node, core in zip(JOINED, cores, strict=False)
+        arguments = {node: _joining(site, node, folder) for node in JOINED}
+        arguments |= {node: _training_alone(node, folder) for node in ALONE}
+        nodes = [
+            running.enter_context(_running(arguments[node], node, folder, core=core))
+            for names in (JOINED, ALONE)
+            for node, core in zip(names, cores, strict=False)
         ]
-        alone = [
-            running.enter_context(_alone(node, folder, core=core))
-            for node, core in zip(ALONE, cores, strict=False)
-        ]
-        nodes = [*joined, *alone]
         try:
             _await_steps(nodes, WARM_UP_STEPS)
             for node in nodes:
                 node.begin()
             _await_steps(nodes, STEPS)
-            return _compare([node.pace() for node in joined], [node.pace() for node in alone])
+            paces = [node.pace() for node in nodes]
+            return _compare(paces[: len(JOINED)], paces[len(JOINED) :])
         except RuntimeError as problem:
             raise RuntimeError(f"{problem}; the nodes said:\n{_log_tail(folder)}") from None
 
@@ -159,25 +158,16 @@ def _compare(joined: Sequence[StepPace], alone: Sequence[StepPace]) -> dict[str,
     }
 
 
-@contextmanager
-def _joined(site: RunningSite, node: str, folder: Path, *, core: int) -> Iterator[Runner]:
-    token = folder / f"{node}.token"
-    _manage(site, create_node(name=node, arm="swarm", token_file=str(token)))
-    command = join_swarm(
-        url=f"http://{HOST}:{site.port}/",
-        token_file=str(token),
-        model=MODEL,
-        state=str(folder / node),
-    )
-    with _running(command[1:], node, folder, core=core) as runner:
-        yield runner
+def _joining(site: RunningSite, node: str, folder: Path) -> tuple[str, ...]:
+    """Register a node; return the client's arguments that join it."""
+    token = str(folder / f"{node}.token")
+    _manage(site, create_node(name=node, arm="swarm", token_file=token))
+    url, state = f"http://{HOST}:{site.port}/", str(folder / node)
+    return join_swarm(url=url, token_file=token, model=MODEL, state=state)[1:]
 
 
-@contextmanager
-def _alone(node: str, folder: Path, *, core: int) -> Iterator[Runner]:
-    command = ("train", "--offline", "--model", MODEL, "--state-dir", str(folder / node), "--plain")
-    with _running(command, node, folder, core=core) as runner:
-        yield runner
+def _training_alone(node: str, folder: Path) -> tuple[str, ...]:
+    return ("train", "--offline", "--model", MODEL, "--state-dir", str(folder / node), "--plain")
 
 
 @contextmanager

@@ -12,20 +12,21 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import django
 import psutil
 
 from bench import relay_soak
-from bench.report import Target, print_targets, write_results
-from bench.site import RunningSite, running_site
-from bench.usage import Usage, await_started, find_processes, pin_to_core
+from bench.report import Target, conclude
+from bench.site import RunningSite, running_process, site_with_tables
+from bench.usage import await_started, find_processes, pin_to_core, read_usage
+from swarm_web.local.commands import here
 from swarm_web.local.probes import HOST, free_port
+from swarm_web.local.process import SiteProcess
 
 # More nodes than in a typical swarm of a hundred, so that none exceeds the site's message rate.
 NODES = 400
@@ -40,7 +41,6 @@ STORM_PACE, STORM_ROUNDS = 40, 1_200
 # A smaller number makes a faster run, but its figures are not those of the targets.
 SOCKETS = int(os.environ.get("SOCKETS", "10000"))
 SITE_CORE, LOAD_CORE = 0, 1
-_START_TIMEOUT_S = 30.0
 _OPEN_FILES = 20_000
 
 TARGETS = [
@@ -103,19 +103,21 @@ class LoadProcess:
         return figures
 
 
-def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return milliseconds of CPU time per node-round by part of the site, and the load's figures.
+def measure_cost(
+    url: str, tokens: Path, read: Callable[[], dict[str, float]]
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return milliseconds of CPU time per node-round by part of the relay, and the load's figures.
 
-    `launcher` is the pid of the site's launcher.
+    `read` returns the CPU seconds that each part has used so far.
     """
     with running_load(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
         load.run()
     with running_load(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
-        before = Usage.of(launcher)
+        before = read()
         figures = load.run()
-        seconds = Usage.of(launcher).since(before)
-    cost = {part: 1000 * spent / figures["node_rounds"] for part, spent in seconds.items()}
-    return cost, figures
+        after = read()
+    spent = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
+    return {part: 1000 * each / figures["node_rounds"] for part, each in spent.items()}, figures
 
 
 def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, Any]:
@@ -149,37 +151,37 @@ def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
     `welcome` is the file with the message that it answers to every hello.
     """
     port = free_port()
-    environment = {**os.environ, "REDIS_URL": site.settings["REDIS_URL"]}
-    command = [sys.executable, "-m", "uvicorn", "bench.relay_bare:application"]
-    server = subprocess.Popen(
-        [
-            *command,
-            *("--host", HOST, "--port", str(port), "--ws", "websockets-sansio"),
-            *("--ws-per-message-deflate", "false", "--no-access-log", "--lifespan", "off"),
-        ],
-        env={**environment, "BARE_WELCOME": str(welcome)},
-        stderr=subprocess.DEVNULL,
+    server = SiteProcess(
+        name="the bare relay",
+        command=here(
+            (
+                *("python", "-m", "uvicorn", "bench.relay_bare:application"),
+                *("--host", HOST, "--port", str(port), "--ws", "websockets-sansio"),
+                *("--ws-per-message-deflate", "false", "--no-access-log", "--lifespan", "off"),
+                *("--log-level", "critical"),
+            )
+        ),
+        environment={
+            **os.environ,
+            "REDIS_URL": site.settings["REDIS_URL"],
+            "BARE_WELCOME": str(welcome),
+        },
+        is_ready=partial(_accepts, port),
     )
-    psutil.Process(server.pid).cpu_affinity([SITE_CORE])
-    try:
-        _await_port(port)
-        yield f"ws://{HOST}:{port}/ws/node/", server.pid
-    finally:
-        server.terminate()
-        server.wait()
+    with running_process(server) as process:
+        psutil.Process(process.pid).cpu_affinity([SITE_CORE])
+        yield f"ws://{HOST}:{port}/ws/node/", process.pid
 
 
 def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
     """Return the CPU time per node-round of the bare relay and Valkey, in milliseconds."""
     with bare_relay(site, welcome) as (url, pid):
         [valkey] = find_processes(site.launcher, "valkey")
-        watched = [psutil.Process(pid), valkey]
-        with running_load(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
-            load.run()
-        with running_load(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
-            before = sum(map(_cpu_seconds, watched))
-            figures = load.run()
-            return 1000 * (sum(map(_cpu_seconds, watched)) - before) / float(figures["node_rounds"])
+        watched = {"bare": psutil.Process(pid), "valkey": valkey}
+        cost, _ = measure_cost(
+            url, tokens, lambda: {part: _cpu_seconds(each) for part, each in watched.items()}
+        )
+    return sum(cost.values())
 
 
 def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
@@ -190,14 +192,6 @@ def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]
         return load.run()
 
 
-def measure_among_misbehaving(
-    url: str, tokens: Path, misbehaving: Path, *, per_second: float
-) -> dict[str, Any]:
-    """Return the same as `measure_pace`, but while misbehaving nodes are connected."""
-    with running_load(url, misbehaving, module="bench.relay_misbehaving"):
-        return measure_pace(url, tokens, per_second=per_second)
-
-
 def main() -> int:
     """Measure everything, print it and write the results; return 1 if a target is missed.
 
@@ -206,23 +200,21 @@ def main() -> int:
     if os.environ.get("SOAK"):
         return relay_soak.main()
     allow_files(_OPEN_FILES)
-    with running_site() as site, tempfile.TemporaryDirectory() as folder:
-        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
-        django.setup()
-        from bench.relay_season import prepare_season, register
+    with site_with_tables() as site, tempfile.TemporaryDirectory() as name:
+        from bench.relay_season import prepare_season, register_in
 
-        welcome = prepare_season(Path(folder))
-        tokens = register(Path(folder) / "tokens", nodes=NODES)
-        crowd = register(Path(folder) / "crowd", nodes=SOCKETS)
+        folder, url = Path(name), site.socket
+        welcome = prepare_season(folder)
+        tokens = register_in(folder / "tokens", nodes=NODES)
+        crowd = register_in(folder / "crowd", nodes=SOCKETS)
         await_started(site.launcher)
         pin_to_core(SITE_CORE, site.launcher)
-        cost, closed = measure_cost(site.socket, tokens, site.launcher)
+        cost, closed = measure_cost(url, tokens, partial(read_usage, site.launcher))
         capacity = closed["node_rounds"] / closed["seconds"]
-        paced = measure_pace(site.socket, tokens, per_second=capacity / 2)
-        misbehaving = register(Path(folder) / "misbehaving", nodes=MISBEHAVING_NODES)
-        among_misbehaving = measure_among_misbehaving(
-            site.socket, tokens, misbehaving, per_second=capacity / 2
-        )
+        paced = measure_pace(url, tokens, per_second=capacity / 2)
+        misbehaving = register_in(folder / "misbehaving", nodes=MISBEHAVING_NODES)
+        with running_load(url, misbehaving, module="bench.relay_misbehaving"):
+            among_misbehaving = measure_pace(url, tokens, per_second=capacity / 2)
         bare = measure_bare(site, tokens, welcome)
         sockets = measure_sockets(site, crowd, tokens)
     total = sum(cost.values())
@@ -239,9 +231,7 @@ def main() -> int:
         **sockets,
     }
     print(json.dumps(figures, indent=1))  # noqa: T201 - a command's output
-    kept = print_targets(figures, TARGETS)
-    print(f"written to {write_results('relay', figures)}")  # noqa: T201
-    return 0 if kept else 1
+    return conclude("relay", figures, TARGETS)
 
 
 def allow_files(count: int) -> None:
@@ -256,14 +246,9 @@ def _cpu_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _await_port(port: int) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex((HOST, port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError("the bare relay did not start")
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
 
 
 if __name__ == "__main__":

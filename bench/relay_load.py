@@ -23,14 +23,12 @@ from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from swarm_protocol.codec import decode_from_server, encode
+from bench.node_socket import MAX_CONNECTING, join, request
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Completion,
-    Hello,
     NodeMessage,
     PublishRollouts,
     Refused,
@@ -43,16 +41,13 @@ from swarm_protocol.messages import (
     ServerMessage,
     TaskSpec,
     TrainingReported,
-    Welcome,
 )
-from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_tasks.keyspace import Part, keyed_index
 
 ROLLOUTS = 8
 COMPLETIONS = 8
 # About 3.3 kB of JSON per rollout, 27 kB per step.
 TEXT = "the answer of a small model that thinks step by step about what it was asked " * 5
-_MAX_CONNECTING = 64
 # Nodes reconnect concurrently; with more than this, the listen backlog overflows.
 _MAX_RECONNECTING = 1000
 _MAX_RETRY_PAUSE_S = 5.0
@@ -82,21 +77,35 @@ class Load:
 
 
 class LoadNode:
-    """A node of the load, connected and welcomed."""
+    """A node of the load: its place at the relay, and its connection, which it may lose."""
 
-    def __init__(self, connection: ClientConnection, number: int, welcome: Welcome) -> None:
-        assert welcome.season is not None, "no season is running"
-        self.connection, self._number, self._season = connection, number, welcome.season
+    def __init__(self, url: str, token: str, number: int, gate: asyncio.Semaphore) -> None:
+        """`gate` limits concurrent connecting."""
+        self._url, self._token, self._number, self._gate = url, token, number, gate
         self._ids = count(1)
-        self._dataset = welcome.season.tasks[0]
+        self._step = 0
         self._external = 0
         # Only one node-round at a time, however slow the server is.
         self._turn = asyncio.Lock()
 
-    async def run_round(self, load: Load, *, step: int) -> None:
-        """Run one node-round: publish rollouts, draw as many of others, report. Adds to `load`."""
+    async def connect(self) -> "LoadNode":
+        """Connect, or connect again, and return the node once it is welcomed."""
+        self.connection, welcome = await join(self._url, self._token, self._gate)
+        assert welcome.season is not None, "no season is running"
+        self._season = welcome.season
+        return self
+
+    async def run_round(self, load: Load, *, is_lost: bool = False) -> None:
+        """Run one node-round: publish rollouts, draw as many of others, report. Adds to `load`.
+
+        If `is_lost`, the node loses its connection before it, and connects again.
+        """
         async with self._turn:
-            await self._run_round(load, step=step)
+            if is_lost:
+                self.abort()
+                await self.connect()
+            self._step += 1
+            await self._run_round(load, step=self._step)
 
     async def _run_round(self, load: Load, *, step: int) -> None:
         published = await self._request(
@@ -116,17 +125,18 @@ class LoadNode:
         load.node_rounds += 1
 
     def _make_rollouts(self, step: int) -> list[Rollout]:
+        choice = self._season.tasks[0]
         return [
             Rollout(
                 id=f"{step}-{number}",
                 task=TaskSpec(
-                    dataset=self._dataset.dataset,
-                    config=self._dataset.config,
+                    dataset=choice.dataset,
+                    config=choice.config,
                     seed=self._season.seed,
                     index=keyed_index(
                         key=b"load",
                         part=Part.TRAINING,
-                        dataset=self._dataset.dataset,
+                        dataset=choice.dataset,
                         counter=self._number * 1_000_000 + step * ROLLOUTS + number,
                     ),
                     generator=self._season.generator,
@@ -135,9 +145,9 @@ class LoadNode:
                     Completion(text=f"{TEXT}{step} {each}", finish_reason="stop")
                     for each in range(COMPLETIONS)
                 ],
-                model="load",
+                model="bench",
                 step=step,
-                tokenizer="load",
+                tokenizer="bench",
             )
             for number in range(ROLLOUTS)
         ]
@@ -156,86 +166,69 @@ class LoadNode:
     async def _request(self, message: NodeMessage) -> ServerMessage:
         """Return the reply to a message; resend a rate-limited message, as clients do."""
         while True:
-            reply = await self._send(message)
+            reply = await request(self.connection, message)
             if not isinstance(reply, Refused) or reply.code != ErrorCode.RATE_LIMITED:
                 return reply
             await asyncio.sleep(reply.retry_after or 0)
-
-    async def _send(self, message: NodeMessage) -> ServerMessage:
-        await self.connection.send(encode(message))
-        while (reply := decode_from_server(await self.connection.recv())).reply_to != message.id:
-            pass
-        return reply
 
     def abort(self) -> None:
         """Abort the connection without a closing handshake, as if a cable were cut."""
         self.connection.transport.abort()
 
 
-async def connect_node(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
-    """Connect a node, send its hello and await the welcome; `gate` limits concurrent connecting."""
-    async with gate:
-        connection = await connect(
-            url,
-            additional_headers={"Authorization": f"Bearer {token}"},
-            compression=None,
-            ping_interval=None,
-            open_timeout=120,
-            max_queue=2,
-        )
-        hello = Hello(
-            id="hello",
-            protocol=PROTOCOL_VERSION,
-            client=CLIENT_VERSION,
-            model="load",
-            tokenizer="load",
-            arm="swarm",
-        )
-        await connection.send(encode(hello))
-        welcome = decode_from_server(await connection.recv())
-        assert isinstance(welcome, Welcome), welcome
-        return LoadNode(connection, number, welcome)
+async def connect_all(
+    url: str, tokens: Sequence[str], *, max_connecting: int = MAX_CONNECTING
+) -> list[LoadNode]:
+    """Connect a node for each token, `max_connecting` at the same time."""
+    gate = asyncio.Semaphore(max_connecting)
+    return await asyncio.gather(
+        *(LoadNode(url, token, i, gate).connect() for i, token in enumerate(tokens))
+    )
 
 
 async def run_load(
-    url: str, tokens: Sequence[str], *, node_rounds: int, per_second: float | None
+    url: str,
+    tokens: Sequence[str],
+    *,
+    node_rounds: int,
+    per_second: float | None,
+    lose_every: int | None,
 ) -> None:
     """Run `node_rounds` node-rounds in total, and print the figures.
 
     If `per_second` is None, each node starts its next node-round when its last one has ended.
-    Otherwise node-rounds start at equal intervals, however slow the server is (an open loop).
+    Otherwise node-rounds start at equal intervals, however slow the server is (an open loop), and
+    before one of `lose_every` of them, if given, the node loses its connection.
     """
-    gate = asyncio.Semaphore(_MAX_CONNECTING)
-    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
+    nodes = await connect_all(url, tokens)
     warm = Load()
-    await asyncio.gather(*(node.run_round(warm, step=1) for node in nodes))
+    await asyncio.gather(*(node.run_round(warm) for node in nodes))
     print("ready", flush=True)  # noqa: T201 - the parent reads it
     sys.stdin.readline()
-    load = Load()
-    steps = range(2, 2 + node_rounds // len(nodes))
+    load, each = Load(), node_rounds // len(nodes)
     began = time.perf_counter()
     if per_second is None:
-        await asyncio.gather(*(_run_rounds(node, load, steps) for node in nodes))
+        await asyncio.gather(*(_run_rounds(node, load, each) for node in nodes))
     else:
-        await _run_rounds_at_rate(nodes, load, steps, per_second)
+        await _run_rounds_at_rate(nodes * each, load, per_second, lose_every)
     load.seconds = time.perf_counter() - began
     print(json.dumps(load.describe()), flush=True)  # noqa: T201
 
 
-async def _run_rounds(node: LoadNode, load: Load, steps: range) -> None:
-    for step in steps:
-        await node.run_round(load, step=step)
+async def _run_rounds(node: LoadNode, load: Load, rounds: int) -> None:
+    for _ in range(rounds):
+        await node.run_round(load)
 
 
 async def _run_rounds_at_rate(
-    nodes: Sequence[LoadNode], load: Load, steps: range, per_second: float
+    turns: Sequence[LoadNode], load: Load, per_second: float, lose_every: int | None
 ) -> None:
     began = time.perf_counter()
-    turns = ((step, node) for step in steps for node in nodes)
     running: list[asyncio.Task[None]] = []
-    for number, (step, node) in enumerate(turns):
+    for number, node in enumerate(turns):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
-        running.append(asyncio.create_task(node.run_round(load, step=step)))
+        is_lost = lose_every is not None and number % lose_every == 0
+        running.append(asyncio.create_task(node.run_round(load, is_lost=is_lost)))
     await asyncio.gather(*running)
 
 
@@ -246,7 +239,7 @@ async def run_storm(url: str, tokens: Sequence[str]) -> None:
     message.
     """
     nodes: list[LoadNode] = []
-    for at_once in (_MAX_CONNECTING, _MAX_RECONNECTING):
+    for at_once in (MAX_CONNECTING, _MAX_RECONNECTING):
         gate, failures = asyncio.Semaphore(at_once), Counter[str]()
         began = time.perf_counter()
         for node in nodes:
@@ -265,7 +258,7 @@ async def _reconnect(
     """Connect, and retry until it succeeds, as nodes do."""
     while True:
         try:
-            return await connect_node(url, token, number, gate)
+            return await LoadNode(url, token, number, gate).connect()
         except (OSError, WebSocketException) as problem:
             failures[str(problem)[:80]] += 1
             await asyncio.sleep(random.uniform(0, _MAX_RETRY_PAUSE_S))
@@ -278,6 +271,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("tokens", type=Path)
     parser.add_argument("--node-rounds", type=int, help="without it: connect, and come back")
     parser.add_argument("--per-second", type=float)
+    parser.add_argument("--lose-every", type=int, metavar="N", help="node-rounds; lose connection")
     options = parser.parse_args(argv)
     tokens = options.tokens.read_text().split()
     if options.node_rounds is None:
@@ -289,6 +283,7 @@ def main(argv: Sequence[str]) -> int:
                 tokens,
                 node_rounds=options.node_rounds,
                 per_second=options.per_second,
+                lose_every=options.lose_every,
             )
         )
     return 0

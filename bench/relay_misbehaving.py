@@ -14,7 +14,7 @@ from pathlib import Path
 
 from websockets.exceptions import ConnectionClosed
 
-from bench.relay_load import LoadNode, connect_node
+from bench.relay_load import LoadNode, connect_all
 from swarm_protocol.codec import encode
 from swarm_protocol.messages import RequestRollouts
 
@@ -44,8 +44,7 @@ KINDS = (be_silent, read_nothing, flood)
 
 async def run_misbehaving(url: str, tokens: Sequence[str]) -> None:
     """Connect a node for each token, and let them misbehave in the ways of KINDS by turns."""
-    gate = asyncio.Semaphore(_MAX_CONNECTING)
-    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
+    nodes = await connect_all(url, tokens, max_connecting=_MAX_CONNECTING)
     print("ready", flush=True)  # noqa: T201 - the parent reads it
     await asyncio.gather(
         *(_run_until_closed(KINDS[i % len(KINDS)], node) for i, node in enumerate(nodes))

@@ -17,13 +17,18 @@ from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import hash_token
 
 
+def end_running_season() -> None:
+    """End the season that a new site starts."""
+    for running in Season.objects.filter(state=Season.State.RUNNING):
+        end_season(running, now=timezone.now())
+
+
 def prepare_season(folder: Path) -> Path:
     """End the running season and start one whose first round is a day away.
 
     Returns the path of a file in `folder` with a welcome message for it.
     """
-    for running in Season.objects.filter(state=Season.State.RUNNING):
-        end_season(running, now=timezone.now())
+    end_running_season()
     season = Season.objects.create(
         name="load", tasks=msgspec.to_builtins(list(STARTER_TASKS)), cadence_seconds=86_400
     )
@@ -43,11 +48,16 @@ def prepare_season(folder: Path) -> Path:
     return welcome
 
 
-def register(file: Path, *, nodes: int) -> Path:
-    """Create `nodes` nodes, write their tokens to `file`, one per line, and return its path."""
-    drawn = [secrets.token_urlsafe(32) for _ in range(nodes)]
+def register(name: str, *, nodes: int) -> list[str]:
+    """Create `nodes` nodes whose names begin with `name`, and return their tokens."""
+    tokens = [secrets.token_urlsafe(32) for _ in range(nodes)]
     Node.objects.bulk_create(
-        Node(name=f"{file.name}-{i}", token_hash=hash_token(token)) for i, token in enumerate(drawn)
+        Node(name=f"{name}-{i}", token_hash=hash_token(token)) for i, token in enumerate(tokens)
     )
-    file.write_text("\n".join(drawn))
+    return tokens
+
+
+def register_in(file: Path, *, nodes: int) -> Path:
+    """Create `nodes` nodes, write their tokens to `file`, one per line, and return its path."""
+    file.write_text("\n".join(register(file.name, nodes=nodes)))
     return file

@@ -11,9 +11,7 @@ touched. `bench.growth` defines when memory is flat.
 """
 
 import argparse
-import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,15 +21,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import django
 import psutil
-from rich.console import Console
-from rich.table import Table
 
 from bench.growth import Growth, fit_growth
-from bench.relay_load import Load, LoadNode, connect_node
-from bench.report import write_results
-from bench.site import RunningSite, running_site
+from bench.report import print_table, write_results
+from bench.site import RunningSite, site_with_tables
 from bench.usage import find_processes, pin_to_core
 
 PARTS = ("web", "worker", "beat", "postgres", "valkey")
@@ -42,57 +36,9 @@ READING_INTERVAL_S = 5.0
 # In one of this many turns a node loses its connection and reconnects.
 LOSS_EVERY = 20
 SITE_CORE, LOAD_CORE = 0, 1
-_MAX_CONNECTING = 64
 _EXIT_TIMEOUT_S = 120
 
 Readings = dict[str, list[int]]
-
-
-# ---- the load, in a separate process
-
-
-async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, seconds: float) -> Load:
-    """Run node-rounds at a constant rate for `seconds`; before every LOSS_EVERY-th reconnect."""
-    gate = asyncio.Semaphore(_MAX_CONNECTING)
-    nodes = await asyncio.gather(*(connect_node(url, t, i, gate) for i, t in enumerate(tokens)))
-    slots = [
-        _NodeSlot(url, token, node, number=number, gate=gate)
-        for number, (token, node) in enumerate(zip(tokens, nodes, strict=True))
-    ]
-    load, began = Load(), time.perf_counter()
-    running: set[asyncio.Task[None]] = set()
-    for turn in range(int(per_second * seconds)):
-        await asyncio.sleep(max(0.0, began + turn / per_second - time.perf_counter()))
-        task = asyncio.create_task(slots[turn % len(slots)].take_turn(load, turn=turn))
-        running.add(task)
-        task.add_done_callback(running.discard)
-    await asyncio.gather(*running)
-    load.seconds = time.perf_counter() - began
-    return load
-
-
-class _NodeSlot:
-    """A node of the load that keeps its token across reconnects."""
-
-    def __init__(
-        self, url: str, token: str, node: LoadNode, *, number: int, gate: asyncio.Semaphore
-    ) -> None:
-        self._url, self._token, self._node = url, token, node
-        self._number, self._gate = number, gate
-        self._step = 0
-        self._turn = asyncio.Lock()
-
-    async def take_turn(self, load: Load, *, turn: int) -> None:
-        """Run one node-round; on a new connection if `turn` is a multiple of LOSS_EVERY."""
-        async with self._turn:
-            if turn % LOSS_EVERY == 0:
-                self._node.abort()
-                self._node = await connect_node(self._url, self._token, self._number, self._gate)
-            self._step += 1
-            await self._node.run_round(load, step=self._step)
-
-
-# ---- the site's memory
 
 
 def read_memory(launcher: int) -> dict[str, int]:
@@ -137,9 +83,17 @@ def soak(
     Returns the growth by part, with `all` for the whole site, and the figures of the load.
     Raises RuntimeError if the load fails.
     """
-    command = [sys.executable, "-m", "bench.relay_soak", "--load", site.socket, str(tokens)]
-    pace = ["--minutes", str(settle + minutes), "--per-second", str(per_second)]
-    load = subprocess.Popen([*command, *pace], stdout=subprocess.PIPE, text=True)
+    rounds = int(60 * (settle + minutes) * per_second)
+    load = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "bench.relay_load", site.socket, str(tokens)),
+            *("--node-rounds", str(rounds), "--per-second", str(per_second)),
+            *("--lose-every", str(LOSS_EVERY)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     psutil.Process(load.pid).cpu_affinity([LOAD_CORE])
     try:
         seconds, readings = watch(site.launcher, load, settle_s=60 * settle)
@@ -151,22 +105,21 @@ def soak(
         raise RuntimeError("the load has failed; its error is above")
     total = [sum(sizes) for sizes in zip(*readings.values(), strict=True)]
     growths = {name: fit_growth(seconds, sizes) for name, sizes in readings.items()}
-    return growths | {"all": fit_growth(seconds, total)}, json.loads(output)
+    return growths | {"all": fit_growth(seconds, total)}, json.loads(output.splitlines()[-1])
 
 
 def print_growths(growths: dict[str, Growth]) -> None:
     """Print a table with the growth of each part's memory."""
-    table = Table(title="Memory of the site's processes, in MB")
-    for heading in ("part", "at the end", "growth in ten minutes", "95 % interval", ""):
-        table.add_column(heading, justify="left" if heading in ("part", "") else "right")
+    rows = []
     for part, growth in growths.items():
         interval = f"{growth.low / 1e6:+.2f} to {growth.high / 1e6:+.2f}"
         verdict = "[red]grows[/]" if growth.low > 0 else "[yellow]unclear[/]"
         verdict = "[green]flat[/]" if growth.is_flat else verdict
-        table.add_row(
-            part, f"{growth.at_end / 1e6:.1f}", f"{growth.bytes / 1e6:+.2f}", interval, verdict
-        )
-    Console().print(table)
+        sizes = (f"{growth.at_end / 1e6:.1f}", f"{growth.bytes / 1e6:+.2f}")
+        rows.append((part, *sizes, interval, verdict))
+    headings = ("part", "at the end", "growth in ten minutes", "95 % interval", "")
+    title = "Memory of the site's processes, in MB"
+    print_table(title, headings, rows, left=("part", ""))
 
 
 def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, object]:
@@ -189,44 +142,19 @@ def main(argv: Sequence[str] = ()) -> int:
     parser.add_argument("--settle", type=float, default=SETTLE_MINUTES, help="minutes")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--per-second", type=float, default=PER_SECOND, help="node-rounds")
-    parser.add_argument("--load", nargs=2, metavar=("SOCKET", "TOKENS"), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if options.load is not None:
-        return _load(options)
-    with running_site() as site, tempfile.TemporaryDirectory() as folder:
-        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
-        django.setup()
-        from bench.relay_season import prepare_season, register
+    with site_with_tables() as site, tempfile.TemporaryDirectory() as folder:
+        from bench.relay_season import prepare_season, register_in
 
         prepare_season(Path(folder))
-        tokens = register(Path(folder) / "soak", nodes=NODES)
+        tokens = register_in(Path(folder) / "soak", nodes=NODES)
         pin_to_core(SITE_CORE, site.launcher)
-        growths, load = soak(
-            site,
-            tokens,
-            settle=options.settle,
-            minutes=options.minutes,
-            per_second=options.per_second,
-        )
+        growths, load = soak(site, tokens, **vars(options))
     print_growths(growths)
     figures = describe(growths, load)
     if (options.settle, options.minutes) == (SETTLE_MINUTES, MINUTES):
         print(f"written to {write_results('relay-soak', figures)}")  # noqa: T201 - output
     return 0 if figures["memory_is_flat"] else 1
-
-
-def _load(options: argparse.Namespace) -> int:
-    socket, tokens = options.load
-    load = asyncio.run(
-        run_soak(
-            socket,
-            Path(tokens).read_text().split(),
-            per_second=options.per_second,
-            seconds=60 * options.minutes,
-        )
-    )
-    print(json.dumps(load.describe()))  # noqa: T201 - the parent reads it
-    return 0
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -40,15 +41,45 @@ def print_targets(
     figures: Mapping[str, float], targets: Sequence[Target], *, title: str = "Promised figures"
 ) -> bool:
     """Print each target with the measured figure; return whether all targets are met."""
-    table = Table(title=title)
-    for heading in ("figure", "measured", "bound", "unit", ""):
-        table.add_column(heading, justify="right" if heading in ("measured", "bound") else "left")
+    rows, are_met = [], True
     for target in targets:
         value = figures[target.figure]
-        verdict = "[green]kept[/]" if target.is_met(value) else "[red]missed[/]"
-        table.add_row(target.label, f"{value:,.3g}", target.bound, target.unit, verdict)
-    Console().print(table)
-    return all(target.is_met(figures[target.figure]) for target in targets)
+        is_met = target.is_met(value)
+        verdict = "[green]kept[/]" if is_met else "[red]missed[/]"
+        rows.append((target.label, f"{value:,.3g}", target.bound, target.unit, verdict))
+        are_met &= is_met
+    headings = ("figure", "measured", "bound", "unit", "")
+    print_table(title, headings, rows, left=("figure", "unit", ""))
+    return are_met
+
+
+def print_table(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Container[str] | None = None,
+    caption: str = "",
+    width: int | None = None,
+) -> None:
+    """Print a table; `width` is in characters, by default that of the terminal.
+
+    The columns in `left`, by default the first one, are aligned left, the others right.
+    """
+    table = Table(title=title, caption=caption)
+    for heading in headings:
+        is_left = heading in (headings[:1] if left is None else left)
+        table.add_column(heading, justify="left" if is_left else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=width).print(table)
+
+
+def conclude(name: str, figures: Mapping[str, Any], targets: Sequence[Target]) -> int:
+    """Print the targets and write the results; return the exit status, 1 if a target is missed."""
+    kept = print_targets(figures, targets)
+    print(f"written to {write_results(name, figures)}")  # noqa: T201 - a command's output
+    return 0 if kept else 1
 
 
 def write_results(name: str, figures: Mapping[str, object], *, accelerator: str = "") -> Path:

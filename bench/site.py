@@ -1,4 +1,4 @@
-"""A whole site for a benchmark, as `make up` or `make demo` runs it, in a temporary folder."""
+"""A whole site for a benchmark, as `make up` or `make demo` runs it, and single processes."""
 
 import os
 import shutil
@@ -7,16 +7,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import django
+
 from swarm_web.local import LaunchError
 from swarm_web.local.probes import HOST, answers_ok, free_port
+from swarm_web.local.process import SiteProcess, spawn_options
 from swarm_web.local.site import load_settings
 
 _START_TIMEOUT_S = 180.0
+_READY_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class RunningSite:
 
     port: int
     settings: dict[str, str]
-    launcher: int = 0
+    launcher: int
 
     @property
     def socket(self) -> str:
@@ -60,6 +64,47 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
         launcher.send_signal(signal.SIGINT)
         launcher.wait(timeout=60)
         shutil.rmtree(folder)
+
+
+@contextmanager
+def site_with_tables() -> Iterator[RunningSite]:
+    """Run a site as `make up` does, whose tables this process reads and fills by the site's code.
+
+    Import modules with models only in the block.
+    """
+    with running_site() as site:
+        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
+        django.setup()
+        yield site
+
+
+def await_true(
+    condition: Callable[[], bool], problem: str, *, within_s: float, poll_s: float = 0.2
+) -> None:
+    """Wait until `condition` returns true. Raises TimeoutError with the text `problem`."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(problem)
+        time.sleep(poll_s)
+
+
+@contextmanager
+def running_process(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process, wait until it is ready, and stop it after the block. Raises TimeoutError."""
+    process = subprocess.Popen(
+        site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
+    )
+    try:
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not site_process.is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TimeoutError(f"{site_process.name} did not start")
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(site_process.stop_signal)
+        process.wait(timeout=20)
 
 
 def _await_page(launcher: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -60,11 +60,8 @@ class Result:
     generated: int
 
 
-class Pool:
-    """The latest rollouts of all nodes, in memory."""
-
-    def __init__(self) -> None:
-        self.rollouts: deque[tuple[str, Rollout]] = deque(maxlen=POOL_SIZE)
+# The latest rollouts of all nodes, each with its author.
+Pool = deque[tuple[str, Rollout]]
 
 
 class NodeExchange:
@@ -77,13 +74,13 @@ class NodeExchange:
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Add the rollouts to the pool, informative or not."""
-        self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
+        self._pool.extend((self._node, rollout) for rollout in rollouts)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` random rollouts of other nodes, and leave them in the pool."""
         offered = [
             ExternalRollout(node=node, age_s=0.0, rollout=rollout)
-            for node, rollout in self._pool.rollouts
+            for node, rollout in self._pool
             if node != self._node
         ]
         return self._rng.sample(offered, min(count, len(offered)))
@@ -94,7 +91,7 @@ def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifie
 
     `questions` is the size of the held-out set.
     """
-    pool = Pool()
+    pool = Pool(maxlen=POOL_SIZE)
     trainers = [_make_trainer(arm, pool, f"{key}-{n}", verifier) for n in range(arm.nodes)]
     held_out = HeldOutSet(verifier=verifier, season=practice_season(), size=questions)
     rewards: list[float] = []

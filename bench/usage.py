@@ -3,14 +3,13 @@
 `launcher` is always the pid of the site's launcher.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Self
 
 import psutil
+
+from bench.site import await_true
 
 # A text that the command line of each part's process contains.
 _PARTS = {
@@ -22,27 +21,16 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Usage:
-    """CPU seconds that each part's processes have used since their start."""
-
-    seconds: dict[str, float]
-
-    @classmethod
-    def of(cls, launcher: int) -> Self:
-        """Read the CPU time of all descendants of a launcher."""
-        seconds: defaultdict[str, float] = defaultdict(float)
-        for part, process in _read_parts(launcher):
-            # The time of an ended process is included in its parent's.
-            with suppress(psutil.NoSuchProcess):
-                times = process.cpu_times()
-                seconds[part] += times.user + times.system
-                seconds[part] += times.children_user + times.children_system
-        return cls(dict(seconds))
-
-    def since(self, before: Self) -> dict[str, float]:
-        """Return the CPU seconds of each part since the reading `before`."""
-        return {part: total - before.seconds.get(part, 0.0) for part, total in self.seconds.items()}
+def read_usage(launcher: int) -> dict[str, float]:
+    """Return the CPU seconds that each part's processes have used since their start."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for part, process in _read_parts(launcher):
+        # The time of an ended process is included in its parent's.
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds[part] += times.user + times.system
+            seconds[part] += times.children_user + times.children_system
+    return seconds
 
 
 def find_processes(launcher: int, part: str) -> list[psutil.Process]:
@@ -67,16 +55,14 @@ def _find_part(process: psutil.Process) -> str:
     return "launcher"
 
 
-def await_started(launcher: int, *, within_s: float = 120.0) -> None:
+def await_started(launcher: int) -> None:
     """Wait until the site's one-time steps are done, such as building the client.
 
-    Raises TimeoutError after `within_s` seconds.
+    Raises TimeoutError after two minutes.
     """
-    deadline = time.monotonic() + within_s
-    while any(part == "launcher" for part, _ in _read_parts(launcher)):
-        if time.monotonic() > deadline:
-            raise TimeoutError("the site still starts")
-        time.sleep(0.2)
+    await_true(
+        lambda: not find_processes(launcher, "launcher"), "the site still starts", within_s=120.0
+    )
 
 
 def pin_to_core(core: int, launcher: int) -> None:

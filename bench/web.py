@@ -9,7 +9,7 @@ import sys
 
 import django
 
-from bench.report import Target, print_targets, write_results
+from bench.report import Target, conclude
 from bench.web_site import kept_databases
 
 _PAGES = ("home", "leaderboard", "node", "round", "compare")
@@ -44,9 +44,7 @@ def main() -> int:
         from bench.web_figures import measure_web
 
         figures = measure_web()
-    kept = print_targets(figures, TARGETS)
-    print(f"written to {write_results('web', figures)}")  # noqa: T201 - a command's output
-    return 0 if kept else 1
+    return conclude("web", figures, TARGETS)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.core.management import call_command
 from django.utils import timezone
 from rich.console import Console
-from rich.table import Table
 
+from bench.report import print_table
 from bench.web_downloads import download
 from bench.web_live import BROWSERS, measure_updates
 from bench.web_site import BenchServer, serving
@@ -62,10 +62,7 @@ def prepare_data() -> None:
 def measure_pages(server: BenchServer) -> dict[str, float]:
     """Let visitors load each kind of page, and return the times and sizes by name."""
     figures: dict[str, float] = {}
-    table = Table(title=f"{VISITORS} visitors, a page a second each; two processes")
-    for heading in ("page", "median ms", "p99 ms", "first view kB", "second view kB"):
-        table.add_column(heading, justify="left" if heading == "page" else "right")
-    first, second = [], []
+    rows, first, second = [], [], []
     for name, draw in list_pages().items():
         visit(server.port, draw, seconds=_WARM_UP_S)
         taken = visit(server.port, draw, seconds=_SECONDS_A_PAGE)
@@ -75,8 +72,9 @@ def measure_pages(server: BenchServer) -> dict[str, float]:
         figures[f"p50_ms_{name}"] = percentile(taken, 50)
         figures[f"p99_ms_{name}"] = percentile(taken, 99)
         cells = (figures[f"p50_ms_{name}"], figures[f"p99_ms_{name}"], *sent)
-        table.add_row(name, *(f"{cell:.0f}" for cell in cells))
-    Console().print(table)
+        rows.append((name, *(f"{cell:.0f}" for cell in cells)))
+    title = f"{VISITORS} visitors, a page a second each; two processes"
+    print_table(title, ("page", "median ms", "p99 ms", "first view kB", "second view kB"), rows)
     return figures | {"first_view_kb": max(first), "second_view_kb": max(second)}
 
 
@@ -102,18 +100,17 @@ def list_pages() -> dict[str, Draw]:
 
 def measure_downloads(server: BenchServer) -> dict[str, float]:
     """Download all rewards in each format, and return the figures by name."""
-    rows = Score.objects.filter(round__phase=Round.Phase.CLOSED).count()
-    figures: dict[str, float] = {"download_rows": rows}
-    table = Table(title=f"{rows:,} rewards; one process")
-    for heading in ("format", "rows/s", "memory MB", "file MB"):
-        table.add_column(heading, justify="left" if heading == "format" else "right")
+    count = Score.objects.filter(round__phase=Round.Phase.CLOSED).count()
+    figures: dict[str, float] = {"download_rows": count}
+    rows = []
     for suffix in ("csv", "parquet", "jsonl"):
-        found = download(server, suffix, rows=rows)
+        found = download(server, suffix, rows=count)
         figures[f"{suffix}_rows_per_s"] = found.rows_per_s
         figures[f"{suffix}_rss_growth_mb"] = found.growth_mb
         cells = (f"{found.rows_per_s:,.0f}", f"+{found.growth_mb:.0f}", f"{found.size_mb:.0f}")
-        table.add_row(suffix, *cells)
-    Console().print(table)
+        rows.append((suffix, *cells))
+    title = f"{count:,} rewards; one process"
+    print_table(title, ("format", "rows/s", "memory MB", "file MB"), rows)
     return figures
 
 

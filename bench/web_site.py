@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,14 +9,14 @@ from dataclasses import dataclass
 import psutil
 
 from bench.report import PROJECT
+from bench.site import running_process
 from swarm_web.local.commands import COLLECT_STATIC, MIGRATE, here, serve_web
 from swarm_web.local.databases import prepare_postgres, prepare_valkey
 from swarm_web.local.probes import HOST, answers_ok, free_port
-from swarm_web.local.process import SiteProcess, spawn_options
+from swarm_web.local.process import SiteProcess
 from swarm_web.local.site import LocalSite, site_settings
 
 FOLDER = PROJECT / "var" / "bench-web"
-_READY_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def kept_databases() -> Iterator[dict[str, str]]:
         postgres = prepare_postgres(FOLDER / "postgres", durable=False)
         valkey = prepare_valkey(FOLDER / "valkey")
         for server in (postgres, valkey):
-            cleanup.enter_context(_running(server.process))
+            cleanup.enter_context(running_process(server.process))
         site = LocalSite(state=FOLDER, port=0, database_url=postgres.url, redis_url=valkey.url)
         outer = {**os.environ, "STATIC_COMPRESSED": "true"}
         settings = site_settings(site, outer) | {"LOG_LEVEL": "ERROR"}
@@ -74,23 +73,5 @@ def serving(*, workers: int) -> Iterator[BenchServer]:
     web = SiteProcess(
         name="web", command=here(command), is_ready=lambda: answers_ok(port, "/healthz")
     )
-    with _running(web) as process:
+    with running_process(web) as process:
         yield BenchServer(port, psutil.Process(process.pid))
-
-
-@contextmanager
-def _running(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process, wait until it is ready, and stop it after the block. Raises TimeoutError."""
-    process = subprocess.Popen(
-        site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
-    )
-    try:
-        deadline = time.monotonic() + _READY_TIMEOUT_S
-        while not site_process.is_ready():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise TimeoutError(f"{site_process.name} did not start")
-            time.sleep(0.1)
-        yield process
-    finally:
-        process.send_signal(site_process.stop_signal)
-        process.wait(timeout=20)

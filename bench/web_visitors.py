@@ -13,13 +13,14 @@ from swarm_web.local.probes import HOST
 
 VISITORS = 20
 _PAUSE_S = 1.0
-_COMPRESSED = {"Accept-Encoding": "gzip, br"}
 _STATIC = re.compile(r'(?:src|href)="(/static/[^"]+)"|data-figure="([^"]+)"')
 
 
-def fetch(connection: http.client.HTTPConnection, path: str) -> bytes:
-    """Return a page's compressed body. Raises AssertionError unless its status is 200."""
-    connection.request("GET", path, headers=_COMPRESSED)
+def fetch(
+    connection: http.client.HTTPConnection, path: str, *, encodings: str = "gzip, br"
+) -> bytes:
+    """Return a page's body as it is sent. Raises AssertionError unless its status is 200."""
+    connection.request("GET", path, headers={"Accept-Encoding": encodings})
     answer = connection.getresponse()
     body = answer.read()
     assert answer.status == 200, f"{path}: {answer.status}"
@@ -69,21 +70,13 @@ def measure_size(port: int, path: str) -> tuple[float, float]:
     """Return the kB sent for a first view of a page, and for a view with static files cached."""
     connection = http.client.HTTPConnection(HOST, port)
     body = fetch(connection, path)
-    text = _plain(port, path)
+    text = fetch(connection, path, encodings="identity").decode()
     found = {one or other for one, other in _STATIC.findall(text)}
     figures = {url.replace("&amp;", "&") for url in found if not url.startswith("/static/")}
     page = len(body) + sum(len(fetch(connection, url)) for url in figures)
     files = sum(len(fetch(connection, url)) for url in found if url.startswith("/static/"))
     connection.close()
     return (page + files) / 1000, page / 1000
-
-
-def _plain(port: int, path: str) -> str:
-    connection = http.client.HTTPConnection(HOST, port)
-    connection.request("GET", path)
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return text
 
 
 def percentile(taken: Sequence[float], share: float) -> float:

@@ -9,8 +9,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from judge.models import Score, Season, Standing, Window
 from judge.selectors.seasons import minimum_client, shown_season
-from swarm_protocol.version import parse_version
 from swarm_web.nodes.models import Node
+from swarm_web.notifications.rules import is_outdated
 from swarm_web.relay.models import Contribution
 
 
@@ -63,7 +63,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
             connected=node.is_connected(now=now),
             score=scores.get(node.pk),
             standing=standings.get(node.pk),
-            needed=minimum if _is_older(node.client_version, minimum) else "",
+            needed=minimum if is_outdated(node.client_version, minimum=minimum) else "",
         )
         for node in nodes
     ]
@@ -115,14 +115,6 @@ def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
 def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
     """Return the nodes' standings whose window is a whole season."""
     return Standing.objects.filter(node__in=nodes, window=Window.SEASON)
-
-
-def _is_older(version: str, minimum: str) -> bool:
-    """Return whether a client version is older than the minimum; false for an invalid one."""
-    try:
-        return parse_version(version) < parse_version(minimum)
-    except ValueError:
-        return False
 
 
 def _rank_of(standing: Standing | None) -> tuple[int, int] | None:

@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Phase = Literal["exploratory", "confirmatory"]
-Expectation = Literal["more", "less", "no less", "nothing"]
 Outcome = Literal[
     "own", "held_out_area", "held_out_final", "training_set", "forgetting", "drawdown", "poisoned"
 ]
@@ -253,15 +252,14 @@ class PublishedReport(Struct, frozen=True):
 class LabFinding(Struct, frozen=True):
     """One comparison that helps to answer a question, and whether its result is as expected.
 
-    `report` is the folder of its report, beside the summary. `expects` is the expected direction,
-    `at_least` the least expected gain (a ratio), None if not given. `holds` is whether the result
-    is as expected, None if nothing was expected.
+    `report` is the folder of its report, beside the summary. `at_least` is the least expected gain
+    (a ratio), None if not given. `holds` is whether the result is as expected, None if nothing was
+    expected.
     """
 
     report: str
     experiment: str
     phase: Phase
-    expects: Expectation
     at_least: float | None
     holds: bool | None
     comparison: LabComparison

@@ -4,7 +4,7 @@ All but the last share rollouts, the last trains alone, and one more copy is not
 the scores show the effect of training and of sharing (docs/lab.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,11 @@ class DemoNode:
     """A node of the demo; `arm` is `swarm`, `isolated` or `base` (untrained)."""
 
     name: str
-    model: str
     arm: str
+
+
+# The untrained node.
+BASE_NODE = DemoNode(name=f"{MODEL}-base", arm="base")
 
 
 def plan_nodes(count: int) -> list[DemoNode]:
@@ -38,14 +41,8 @@ def plan_nodes(count: int) -> list[DemoNode]:
         name = _BIRDS[bird] if flock == 0 else f"{_BIRDS[bird]}-{flock + 1}"
         is_isolated = count >= _MIN_NODES_WITH_ISOLATED and number == count - 1
         arm = "isolated" if is_isolated else "swarm"
-        nodes.append(DemoNode(name=name, model=MODEL, arm=arm))
+        nodes.append(DemoNode(name=name, arm=arm))
     return nodes
-
-
-def plan_base_nodes(nodes: Sequence[DemoNode]) -> list[DemoNode]:
-    """Return an untrained node for each model among `nodes`, named after it."""
-    models = dict.fromkeys(node.model for node in nodes)
-    return [DemoNode(name=f"{model}-base", model=model, arm="base") for model in models]
 
 
 def token_folder(site: LocalSite) -> Path:
@@ -65,7 +62,7 @@ def node_process(site: LocalSite, node: DemoNode, *, outer: Mapping[str, str]) -
     command = commands.join_swarm(
         url=site.url,
         token_file=str(token_folder(site) / node.name),
-        model=node.model,
+        model=MODEL,
         arm=node.arm,
         state=str(site.state / "nodes" / node.name),
     )

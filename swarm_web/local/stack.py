@@ -11,13 +11,7 @@ from pathlib import Path
 from swarm_web.local import LaunchError, commands
 from swarm_web.local.console import Console
 from swarm_web.local.databases import LocalServer, prepare_postgres, prepare_valkey
-from swarm_web.local.demo import (
-    DemoNode,
-    node_process,
-    plan_base_nodes,
-    registration,
-    token_folder,
-)
+from swarm_web.local.demo import BASE_NODE, DemoNode, node_process, registration, token_folder
 from swarm_web.local.probes import HOST, answers_ok, has_judged, require_free
 from swarm_web.local.process import SiteProcess
 from swarm_web.local.site import (
@@ -66,7 +60,7 @@ class Stack:
         2. The tables, the static files and the compiled translations.
         3. Web, worker, beat and the season. From here on the site answers.
         4. The demo's nodes, and the client's wheel for the package index.
-        5. The demo's untrained nodes, after the first judged round, which they would delay.
+        5. The demo's untrained node, after the first judged round, which it would delay.
 
         Raises LaunchError when a step fails.
         """
@@ -86,15 +80,13 @@ class Stack:
             self._serve(site, environment, ports),
             self._run("season", commands.CREATE_DEMO_SEASON, environment),
         )
-        nodes, base_nodes = self._plan.nodes, plan_base_nodes(self._plan.nodes)
-        if nodes:
+        if nodes := self._plan.nodes:
             await self._start_nodes(site, environment, nodes, what=f"{len(nodes)} nodes")
         await self._build_wheel(site)
-        if base_nodes:
+        if nodes:
             await self._await_first_scores(site)
-            names = ", ".join(node.name for node in base_nodes)
-            what = f"untrained nodes for comparison ({names})"
-            await self._start_nodes(site, environment, base_nodes, what=what)
+            what = f"untrained nodes for comparison ({BASE_NODE.name})"
+            await self._start_nodes(site, environment, [BASE_NODE], what=what)
         await asyncio.Event().wait()
 
     async def _start_databases(self) -> LocalSite:

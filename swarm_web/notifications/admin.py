@@ -3,17 +3,33 @@
 A channel can also be switched off.
 """
 
+from typing import TypeVar
+
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.services.channels import switch_off
 
+RowT = TypeVar("RowT", bound=Model)
+
+
+class UneditedAdmin(admin.ModelAdmin[RowT]):
+    """Admin of rows that are neither added nor edited by hand, but may be deleted."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Rows are added by the site only."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: RowT | None = None) -> bool:
+        """Rows are not edited."""
+        return False
+
 
 @admin.register(Channel)
-class ChannelAdmin(admin.ModelAdmin[Channel]):
+class ChannelAdmin(UneditedAdmin[Channel]):
     """Lists channels with their latest failure; secrets are not shown."""
 
     list_display = [
@@ -24,14 +40,6 @@ class ChannelAdmin(admin.ModelAdmin[Channel]):
     list_select_related = ["owner"]
     search_fields = ["owner__username", "target"]
     actions = ["switch_off"]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Only owners add channels."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Channel | None = None) -> bool:
-        """Channels are not edited here."""
-        return False
 
     def has_switch_off_permission(self, request: HttpRequest) -> bool:
         """Require the permission to change channels."""
@@ -48,7 +56,7 @@ class ChannelAdmin(admin.ModelAdmin[Channel]):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin[Delivery]):
+class DeliveryAdmin(UneditedAdmin[Delivery]):
     """Lists deliveries with their latest failure."""
 
     list_display = [
@@ -58,11 +66,3 @@ class DeliveryAdmin(admin.ModelAdmin[Delivery]):
     list_select_related = ["channel__owner"]
     search_fields = ["channel__owner__username"]
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Deliveries are not added by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        """Deliveries are not edited."""
-        return False

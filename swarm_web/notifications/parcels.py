@@ -1,12 +1,10 @@
-"""Deliveries prepared for sending by a thread that does not read the database.
-
-UnsendableError       there is no usable address: `failure` says why
-"""
+"""Deliveries prepared for sending by a thread that does not read the database."""
 
 import json
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from smtplib import SMTPException
 from urllib.parse import urlsplit
@@ -38,12 +36,8 @@ _TAGS = {
 }
 
 
-class UnsendableError(Exception):
-    """A delivery has no usable address."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
+# What an attempt gave: the failure, empty for a success, and the HTTP status, None without one.
+Result = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -61,79 +55,73 @@ class DeliveryOutcome:
 
 
 @dataclass(frozen=True)
-class Parcel(ABC):
-    """One attempt to send the delivery with id `delivery`; `attempt` counts from 1."""
+class Parcel:
+    """One attempt to send the delivery with id `delivery`; `attempt` counts from 1.
+
+    `transport` sends it, which may take seconds.
+    """
 
     delivery: UUID
     attempt: int
+    transport: Callable[[], Result]
 
-    @abstractmethod
     def send(self) -> DeliveryOutcome:
-        """Send it and return the outcome; this may take seconds."""
+        """Send it and return the outcome."""
+        return self.end(*self.transport())
 
     def end(self, failure: str = Failure.NONE, status: int | None = None) -> DeliveryOutcome:
         """Return the outcome of this attempt: a success unless `failure` is given."""
         return DeliveryOutcome(self.delivery, self.attempt, failure, status)
 
 
-@dataclass(frozen=True)
-class PostParcel(Parcel):
-    """An attempt to POST `body` to a webhook or ntfy server; `private` as in `may_be_called`."""
-
-    target: NotificationTarget
-    body: bytes
-    headers: dict[str, str]
-    private: bool
-
-    def send(self) -> DeliveryOutcome:
-        """Send the POST request; any result but a 2xx status is a failure."""
-        try:
-            status = post(self.target, self.body, headers=self.headers, private=self.private)
-        except PostError as problem:
-            return self.end(problem.failure)
-        if 200 <= status < 300:
-            return self.end(status=status)
-        if status == HTTPStatus.GONE:
-            return self.end(Failure.GONE, status)
-        return self.end(Failure.REDIRECTED if 300 <= status < 400 else Failure.STATUS, status)
-
-
-@dataclass(frozen=True)
-class MailParcel(Parcel):
-    """An attempt to send an e-mail through the operator's mail server."""
-
-    message: EmailMessage = field(compare=False)
-
-    def send(self) -> DeliveryOutcome:
-        """Send the e-mail; any error of the mail server or the connection is a failure."""
-        try:
-            self.message.send()
-        except (SMTPException, OSError, ValueError):
-            return self.end(Failure.MAIL)
-        return self.end()
-
-
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
     """Return the next attempt at a delivery, whose channel and owner should be loaded.
 
-    `now` is the time in a webhook's signature. Raises UnsendableError if there is no address, or
-    the address is no longer allowed.
+    `now` is the time in a webhook's signature. Without an address that may be used now, the attempt
+    fails.
     """
     try:
         match Channel.Kind(delivery.channel.kind):
             case Channel.Kind.WEBHOOK:
-                return _pack_webhook(delivery, now=now)
+                transport = _pack_webhook(delivery, now=now)
             case Channel.Kind.NTFY:
-                return _pack_ntfy(delivery)
+                transport = _pack_ntfy(delivery)
             case Channel.Kind.EMAIL:
-                return _pack_mail(delivery)
+                transport = _pack_mail(delivery)
     except TargetError:
         # The address was valid when it was entered; the operator has changed the rules since.
-        raise UnsendableError(Failure.FORBIDDEN) from None
+        transport = partial(_fail, Failure.FORBIDDEN)
+    return Parcel(delivery.pk, delivery.attempts, transport)
 
 
-def _pack_webhook(delivery: Delivery, *, now: datetime) -> Parcel:
+def _fail(failure: Failure) -> Result:
+    return failure, None
+
+
+def _post(target: NotificationTarget, body: bytes, headers: Mapping[str, str]) -> Result:
+    """POST to a webhook or ntfy server; any result but a 2xx status is a failure."""
     private = settings.NOTIFICATION_PRIVATE_TARGETS
+    try:
+        status = post(target, body, headers={**_CONTENT, **headers}, private=private)
+    except PostError as problem:
+        return problem.failure, None
+    if 200 <= status < 300:
+        return Failure.NONE, status
+    if status == HTTPStatus.GONE:
+        return Failure.GONE, status
+    return Failure.REDIRECTED if 300 <= status < 400 else Failure.STATUS, status
+
+
+def _send_mail(message: EmailMessage) -> Result:
+    """Send an e-mail; any error of the operator's mail server or the connection is a failure."""
+    try:
+        message.send()
+    except (SMTPException, OSError, ValueError):
+        return Failure.MAIL, None
+    return Failure.NONE, None
+
+
+def _pack_webhook(delivery: Delivery, *, now: datetime) -> Callable[[], Result]:
     body = json.dumps(
         {
             "type": delivery.type,
@@ -147,13 +135,12 @@ def _pack_webhook(delivery: Delivery, *, now: datetime) -> Parcel:
         timestamp=int(now.timestamp()),
         body=body,
     )
+    private = settings.NOTIFICATION_PRIVATE_TARGETS
     target = read_target(delivery.channel.target, private=private)
-    return PostParcel(
-        delivery.pk, delivery.attempts, target, body, {**_CONTENT, **signature}, private
-    )
+    return partial(_post, target, body, signature)
 
 
-def _pack_ntfy(delivery: Delivery) -> Parcel:
+def _pack_ntfy(delivery: Delivery) -> Callable[[], Result]:
     """Prepare a message in ntfy's JSON format, because headers allow ASCII only."""
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     target, topic = read_topic(delivery.channel.target, private=private)
@@ -168,14 +155,14 @@ def _pack_ntfy(delivery: Delivery) -> Parcel:
             "click": message_text.url,
         }
     ).encode()
-    return PostParcel(delivery.pk, delivery.attempts, target, body, dict(_CONTENT), private)
+    return partial(_post, target, body, {})
 
 
-def _pack_mail(delivery: Delivery) -> Parcel:
+def _pack_mail(delivery: Delivery) -> Callable[[], Result]:
     channel = delivery.channel
     address = mail_address(channel.owner)
     if address is None:
-        raise UnsendableError(Failure.NO_ADDRESS)
+        return partial(_fail, Failure.NO_ADDRESS)
     message_text, leave = compose_text(delivery), unsubscribe_url(channel)
     page = f"{settings.SITE_URL}/account/notifications/"
     footer = f"-- \nYour notifications: {page}\nUnsubscribe: {leave}\n"
@@ -193,4 +180,4 @@ def _pack_mail(delivery: Delivery) -> Parcel:
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
         },
     )
-    return MailParcel(delivery.pk, delivery.attempts, message)
+    return partial(_send_mail, message)

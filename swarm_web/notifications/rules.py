@@ -1,6 +1,5 @@
 """When owners are notified, how often a message is tried, when a channel is given up. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -67,14 +66,9 @@ def should_give_up(*, failures: int, failing_since: datetime, now: datetime) -> 
     return failures >= GIVE_UP_FAILURES and now - failing_since >= GIVE_UP_AFTER
 
 
-def outdated(versions: Iterable[str], *, minimum: str) -> set[str]:
-    """Return the client versions that are older than the minimum; invalid ones are left out."""
-    minimum_version = parse_version(minimum)
-    return {version for version in versions if _is_older(version, minimum_version)}
-
-
-def _is_older(version: str, minimum_version: tuple[int, int, int]) -> bool:
+def is_outdated(version: str, *, minimum: str) -> bool:
+    """Return whether a client version is older than the minimum; false for an invalid one."""
     try:
-        return parse_version(version) < minimum_version
+        return parse_version(version) < parse_version(minimum)
     except ValueError:
         return False

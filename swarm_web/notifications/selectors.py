@@ -1,8 +1,8 @@
 """Reads: accounts' mail addresses, and figures for operators."""
 
-from django.apps import apps
+from allauth.account.models import EmailAddress
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db.models import Count
 
 from swarm_web.notifications.models import Channel, Delivery
@@ -18,21 +18,17 @@ def can_mail() -> bool:
     return settings.EMAIL_BACKEND not in _NO_MAIL
 
 
-def mail_address(account: AbstractBaseUser) -> str | None:
+def mail_address(account: User) -> str | None:
     """Return the account's e-mail address, None if it has no usable one.
 
     If the site verifies addresses, an unconfirmed one is not used: it may belong to another person.
     """
-    address: str = getattr(account, "email", "")
-    if not address:
-        return None
-    if not apps.is_installed("allauth.account"):
-        return address
-    if getattr(settings, "ACCOUNT_EMAIL_VERIFICATION", "optional") == "none":
-        return address
-    addresses = apps.get_app_config("account").get_model("EmailAddress")._default_manager
-    confirmed = addresses.filter(user_id=account.pk, email__iexact=address, verified=True)
-    return address if confirmed.exists() else None
+    if not account.email or settings.ACCOUNT_EMAIL_VERIFICATION == "none":
+        return account.email or None
+    confirmed = EmailAddress.objects.filter(
+        user=account, email__iexact=account.email, verified=True
+    )
+    return account.email if confirmed.exists() else None
 
 
 def count_deliveries() -> dict[str, int]:

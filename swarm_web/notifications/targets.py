@@ -1,6 +1,6 @@
 """Checks of untrusted addresses for notifications. Pure.
 
-    TargetError           an address cannot be used: `code` and the text say why
+    TargetError           an address cannot be used: `code` says why
 
 The worker is inside the operator's network, so a name must resolve to public addresses only
 (`posting` checks that). If an IPv6 address embeds an IPv4 address, either the IPv4 address is
@@ -26,17 +26,15 @@ _GLOBAL_IPV6 = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
 # Networks that some versions of Python count as global although they are not, or whose addresses
 # embed an IPv4 address in another position.
-_SPECIAL = tuple(
-    map(
-        ip_network,
-        (
-            # Protocol assignments and benchmarks, and the relays of 6to4.
-            *("192.0.0.0/24", "198.18.0.0/15", "192.88.99.0/24"),
-            # Protocol assignments with Teredo, 6to4, documentation, segment routing.
-            *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20", "5f00::/16"),
-        ),
+_SPECIAL = [
+    ip_network(network)
+    for network in (
+        # Protocol assignments and benchmarks, and the relays of 6to4.
+        *("192.0.0.0/24", "198.18.0.0/15", "192.88.99.0/24"),
+        # Protocol assignments with Teredo, 6to4, documentation, segment routing.
+        *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20", "5f00::/16"),
     )
-)
+]
 # The address of a cloud's metadata service; those of other clouds are link-local.
 _METADATA = ip_address("fd00:ec2::254")
 # Prefix of the IPv4 address in an interface identifier of ISATAP; one bit of it may be set.
@@ -46,8 +44,8 @@ _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 class TargetError(ValueError):
     """An address cannot be used; `code` is invalid, scheme, port, address or topic."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
         self.code = code
 
 
@@ -67,23 +65,21 @@ def read_target(address: str, *, private: bool) -> NotificationTarget:
     `private` allows plain HTTP, any port and private IP addresses, for a site in a private network.
     """
     if len(address) > MAX_LENGTH or not _PRINTABLE.fullmatch(address):
-        raise TargetError("invalid", f"Use at most {MAX_LENGTH} ASCII characters, without spaces.")
+        raise TargetError("invalid")
     try:
         parts = urlsplit(address)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise TargetError("invalid", "This is not an address such as https://host/path.") from None
+        raise TargetError("invalid") from None
     if parts.scheme != "https" and not (private and parts.scheme == "http"):
-        raise TargetError("scheme", "The address must begin with https://.")
+        raise TargetError("scheme")
     if "@" in parts.netloc or parts.fragment:
-        raise TargetError("invalid", "Leave out user name, password and fragment (#).")
+        raise TargetError("invalid")
     if not private and port not in PORTS:
-        allowed = ", ".join(map(str, sorted(PORTS)))
-        raise TargetError("port", f"Only these ports may be used: {allowed}.")
+        raise TargetError("port")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return NotificationTarget(
-        parts.scheme, _read_host(parts.hostname or "", private=private), port, path
-    )
+    host = _read_host(parts.hostname or "", private=private)
+    return NotificationTarget(parts.scheme, host, port, path)
 
 
 def read_topic(address: str, *, private: bool) -> tuple[NotificationTarget, str]:
@@ -94,7 +90,7 @@ def read_topic(address: str, *, private: bool) -> tuple[NotificationTarget, str]
     target = read_target(address, private=private)
     found = _TOPIC.fullmatch(target.path)
     if found is None:
-        raise TargetError("topic", "The address must be https://HOST/TOPIC.")
+        raise TargetError("topic")
     return NotificationTarget(target.scheme, target.host, target.port, "/"), found["topic"]
 
 
@@ -104,14 +100,14 @@ def _read_host(host: str, *, private: bool) -> str:
     except ValueError:
         return _read_name(host)
     if not may_be_called(address, private=private):
-        raise TargetError("address", "This is not a public address.")
+        raise TargetError("address")
     return str(address)
 
 
 def _read_name(host: str) -> str:
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise TargetError("invalid", "This is not a valid host name.")
+        raise TargetError("invalid")
     return host.removesuffix(".")
 
 

@@ -1,11 +1,10 @@
 """Nodes of the demo data: their rows, owners, arms and contributions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-import numpy as np
 from django.contrib.auth.models import User
 
 from judge.models import Enrolment, Season
@@ -15,14 +14,13 @@ from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import hash_token
 from swarm_web.relay.models import Contribution
 from swarm_web.seeding.population import KINDS, Population
-from swarm_web.seeding.rows import NodeKeys
 
 _OWNERS = ("ada", "blaise", "chandra", "dorothy", "emmy", "fatima", "grace", "hedy")
 _OWNED_SHARE = 0.5
 _CONNECTED_SHARE = 0.7
 # Optimizer steps of a node between two rounds.
 _STEPS_PER_ROUND = 12
-_BATCH = 2_000
+BATCH = 2_000
 
 
 @dataclass(frozen=True)
@@ -33,30 +31,20 @@ class DemoClock:
     present_until: datetime
 
 
-def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> NodeKeys:
-    """Create the nodes and their owners, and return the nodes' keys. One node is quarantined."""
+def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> list[Node]:
+    """Create the nodes and their owners, and return the nodes. One node is quarantined."""
     random = Random(seed)
     owners = [_owner(name) for name in _OWNERS]
-    nodes = [
+    described = [
         _describe(population, index, owners, clock=clock, random=random)
         for index in range(len(population))
     ]
-    stored_nodes = Node.objects.bulk_create(nodes, batch_size=_BATCH)
-    suspect = stored_nodes[len(KINDS) + (len(stored_nodes) - len(KINDS)) // 3]
+    nodes = Node.objects.bulk_create(described, batch_size=BATCH)
+    suspect = nodes[len(KINDS) + (len(nodes) - len(KINDS)) // 3]
     quarantine_node(
         suspect, reason="Its answers repeat another node's mistakes.", actor=None, now=clock.now
     )
-    return NodeKeys(
-        keys=[node.pk for node in stored_nodes],
-        models=[node.model for node in stored_nodes],
-        arms=population.arms,
-        groups=np.array(
-            [
-                -1 if arm == Node.Arm.BASE else KINDS.index(kind)
-                for kind, arm in zip(population.kinds, population.arms, strict=True)
-            ]
-        ),
-    )
+    return nodes
 
 
 def _owner(name: str) -> User:
@@ -88,31 +76,28 @@ def _describe(
     )
 
 
-def enrol_all(season: Season, node_keys: NodeKeys, indexes: Iterable[int]) -> None:
-    """Enrol the nodes with these indexes in the population in a season, with their arms."""
+def enrol_all(season: Season, nodes: Iterable[Node]) -> None:
+    """Enrol nodes in a season, with their arms."""
+    choice = Season.Assignment.CHOICE
     Enrolment.objects.bulk_create(
         (
             Enrolment(
                 season=season,
-                node_id=node_keys.keys[index],
-                arm=node_keys.arms[index],
-                assignment=(
-                    Season.Assignment.CHOICE
-                    if node_keys.arms[index] == Node.Arm.BASE
-                    else season.assignment
-                ),
+                node=node,
+                arm=node.arm,
+                assignment=choice if node.arm == Node.Arm.BASE else season.assignment,
             )
-            for index in indexes
+            for node in nodes
         ),
-        batch_size=_BATCH,
+        batch_size=BATCH,
     )
 
 
 def write_contributions(
     season: Season,
     population: Population,
-    node_keys: NodeKeys,
-    rounds: dict[int, int],
+    nodes: Sequence[Node],
+    rounds: Mapping[int, int],
     *,
     random: Random,
 ) -> None:
@@ -122,30 +107,24 @@ def write_contributions(
     """
     Contribution.objects.bulk_create(
         (
-            _contribution(season, population, node_keys, index, count, random=random)
+            _contribution(season, population, index, nodes[index], count, random=random)
             for index, count in rounds.items()
-            if node_keys.arms[index] != Node.Arm.BASE
+            if nodes[index].arm != Node.Arm.BASE
         ),
-        batch_size=_BATCH,
+        batch_size=BATCH,
     )
 
 
 def _contribution(
-    season: Season,
-    population: Population,
-    node_keys: NodeKeys,
-    index: int,
-    rounds: int,
-    *,
-    random: Random,
+    season: Season, population: Population, index: int, node: Node, rounds: int, *, random: Random
 ) -> Contribution:
     steps = rounds * _STEPS_PER_ROUND + random.randrange(_STEPS_PER_ROUND)
-    external = season.external if node_keys.arms[index] == Node.Arm.SWARM else 0
+    external = season.external if node.arm == Node.Arm.SWARM else 0
     local = season.local if external else season.local + season.external
     dropped = random.randrange(1 + steps // 10) if external else 0
     low, high = population.floors[index].mean(), population.ceilings[index].mean()
     return Contribution(
-        node_id=node_keys.keys[index],
+        node=node,
         season=season,
         published=steps * local if external else 0,
         rejected=random.randrange(3),

@@ -44,12 +44,14 @@ class Population:
     """The nodes by index; `floors` and `ceilings` are (nodes, datasets) chances to solve.
 
     `arrivals` are the times of joining, from 0, the first round, to 1, the last one; sorted. The
-    first nodes are one untrained node for each model.
+    first nodes are one untrained node for each model. `groups` (nodes,) is the number of a node's
+    model in KINDS; -1 for untrained nodes.
     """
 
     names: list[str]
     kinds: list[DemoModel]
     arms: list[str]
+    groups: npt.NDArray[np.int64]
     arrivals: Floats
     floors: Floats
     ceilings: Floats
@@ -75,6 +77,7 @@ def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
         names=_draw_names(nodes, random=Random(seed)),
         kinds=[KINDS[kind] for kind in kinds],
         arms=arms,
+        groups=np.where(np.arange(nodes) < len(KINDS), -1, kinds),
         arrivals=arrivals,
         floors=floors,
         ceilings=ceilings,

@@ -1,6 +1,7 @@
 """Seasons and rounds of the demo data, with their questions."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
 
@@ -16,7 +17,8 @@ from swarm_tasks.answers import find_rules
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
-from swarm_web.seeding.nodes import DemoClock
+from swarm_web.nodes.models import Node
+from swarm_web.seeding.nodes import BATCH, DemoClock
 from swarm_web.seeding.questions import make_question
 from swarm_web.seeding.rows import DemoRound
 from swarm_web.seeding.sizes import DemoSize
@@ -25,7 +27,6 @@ _NAMES = ("Spring tide", "Midsummer", "Harvest", "First frost", "Long night")
 _OPEN = timedelta(seconds=120)
 _SCORING = timedelta(seconds=60)
 _GRADED_AFTER = timedelta(seconds=4)
-_BATCH = 1_000
 
 
 def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
@@ -71,29 +72,28 @@ def create_rounds(
         )
         for i in range(size.rounds_per_season)
     ]
-    stored_rounds = Round.objects.bulk_create(rounds, batch_size=_BATCH)
-    demo_rounds = [
-        _draw_questions(judge_round, tasks, random=random) for judge_round in stored_rounds
-    ]
-    for judge_round, demo_round in zip(stored_rounds, demo_rounds, strict=True):
-        _store_questions(judge_round, demo_round, tasks)
-    return demo_rounds
+    stored_rounds = Round.objects.bulk_create(rounds, batch_size=BATCH)
+    return [_ask(judge_round, tasks, random=random) for judge_round in stored_rounds]
 
 
 def open_round(
-    season: Season, nodes: list[int], *, tasks: list[TaskChoice], clock: DemoClock, random: Random
-) -> Round:
-    """Create an open round that the nodes with these ids were offered and have not answered."""
+    season: Season,
+    nodes: Sequence[Node],
+    *,
+    tasks: list[TaskChoice],
+    clock: DemoClock,
+    random: Random,
+) -> None:
+    """Create an open round that these nodes were offered and have not answered."""
     judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None
     judge_round.save()
-    _store_questions(judge_round, _draw_questions(judge_round, tasks, random=random), tasks)
+    _ask(judge_round, tasks, random=random)
     Seat.objects.bulk_create(
-        (Seat(round=judge_round, node_id=node, offered_at=clock.now) for node in nodes),
-        batch_size=_BATCH,
+        (Seat(round=judge_round, node=node, offered_at=clock.now) for node in nodes),
+        batch_size=BATCH,
     )
-    return judge_round
 
 
 def _opening_time(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
@@ -138,20 +138,11 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
     )
 
 
-def _draw_questions(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
-    """Draw a round's questions and the completions that answer them."""
-    return DemoRound(
-        round_id=judge_round.pk,
-        opened_at=judge_round.opens_at,
-        datasets=tuple(task.dataset for task in tasks),
-        question_ids=[uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks],
-        questions=[make_question(task.dataset, random=random) for task in tasks],
-    )
-
-
-def _store_questions(judge_round: Round, demo_round: DemoRound, tasks: list[TaskChoice]) -> None:
-    """Store a round's questions."""
-    Question.objects.bulk_create(
+def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
+    """Draw and store a round's questions, and draw the completions that answer them."""
+    ids = [uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks]
+    drawn = [make_question(task.dataset, random=random) for task in tasks]
+    questions = Question.objects.bulk_create(
         Question(
             id=question_id,
             round=judge_round,
@@ -161,9 +152,10 @@ def _store_questions(judge_round: Round, demo_round: DemoRound, tasks: list[Task
             prompt=question.prompt,
         )
         for position, (question_id, question, task) in enumerate(
-            zip(demo_round.question_ids, demo_round.questions, tasks, strict=True), start=1
+            zip(ids, drawn, tasks, strict=True), start=1
         )
     )
+    return DemoRound(judge_round, questions, drawn)
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:

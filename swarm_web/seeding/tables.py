@@ -1,6 +1,6 @@
 """Bulk inserts into Postgres tables, without their constraints and indexes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import connection, models
@@ -54,12 +54,3 @@ def _drop_constraints(table: str) -> list[sql.Composable]:
             for name, definition in constraints
         ),
     ]
-
-
-def copy_lines(model: type[models.Model], columns: Sequence[str], lines: Iterable[str]) -> None:
-    """Append rows in COPY's text format, one per line, to a model's table."""
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
-    with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
-        copy.write("".join(lines).encode())

@@ -1,140 +1,144 @@
-"""Rollouts, exchanges and training points of the demo data, as rows; pure.
-
-The constants ..._COLUMNS name the values of the rows in their order.
-"""
+"""Writes rollouts, exchanges and training points of the demo data, for the latest season."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
 import msgspec
 
+from judge.models import Season
+from judge.selectors.seasons import task_choices
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
-from swarm_web.seeding.nodes import DemoClock
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint
+from swarm_web.seeding.nodes import BATCH, DemoClock
 from swarm_web.seeding.population import Population
 from swarm_web.seeding.questions import DemoQuestion, make_question
-from swarm_web.seeding.rows import NodeKeys
+from swarm_web.seeding.sizes import DemoSize
 
-ROLLOUT_COLUMNS = (
-    *("id", "season_id", "author_id", "rollout", "dataset", "spec", "model", "step"),
-    *("completions", "question", "published_at", "checked_at", "failure", "solved", "total"),
-    "learned_by",
-)
-LEARNED_COLUMNS = ("rollout_id", "node_id", "at")
-EXCHANGE_COLUMNS = ("season_id", "hour", "giver_id", "taker_id", "used")
-POINT_COLUMNS = (
-    *("node_id", "season_id", "at", "step", "training_reward", "informative_share"),
-    "reflection",
-)
-HOURS = 24
+_HOURS = 24
 _COMPLETIONS = 8
 _MAX_LEARNERS = 9
 _POINTS_APART = timedelta(minutes=10)
 
-Row = tuple[object, ...]
 
+class TrafficWriter:
+    """Writes the traffic of one season; `nodes` are in the order of the population."""
 
-@dataclass(frozen=True)
-class Traffic:
-    """Draws the traffic of one season. `sharers` are the indexes of the nodes that share."""
+    def __init__(
+        self,
+        season: Season,
+        population: Population,
+        nodes: Sequence[Node],
+        *,
+        clock: DemoClock,
+        random: Random,
+    ) -> None:
+        self._season, self._population, self._nodes = season, population, nodes
+        self._clock, self._random = clock, random
+        self._tasks = task_choices(season.tasks)
+        # Indexes of the nodes that share.
+        self._sharers = [i for i, node in enumerate(nodes) if node.arm == Node.Arm.SWARM]
 
-    season_id: int
-    seed: int
-    tasks: Sequence[TaskChoice]
-    population: Population
-    node_keys: NodeKeys
-    clock: DemoClock
-    sharers: Sequence[int]
+    def write(self, size: DemoSize) -> None:
+        """Write the season's recent rollouts and exchanges, and its nodes' training points."""
+        rollouts, learned = [], []
+        for number in range(size.archived):
+            rollout, learners = self._make_rollout(number, size.archived)
+            rollouts.append(rollout)
+            learned += learners
+        ArchivedRollout.objects.bulk_create(rollouts, batch_size=BATCH)
+        Learned.objects.bulk_create(learned, batch_size=BATCH)
+        Exchange.objects.bulk_create(self._make_exchanges(size.exchanges), batch_size=BATCH)
+        for index, node in enumerate(self._nodes):
+            if node.arm != Node.Arm.BASE:
+                TrainingPoint.objects.bulk_create(self._make_points(index, size.points))
 
-    def rollouts(self, keys: Sequence[int], *, random: Random) -> Iterator[tuple[Row, list[Row]]]:
-        """Yield a row of ROLLOUT_COLUMNS for each key, oldest first.
+    def _make_rollout(self, number: int, count: int) -> tuple[ArchivedRollout, list[Learned]]:
+        """Return rollout `number` of `count`, the oldest first, and the nodes that trained on it.
 
-        Each comes with the rows of LEARNED_COLUMNS for the nodes that trained on the rollout.
+        It comes with the verdicts of our own verifier.
         """
-        for index, key in enumerate(keys):
-            author = random.choice(self.sharers)
-            ago = timedelta(hours=HOURS) * (1 - (index + 1) / len(keys)) + timedelta(seconds=20)
-            published_at = self.clock.now - ago
-            at = min(published_at + timedelta(minutes=3), self.clock.now)
-            learners = {*random.choices(self.sharers, k=random.randrange(_MAX_LEARNERS))}
-            learned: list[Row] = [
-                (key, self.node_keys.keys[learner], at) for learner in sorted(learners - {author})
-            ]
-            fields = self._make(author, random=random)
-            yield (
-                (
-                    *(key, self.season_id, self.node_keys.keys[author], f"r{index}", *fields[:2]),
-                    *(self.node_keys.models[author], 12 * (index + 1), *fields[2:4]),
-                    *(published_at, at, "", *fields[4:], len(learned)),
-                ),
-                learned,
-            )
+        random, clock = self._random, self._clock
+        author = random.choice(self._sharers)
+        ago = timedelta(hours=_HOURS) * (1 - (number + 1) / count) + timedelta(seconds=20)
+        checked_at = min(clock.now - ago + timedelta(minutes=3), clock.now)
+        learners = {*random.choices(self._sharers, k=random.randrange(_MAX_LEARNERS))} - {author}
+        task = random.choice(self._tasks)
+        spec = self._make_spec(task)
+        asked = make_question(task.dataset, random=random)
+        chance = float(self._population.ceilings[author].mean())
+        outcomes = [random.random() < chance for _ in range(_COMPLETIONS)]
+        rollout = ArchivedRollout(
+            season=self._season,
+            author=self._nodes[author],
+            rollout=f"r{number}",
+            dataset=task.dataset,
+            spec=msgspec.to_builtins(spec),
+            model=self._nodes[author].model,
+            step=12 * (number + 1),
+            completions=[_complete(asked, right=right, random=random) for right in outcomes],
+            question=asked.prompt,
+            published_at=clock.now - ago,
+            checked_at=checked_at,
+            solved=sum(outcomes),
+            total=len(outcomes),
+            learned_by=len(learners),
+        )
+        nodes = [self._nodes[learner] for learner in sorted(learners)]
+        return rollout, [Learned(rollout=rollout, node=node, at=checked_at) for node in nodes]
 
-    def exchanges(self, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield at most `count` rows of EXCHANGE_COLUMNS for each of the last HOURS hours.
+    def _make_spec(self, task: TaskChoice) -> TaskSpec:
+        return TaskSpec(
+            dataset=task.dataset,
+            config=task.config,
+            seed=self._season.seed,
+            generator=GENERATOR,
+            index=self._random.randrange(2**30),
+        )
 
-        Nodes that come first in `sharers` give more often than the others.
+    def _make_exchanges(self, count: int) -> Iterator[Exchange]:
+        """Yield at most `count` exchanges for each of the last hours.
+
+        Nodes that come first in the population give more often than the others.
         """
-        begin = self.clock.now.replace(minute=0, second=0, microsecond=0)
-        weights = [1 / (1 + index) ** 0.5 for index in range(len(self.sharers))]
-        for ago in range(HOURS):
-            givers = random.choices(self.sharers, weights, k=count)
-            takers = random.choices(self.sharers, k=count)
+        begin = self._clock.now.replace(minute=0, second=0, microsecond=0)
+        weights = [1 / (1 + place) ** 0.5 for place in range(len(self._sharers))]
+        for ago in range(_HOURS):
+            givers = self._random.choices(self._sharers, weights, k=count)
+            takers = self._random.choices(self._sharers, k=count)
             for giver, taker in sorted({*zip(givers, takers, strict=True)}):
                 if giver != taker:
-                    used = 1 + int(random.expovariate(0.12))
-                    hour = begin - timedelta(hours=ago)
-                    yield (
-                        self.season_id,
-                        hour,
-                        self.node_keys.keys[giver],
-                        self.node_keys.keys[taker],
-                        used,
+                    yield Exchange(
+                        season=self._season,
+                        hour=begin - timedelta(hours=ago),
+                        giver=self._nodes[giver],
+                        taker=self._nodes[taker],
+                        used=1 + int(self._random.expovariate(0.12)),
                     )
 
-    def points(self, index: int, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield `count` rows of POINT_COLUMNS for the node with this index, oldest first.
-
-        Its rewards rise and level off.
-        """
-        low = float(self.population.floors[index].mean())
-        gain = float(self.population.ceilings[index].mean()) - low
-        for at in range(count):
-            done = (at + 1) / count
+    def _make_points(self, index: int, count: int) -> Iterator[TrainingPoint]:
+        """Yield the points of the node with this index, oldest first; its rewards rise."""
+        random = self._random
+        low = float(self._population.floors[index].mean())
+        gain = float(self._population.ceilings[index].mean()) - low
+        for number in range(1, count + 1):
+            done = number / count
             reward = low + gain * (1 - 0.02**done) + random.gauss(0, 0.03)
-            reflection = {
-                "recheck": round(0.05 + 0.3 * done * random.random(), 3),
-                "hesitation": round(0.2 - 0.12 * done * random.random(), 3),
-                "exploration": round(0.04 + 0.1 * random.random(), 3),
-            }
-            yield (
-                *(self.node_keys.keys[index], self.season_id),
-                *(self.clock.now - (count - 1 - at) * _POINTS_APART, 12 * (at + 1)),
-                *(min(1.0, max(0.0, reward)), round(0.7 - 0.3 * done + random.gauss(0, 0.04), 3)),
-                msgspec.json.encode(reflection).decode(),
+            yield TrainingPoint(
+                node=self._nodes[index],
+                season=self._season,
+                at=self._clock.now - (count - number) * _POINTS_APART,
+                step=12 * number,
+                training_reward=min(1.0, max(0.0, reward)),
+                reflection={
+                    "recheck": round(0.05 + 0.3 * done * random.random(), 3),
+                    "hesitation": round(0.2 - 0.12 * done * random.random(), 3),
+                    "exploration": round(0.04 + 0.1 * random.random(), 3),
+                },
+                informative_share=round(0.7 - 0.3 * done + random.gauss(0, 0.04), 3),
             )
-
-    def _make(self, author: int, *, random: Random) -> Row:
-        """Return dataset, spec, completions, question, number of right completions, and of all."""
-        choice = random.choice(self.tasks)
-        spec = TaskSpec(
-            dataset=choice.dataset,
-            config=choice.config,
-            seed=self.seed,
-            generator=GENERATOR,
-            index=random.randrange(2**30),
-        )
-        asked = make_question(choice.dataset, random=random)
-        chance = float(self.population.ceilings[author].mean())
-        outcomes = [random.random() < chance for _ in range(_COMPLETIONS)]
-        completions = [_complete(asked, right=right, random=random) for right in outcomes]
-        return (
-            *(choice.dataset, msgspec.json.encode(spec).decode()),
-            *(msgspec.json.encode(completions).decode(), asked.prompt),
-            *(sum(outcomes), len(outcomes)),
-        )
 
 
 def _complete(asked: DemoQuestion, *, right: bool, random: Random) -> dict[str, object]:

@@ -9,7 +9,7 @@ from bench.gpu_exact import Work, compare_greedy, differences, make_work, run_pa
 from bench.gpu_plan import sizes_for_dry_run
 from node_client.model.policy import Policy
 
-SIZE = replace(sizes_for_dry_run().small, prompts=8, completion_tokens=16)
+SIZE = replace(sizes_for_dry_run()["small"][0], prompts=8, completion_tokens=16)
 
 
 @pytest.fixture(scope="module")

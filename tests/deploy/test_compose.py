@@ -5,7 +5,7 @@ import re
 import pytest
 
 from swarm_web.local import commands
-from swarm_web.local.demo import plan_nodes
+from swarm_web.local.demo import MODEL, plan_nodes
 from tests.deploy.compose import (
     COMPOSE,
     DEMO_NODES,
@@ -92,7 +92,7 @@ def test_demo_profile_has_the_nodes_of_the_launcher() -> None:
         _, *arguments = commands.join_swarm(
             url="http://web:8000",
             token_file=f"/tokens/{node.name}",
-            model=node.model,
+            model=MODEL,
             arm=node.arm,
             state="/state",
         )

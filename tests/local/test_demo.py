@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from swarm_web.local import commands
-from swarm_web.local.demo import DemoNode, node_process, plan_base_nodes, plan_nodes
+from swarm_web.local.demo import BASE_NODE, DemoNode, node_process, plan_nodes
 from swarm_web.local.site import LocalSite
 
 SITE = LocalSite(
@@ -12,9 +12,7 @@ SITE = LocalSite(
 
 
 def test_four_nodes_differ_only_in_their_arm() -> None:
-    nodes = plan_nodes(4)
-    assert [node.model for node in nodes] == ["tiny-rare"] * 4
-    assert [node.arm for node in nodes] == ["swarm", "swarm", "swarm", "isolated"]
+    assert [node.arm for node in plan_nodes(4)] == ["swarm", "swarm", "swarm", "isolated"]
 
 
 def test_fewer_than_four_nodes_are_all_in_the_swarm_arm() -> None:
@@ -26,26 +24,17 @@ def test_names_are_unique_beyond_the_list_of_names() -> None:
     assert len(set(names)) == 20
 
 
-def test_each_model_has_one_base_node() -> None:
-    nodes = [DemoNode(name, model, "swarm") for name, model in zip("abc", "xyx", strict=True)]
-    assert plan_base_nodes(nodes) == [
-        DemoNode(name="x-base", model="x", arm="base"),
-        DemoNode(name="y-base", model="y", arm="base"),
-    ]
-
-
 def test_base_node_has_no_training_options() -> None:
-    node = DemoNode(name="tiny-base", model="tiny", arm="base")
-    command = node_process(SITE, node, outer={}).command
+    command = node_process(SITE, BASE_NODE, outer={}).command
     assert not set(commands.DEMO_TRAINING) & set(command)
     assert command[command.index("--arm") + 1] == "base"
 
 
 def test_node_joins_the_local_site_with_its_own_token_and_state_directory() -> None:
-    process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="isolated"), outer={})
+    process = node_process(SITE, DemoNode(name="knot", arm="isolated"), outer={})
     assert process.command[1:] == (
         *("join", "http://127.0.0.1:8123", "--token-file", "/state/tokens/knot"),
-        *("--model", "tiny", "--arm", "isolated"),
+        *("--model", "tiny-rare", "--arm", "isolated"),
         *("--state-dir", "/state/nodes/knot", "--plain"),
         *commands.DEMO_TRAINING,
     )
@@ -53,7 +42,7 @@ def test_node_joins_the_local_site_with_its_own_token_and_state_directory() -> N
 
 def test_node_environment_contains_no_secret_of_the_server() -> None:
     outer = {"SECRET_KEY": "s", "DATABASE_URL": "d", "REDIS_URL": "r", "PATH": "/bin"}
-    process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="swarm"), outer=outer)
+    process = node_process(SITE, DemoNode(name="knot", arm="swarm"), outer=outer)
     assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(process.environment)
     assert process.environment["PATH"] == "/bin"
     assert process.environment["OMP_NUM_THREADS"] == "1"

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
-from swarm_web.notifications.parcels import DeliveryOutcome, Parcel, UnsendableError, pack
+from swarm_web.notifications.parcels import DeliveryOutcome, Parcel, pack
 from swarm_web.notifications.rules import MAX_ATTEMPTS, pause_after, should_give_up
 from swarm_web.notifications.services.channels import switch_off
 
@@ -25,21 +25,7 @@ _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_at
 
 
 def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
-    """Lease due messages, at most one per channel, and return them ready for sending.
-
-    Messages without a usable address are recorded as failed.
-    """
-    parcels, failed = [], []
-    for delivery in _lease(limit=limit, now=now):
-        try:
-            parcels.append(pack(delivery, now=now))
-        except UnsendableError as problem:
-            failed.append(DeliveryOutcome(delivery.pk, delivery.attempts, problem.failure))
-    record_outcomes(failed, now=now)
-    return parcels
-
-
-def _lease(*, limit: int, now: datetime) -> list[Delivery]:
+    """Lease due messages, at most one per channel, and return them ready for sending."""
     with transaction.atomic():
         due = Channel.objects.filter(
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
@@ -64,7 +50,7 @@ def _lease(*, limit: int, now: datetime) -> list[Delivery]:
         Delivery.objects.filter(pk__in=keys).update(attempts=F("attempts") + 1)
     for delivery in deliveries:
         delivery.attempts += 1
-    return deliveries
+    return [pack(delivery, now=now) for delivery in deliveries]
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:

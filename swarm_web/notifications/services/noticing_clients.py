@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from judge.selectors.seasons import running_season
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery
-from swarm_web.notifications.rules import outdated
+from swarm_web.notifications.rules import is_outdated
 from swarm_web.notifications.services.noticing import BATCH, describe_node, queue_all
 
 # A node that was last seen longer ago is not in use.
@@ -38,7 +38,8 @@ def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
         last_seen__gt=now - _IN_USE, owner__isnull=False, blocked=False
     ).exclude(client_version="")
     versions = in_use.order_by().values_list("client_version", flat=True).distinct()
-    older = in_use.filter(client_version__in=outdated(versions, minimum=version))
+    outdated = [each for each in versions if is_outdated(each, minimum=version)]
+    older = in_use.filter(client_version__in=outdated)
     key = f"client:{version}"
     with transaction.atomic():
         channels = _unnotified_channels(key, older)
