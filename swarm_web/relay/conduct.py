@@ -7,9 +7,9 @@ with each further finding of the season, up to 64 hours. The findings:
 
 - REFUSED: more than half of what the node sent in an hour was refused, because it was not a rollout
   of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
-  first SPOOL of the hour are forgiven: a node that was offline when a season ended sends its
-  spooled rollouts, at most SPOOL of them. Other refusals are rare, because clients check what they
-  send. A node with nothing but refusals is found at 81.
+  first SPOOL of the hour are forgiven: a client that sends its queue while a season ends has at
+  most SPOOL rollouts in it. Other refusals are rare, because clients check what they send. A node
+  with nothing but refusals is found at 145.
 - FLOODING: more than MAX_HURRIED messages of an hour exceeded the site's rate limit. This is a
   fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
   Refusals by the account's limit alone do not count: another node of the account may have used the
@@ -63,7 +63,8 @@ SIGNIFICANCE = 1e-5
 # For messages and published rollouts: the length of a window, and the limits of the findings.
 WINDOW = timedelta(hours=1)
 REFUSED_SHARE = 0.5
-SPOOL = 64
+# The size of a client's queue of unsent rollouts (`node_client.swarm.exchange`).
+SPOOL = 128
 MAX_HURRIED = 600
 MAX_FLOODS = 2
 COPY_SHARE = 0.25

@@ -9,12 +9,12 @@ import pytest
 from numpy.random import Generator
 from scipy.stats import binomtest
 
+from node_client.swarm.exchange import MAX_QUEUED_ROLLOUTS
 from swarm_web.relay.conduct import (
     MAX_FLOODS,
     MAX_HURRIED,
     PROBATION,
     SIGNIFICANCE,
-    SPOOL,
     Charge,
     Checked,
     Checks,
@@ -62,8 +62,8 @@ def test_honest_node_has_no_finding_in_a_season(seed: int) -> None:
     assert list(findings(np.random.default_rng(seed))) == []
 
 
-def test_refused_rollouts_of_a_full_spool_are_no_finding() -> None:
-    assert evaluate_sent(Sent(refused=SPOOL)) is None
+def test_refused_rollouts_of_a_clients_full_queue_are_no_finding() -> None:
+    assert evaluate_sent(Sent(refused=MAX_QUEUED_ROLLOUTS)) is None
 
 
 def test_refused_messages_of_a_newer_client_are_no_finding() -> None:
@@ -101,8 +101,8 @@ def test_rollouts_with_right_and_wrong_completions_are_not_too_right() -> None:
 @pytest.mark.parametrize(
     ("sent", "charged"),
     [
-        (Sent(refused=80), None),
-        (Sent(refused=81), Charge.REFUSED),
+        (Sent(refused=144), None),
+        (Sent(refused=145), Charge.REFUSED),
         (Sent(published=100, refused=400), Charge.REFUSED),
         (Sent(copies=8), None),
         (Sent(copies=9), Charge.COPYING),

@@ -98,20 +98,20 @@ async def withhold(node: Node, season: Season) -> None:
 async def test_node_with_refused_rollouts_is_lowered_and_then_withheld(
     season: Season, amber: Node
 ) -> None:
-    await publish(amber, season, rejected=90)
+    await publish(amber, season, rejected=150)
     assert await review() == 1
     row = await row_of(amber)
-    assert (row.level, row.charge, row.bad, row.total) == ("lowered", "refused", 90, 90)
+    assert (row.level, row.charge, row.bad, row.total) == ("lowered", "refused", 150, 150)
     assert (row.since, row.until) == (NOW, NOW + PROBATION)
     assert stored_weights(season) == {amber.pk: 0.25}
-    await publish(amber, season, rejected=90)
+    await publish(amber, season, rejected=150)
     await review()
     assert (await row_of(amber)).level == "withheld"
     assert stored_weights(season) == {amber.pk: 0.0}
 
 
 async def test_refusals_cause_a_finding_only_once(season: Season, amber: Node) -> None:
-    for rejected in (1, 90, 1):
+    for rejected in (1, 150, 1):
         await publish(amber, season, rejected=rejected)
         await review()
     assert (await row_of(amber)).findings == 1
@@ -300,18 +300,18 @@ async def test_level_pinned_by_an_operator_is_not_changed(season: Season, amber:
     await review(now=NOW + timedelta(days=9))
     assert stored_weights(season) == {amber.pk: 0.0}
     await decide(amber, level=Level.FULL, pinned=True)
-    await publish(amber, season, rejected=90)
+    await publish(amber, season, rejected=150)
     assert await review() == 0
     assert stored_weights(season) == {}
 
 
 async def test_restored_node_has_no_findings(season: Season, amber: Node) -> None:
     await withhold(amber, season)
-    await publish(amber, season, rejected=90)
+    await publish(amber, season, rejected=150)
     await decide(amber, level=Level.FULL, pinned=False)
     await review()
     row = await row_of(amber)
     assert (row.level, row.charge, row.findings, row.until) == ("full", "", 0, None)
-    await publish(amber, season, rejected=90)
+    await publish(amber, season, rejected=150)
     await review()
     assert (await row_of(amber)).level == "lowered"
