@@ -267,7 +267,9 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 self._report(request, season, f"{judge_round} opens in a moment", changed=True)
 
     def _report(self, request: HttpRequest, season: Season, what: str, *, changed: bool) -> None:
+        """Show the outcome of an action; a change is also recorded in the season's history."""
         if changed:
+            self.log_change(request, season, f"{what[:1].upper()}{what[1:]}.")
             messages.success(request, f"{season}: {what}.")
         else:
             state = season.get_state_display().lower()

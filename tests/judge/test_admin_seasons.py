@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import transaction
 from django.test import Client
 
@@ -332,6 +333,13 @@ def test_a_season_is_paused_and_resumed(operator: Client, season: Season) -> Non
     act(operator, "judge/season", "resume", season.pk)
     season.refresh_from_db()
     assert not season.paused
+
+
+def test_history_of_a_season_names_who_paused_it(operator: Client, season: Season) -> None:
+    for _ in range(2):  # The second changes nothing.
+        act(operator, "judge/season", "pause", season.pk)
+    entry = LogEntry.objects.get(object_id=str(season.pk))
+    assert (entry.user.is_superuser, entry.get_change_message()) == (True, "Paused.")
 
 
 def test_a_round_is_added_by_an_action(operator: Client, season: Season) -> None:
