@@ -69,7 +69,7 @@ class Scale:
     """How much a season's questions can add to the score of their round.
 
     `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
-    sum of squared weights of a round, for two nodes that answer all its questions differently.
+    sum of squared differences in a round if exactly one of two nodes solves each question.
     """
 
     smallest: float
