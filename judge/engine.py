@@ -28,7 +28,8 @@ BEACON_TIMEOUT = timedelta(minutes=10)
 TOLERANCE = timedelta(seconds=15)
 # Web processes send a heartbeat each second: after this long without one, none is ready.
 SILENCE = timedelta(seconds=3)
-# What nodes need after their pause: a handshake, and a tick that notices the site's return late.
+# Nodes need this long after their pause: for a handshake, and because a tick may notice late that
+# the site is back.
 SETTLING = timedelta(seconds=5)
 
 
@@ -140,10 +141,11 @@ def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> boo
 
 
 def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
-    """Return for how long the judge did not tick, by which the deadlines of rounds must move.
+    """Return how long the judge's clock stood still; the deadlines of rounds must move by this.
 
-    It is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago. One TICK of the
-    gap does not count, so deadlines come nearer even if every tick is late.
+    It is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago. Otherwise it is
+    one TICK less than the time since the last tick, so that deadlines come nearer even if every
+    tick is late.
     """
     if last_tick is None or now - last_tick < TOLERANCE:
         return timedelta(0)
@@ -162,10 +164,10 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 
 
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
-    """Return the later of `now` and `last_tick`, for a tick that began at `now`.
+    """Return the time that a tick begun at `now` must use: the later of `now` and `last_tick`.
 
-    If this tick was suspended, other workers may have ticked meanwhile. A round that opened at the
-    older time would lose part of its answering time.
+    If the tick was suspended after it began, other workers may have ticked meanwhile. A round that
+    opened at the older time would lose part of its answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 
@@ -176,8 +178,8 @@ def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    Between attempts they pause for up to `within`, or up to MAX_PAUSE_S after a silence of HURRY_S
-    (`swarm_protocol.returning`).
+    Between attempts they pause for up to `within`, or up to MAX_PAUSE_S after a silence of at
+    least HURRY_S (`swarm_protocol.returning`).
     """
     is_short = silence < timedelta(seconds=HURRY_S)
     return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
@@ -188,9 +190,10 @@ def unserved_time(
 ) -> timedelta:
     """Return by how much to move deadlines at this tick because no web process was ready.
 
-    `silence` is the time since one was ready, None if unknown; `last_tick` is the previous tick. In
-    total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each tick
-    adds what was not added at the previous one, so no deadline passes during the silence.
+    `silence` is the time since one was ready, None if unknown; `last_tick` is the previous tick;
+    `within` is that of `return_time`. In total, a silence of at least SILENCE moves deadlines by
+    its length plus `return_time`. Each tick adds what the previous ticks have not added yet, so no
+    deadline passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

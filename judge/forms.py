@@ -56,9 +56,9 @@ class SamplingField(forms.MultipleChoiceField):
 
 
 class SeasonForm(forms.ModelForm[Season]):
-    """A season. Validation refuses a mix of which it cannot generate a sample of each task.
+    """A season. Validation refuses a task mix if it cannot generate a sample of every task.
 
-    It keeps the samples in `samples`, and for how many rounds each dataset lasts in `lasting`.
+    It stores the samples in `samples`, and in `lasting` for how many rounds each dataset lasts.
     Fields that are frozen (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
     """
 
@@ -84,7 +84,7 @@ class SeasonForm(forms.ModelForm[Season]):
         return tasks
 
     def clean_system_prompt(self) -> str:
-        """Normalise line breaks: browsers send two characters for each."""
+        """Replace CR LF, which browsers send for each line break, by LF."""
         typed: str = self.cleaned_data["system_prompt"]
         return typed.replace("\r\n", "\n")
 
@@ -165,7 +165,7 @@ class RoundForm(forms.Form):
     )
 
     def clean_season(self) -> Season:
-        """Require the running season."""
+        """Refuse a season that is not running."""
         season: Season = self.cleaned_data["season"]
         if season.state != Season.State.RUNNING:
             raise forms.ValidationError(

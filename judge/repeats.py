@@ -13,7 +13,7 @@ from judge.models import Round, Season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import NOTHING_ASKED, Seen, entry_of, extend_chain, seal_of
 
-# The fields that a chain entry is computed from. Without `rules`, many rounds load quickly.
+# The fields that a chain entry is computed from. Many rounds load quickly without `rules`.
 _ENTRY_FIELDS = ("number", "phase", "secret", "digests")
 _CHUNK = 2_000
 _DIGESTS_PER_QUERY = 8
@@ -56,7 +56,7 @@ def read_asked(season: Season) -> AskedQuestions:
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return a function of question digests: it returns those asked before this round."""
+    """Return a function that returns which of given digests were asked before this round."""
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 
@@ -69,9 +69,10 @@ def count_seen_before(judge_round: Round) -> int:
 
 @dataclass(frozen=True)
 class AskedRound:
-    """What is public about a round's part of the chain of asked questions.
+    """What is public about a round's entry in the chain of asked questions (`swarm_tasks.asked`).
 
-    Until the round is closed or void, only `entry` is public: `seal` is None and `digests` empty.
+    The entry is a hash of `seal` and `digests`, the digests of the round's questions. Until the
+    round is closed or void, only `entry` is public: `seal` is None and `digests` is empty.
     """
 
     number: int
@@ -102,10 +103,10 @@ def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
 
 
 def _find_asked(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
-    """Return the digests among these that a season's rounds before this number asked.
+    """Return which of these digests a season asked in rounds with a number below `before`.
 
-    Postgres overestimates how many rows overlap an array: with many digests in one query, or with
-    a condition on the season, it scans all rounds instead of using the index.
+    Each query has only a few digests and no condition on the season: otherwise Postgres
+    overestimates the number of rows and scans all rounds instead of using the index.
     """
     found: set[int] = set()
     for first in range(0, len(digests), _DIGESTS_PER_QUERY):

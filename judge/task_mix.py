@@ -51,7 +51,7 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
 
 
 def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
-    """Return a sample question of a task, which no round asks: it is of the training part.
+    """Return a sample question of a task: from the training part, so that no round asks it.
 
     Raises RefusedError if the task has none.
     """

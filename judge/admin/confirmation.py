@@ -39,9 +39,10 @@ def decision(
 ) -> Callable[[Decision[Row]], Action]:
     """Turn a decision about one row into an admin action that asks for a reason first.
 
-    `description` is the action's text in the list, `title` that of its page and button. `effects`
-    describe what will happen, and `done` what happened, with {} in place of the row. The result for
-    each row becomes a message of the admin.
+    The decorated function returns None, or why nothing changed. `description` is the action's text
+    in the list, and `title` the text of its page's heading and button. The page lists `effects`,
+    what will happen. Afterwards, a message for each row shows `done` with the row in place of {},
+    or why nothing changed.
     """
 
     def make_action(apply: Decision[Row]) -> Action:

@@ -69,7 +69,7 @@ class JudgedNodeAdmin(NodeAdmin):
         return super().get_queryset(request).annotate(flagged=Coalesce(Subquery(counted), 0))
 
     def has_delete_permission(self, request: HttpRequest, obj: Node | None = None) -> bool:
-        """Forbid deleting a node that had a seat: block it instead, so that its data stays."""
+        """Forbid deleting a node that ever had a seat: blocking it instead keeps its data."""
         deletable = obj is None or not Seat.objects.filter(node=obj).exists()
         return deletable and super().has_delete_permission(request, obj)
 

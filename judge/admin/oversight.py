@@ -114,7 +114,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="adjusted p", ordering="p_adjusted")
     def p(self, obj: Flag) -> str:
-        """Show the p-value after Holm's adjustment over all tested nodes or pairs of the round."""
+        """Show the p-value after Holm's adjustment over all nodes or pairs that were searched."""
         return f"{obj.p_adjusted:.2g}"
 
 

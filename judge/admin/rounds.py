@@ -1,4 +1,4 @@
-"""Admin of rounds (scheduled by hand, voided, recomputed) and of their scores."""
+"""Admin of rounds, which can be scheduled by hand, voided or recomputed, and of their scores."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ class QuestionInline(admin.TabularInline[Question, Round]):
         return ["position", "dataset", *revealed]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
-        """Annotate each question with its numbers of answers."""
+        """Annotate each question with its numbers of answers and of right answers."""
         return (
             super()
             .get_queryset(request)
@@ -98,7 +98,7 @@ class QuestionInline(admin.TabularInline[Question, Round]):
 
     @admin.display(description="answers")
     def answered(self, obj: Question) -> str:
-        """Show how many answers there are, and how many of them are correct."""
+        """Show how many answers there are, and how many of them are right."""
         return f"{getattr(obj, 'given', 0)}, {getattr(obj, 'right', 0)} right"
 
 
@@ -200,7 +200,10 @@ class RoundAdmin(RecordAdmin[Round]):
 
 
 def _schedule(form: RoundForm) -> Round | None:
-    """Schedule the round that the form describes; if that fails, add a form error, return None."""
+    """Schedule and return the round that the form describes.
+
+    If that fails, add an error to the form and return None.
+    """
     now = timezone.now()
     try:
         return schedule_round(

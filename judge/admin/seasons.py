@@ -197,7 +197,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             rebuild_standings(obj)
 
     def _show_samples(self, request: HttpRequest, season: Season, form: ModelForm[Season]) -> None:
-        """Show the sample that validation generated of each dataset."""
+        """Show the sample of each dataset that the form's validation generated."""
         counts = _share(season)
         lasting = {each.dataset: each for each in getattr(form, "lasting", ())}
         for sample in getattr(form, "samples", ()):

@@ -131,7 +131,7 @@ class Round(models.Model):
 
     @property
     def answer_rules(self) -> AnswerRules:
-        """How answers are read; AnswerRules.EXACT in old rounds, whose rules do not name it."""
+        """How answers are read; AnswerRules.EXACT in old rounds, whose rules name none."""
         return find_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
@@ -141,7 +141,7 @@ class Round(models.Model):
 
     @property
     def is_revealed(self) -> bool:
-        """Whether questions, answers and secret are public: once closed, also if voided later."""
+        """Whether questions, answers and secret are public: once closed, even if voided later."""
         if self.phase == Phase.VOID:
             return self.closed_at is not None
         return self.phase == Phase.CLOSED

@@ -197,7 +197,8 @@ class Standing(models.Model):
 
     Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`; both are null
     if `remark` says why the node is not ranked. `place` numbers the window's rows from 1 without
-    gaps (`swarm_record.board_rows.sort_rows`): pages start after a place, at constant cost.
+    gaps, in the order of `swarm_record.board_rows.sort_rows`, so that a page of the leaderboard can
+    start after any place at constant cost.
     """
 
     class Remark(models.TextChoices):

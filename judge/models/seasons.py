@@ -1,4 +1,4 @@
-"""Seasons: a stretch of rounds with one task mix and one set of rules."""
+"""Seasons: periods of rounds, each with one task mix and one set of rules."""
 
 import math
 import secrets
@@ -59,7 +59,7 @@ def check_sampling(names: object) -> None:
 
 
 class Season(models.Model):
-    """A stretch of rounds with one task mix and one set of rules; at most one is running."""
+    """A period of rounds with one task mix and one set of rules; at most one season is running."""
 
     class State(models.TextChoices):
         """The states of a season."""
@@ -69,7 +69,7 @@ class Season(models.Model):
         ENDED = "ended"
 
     class LateJoiners(models.TextChoices):
-        """What a node does that joins while a round is open."""
+        """What happens to a node that joins while a round is open."""
 
         WAIT = "wait", "wait for the next round"
         JOIN = "join", "take part in the remaining time"
@@ -149,7 +149,7 @@ class Season(models.Model):
         validators=[MinValueValidator(2), MaxValueValidator(64)],
         help_text="L: completions in a rollout.",
     )
-    # The recipe that docs/lab.md found to beat the paper's 4/4, also where nodes are hostile.
+    # According to docs/lab.md, this recipe beats the paper's 4/4, even with hostile nodes.
     local = models.PositiveSmallIntegerField(
         default=8,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
@@ -289,7 +289,7 @@ class Season(models.Model):
 
     @property
     def rounds_to_ask(self) -> int:
-        """For how many rounds the mix must have questions: `planned_rounds`, else a year's.
+        """For how many rounds the mix must have questions: `planned_rounds`, or a year of rounds.
 
         A year has one round per cadence, or one per day if rounds are scheduled by hand.
         """

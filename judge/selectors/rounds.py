@@ -47,7 +47,7 @@ def undrawn_rounds() -> QuerySet[Round]:
 
 
 def count_questions(judge_round: Round) -> int:
-    """Return the number of questions of a round, also before they are drawn."""
+    """Return the number of questions of a round, even before they are drawn."""
     if judge_round.is_drawn:
         return judge_round.questions.count()
     return int(judge_round.rules["questions"])

@@ -1,4 +1,4 @@
-"""Queries for round scores, leaderboard lines, and the judge's claims about the arms."""
+"""Queries for round scores, standings, and the judge's claims about the arms."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ from swarm_web.nodes.models import Node
 
 
 def standings_in(season: Season, window: str) -> QuerySet[Standing]:
-    """Return a window's lines in the order of the leaderboard, quarantined nodes included."""
+    """Return a window's standings in the leaderboard's order, including quarantined nodes."""
     lines = Standing.objects.filter(season=season, window=window)
     return lines.select_related("node").order_by("place")
 
 
 def standings_edition(season: Season, window: str) -> int:
-    """Return a number that changes whenever a window's lines are recomputed; 0 without lines."""
+    """Return a number that changes whenever a window's standings are rewritten; 0 without any."""
     first = Standing.objects.filter(season=season, window=window).order_by("place")
     return first.values_list("pk", flat=True).first() or 0
 

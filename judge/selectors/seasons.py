@@ -38,8 +38,8 @@ def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose standings may have to change.
 
     These are the running season, seasons with a round that closed within 8 days (the longest
-    window with an end has 7), and seasons with a closed round that no ledger contains, as after an
-    update of the site.
+    window of a fixed length has 7), and seasons with a closed round that the ledgers do not
+    contain, for example after an update of the site.
     """
     recent = Q(closed_at__gt=now - timedelta(days=8))
     counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
@@ -50,7 +50,7 @@ def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
 
 
 def minimum_client(season: Season | None) -> str:
-    """Return the oldest version of the client that is served."""
+    """Return the oldest client version that is accepted: the season's minimum, else the site's."""
     return (season.minimum_client if season else "") or str(settings.MINIMUM_CLIENT_VERSION)
 
 
@@ -60,13 +60,13 @@ def task_choices(tasks: object) -> list[TaskChoice]:
 
 
 def describe_season(season: Season) -> SeasonInfo:
-    """Return a season's rules as a message for nodes: the fields of SeasonInfo are the season's."""
+    """Return a season's rules as a message for nodes."""
     rules = msgspec.convert(season, SeasonInfo, from_attributes=True)
     return msgspec.structs.replace(rules, answers=season.answer_rules)
 
 
 def coin_share(season: Season) -> tuple[int, int]:
-    """Return the number of training nodes whose arm was drawn by coin, and of all of them."""
+    """Return how many training nodes had their arm drawn by coin, and how many there are."""
     enrolled = Enrolment.objects.filter(season=season).exclude(arm=Node.Arm.BASE)
     counts = enrolled.aggregate(
         coin=Count("pk", filter=Q(assignment=Season.Assignment.COIN)), everybody=Count("pk")

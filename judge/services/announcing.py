@@ -10,9 +10,9 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send nodes the current round of this round's season, and ring the doorbell of viewers.
+    """Send nodes the current round of this round's season, and viewers a doorbell.
 
-    Both happen after the surrounding transaction has committed. Nodes get `judge_round` itself if
+    Both are sent after the surrounding transaction has committed. Nodes get `judge_round` itself if
     its season has no round that is scheduled, open or being scored.
     """
     shown = current_round(judge_round.season) or judge_round

@@ -48,8 +48,8 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
 def _must_wait(node: Node, judge_round: Round) -> bool:
     """Tell whether a node that was not invited must wait for the next round.
 
-    Once an owner's node has the questions, none of the owner's other nodes may join late: the
-    owner could let them join only the rounds that suit them.
+    Once an owner's node has the questions, none of the owner's other nodes may join late.
+    Otherwise the owner could let them join only the rounds that suit them.
     """
     if judge_round.season.late_joiners == Season.LateJoiners.WAIT:
         return True
@@ -124,7 +124,7 @@ class Receipt:
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers and return the outcome of each submission, in the order given.
 
-    A node's first answer to a question counts, repeats change nothing. An answer is rejected if it
+    A node's first answer to a question counts; repeats change nothing. An answer is rejected if it
     comes after the deadline, if its question was not offered to the node, or if its signature is
     not the node's. The outcome of a submission to an unknown round is a RefusedError.
     """

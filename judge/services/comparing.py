@@ -183,7 +183,7 @@ def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
 
 
 def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> ModelTrial:
-    """Build the trial of one model's nodes."""
+    """Build the trial of one model's nodes; `looks` is the number of looks."""
     empty = np.zeros((looks, 3))
     paths = np.stack([data.paths.get(each.node_id, empty) for each in ledgers])
     deviations, squares, rounds = paths.transpose(2, 1, 0)

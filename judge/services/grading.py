@@ -61,7 +61,7 @@ class _Ungraded(NamedTuple):
 
 
 Attempts = list[tuple[_Ungraded, Attempt]]
-# A question with all claimed answers to it.
+# A question with all locked answers to it.
 Job = tuple[TaskSpec, list[_Ungraded]]
 ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 
@@ -71,8 +71,8 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
     Postponed answers (`judge.services.patience`) are graded when no others wait, one per seat.
 
-    Claimed answers stay locked until their verdicts are committed, and other workers skip them. If
-    a worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
+    The answers stay locked until their verdicts are committed, and other workers skip them. If a
+    worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
     """
     with transaction.atomic():
         costs = read_costs()

@@ -2,8 +2,8 @@
 
 Grading an honest answer takes milliseconds. Once a node's answers in a round have taken
 POSTPONE_AFTER_S, one alone or all together, the rest are postponed until no other answer waits.
-Then each gets the verifier's full deadline. Once they have cost BUDGET_S, its remaining answers
-time out.
+Then each gets the verifier's full deadline. Once the node's answers have taken BUDGET_S in all, the
+remaining ones time out.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ SeatKey = tuple[int, int]
 
 
 def read_costs() -> dict[SeatKey, float]:
-    """Return the seconds spent on each seat of open and scoring rounds, without seats with 0."""
+    """Return the seconds spent on each seat of open and scoring rounds, if above 0."""
     waiting = Seat.objects.filter(
         round__phase__in=[Phase.OPEN, Phase.SCORING], grading_seconds__gt=0
     )
@@ -37,7 +37,7 @@ def read_costs() -> dict[SeatKey, float]:
 
 
 def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
-    """Add the seconds that answers took to their seats; must be called in a transaction.
+    """Charge seats for the seconds that their answers took; must be called in a transaction.
 
     A seat's sum below _MIN_RECORDED_S is dropped.
     """

@@ -21,7 +21,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class SigningContext:
-    """What signatures of a round's answers cover: the round, and question positions by id."""
+    """What signatures cover besides an answer: its round, and its question's position (by id)."""
 
     number: int
     commitment: str

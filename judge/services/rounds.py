@@ -102,7 +102,7 @@ def _change_phase(judge_round: Round, *, now: datetime) -> bool:
 def _open(judge_round: Round, now: datetime) -> None:
     """Open a round with its full answering time, even if it opens late.
 
-    Every node seen recently is invited, also one that is just reconnecting, for example after a
+    Every node seen recently is invited, even one that is just reconnecting, for example after a
     restart of the site. So the round does not end early without it.
     """
     deadlines = season_deadlines(judge_round.season, opens_at=now)

@@ -216,8 +216,8 @@ def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
 def mark_stale(node: Node) -> None:
     """Mark the summaries of a node's rounds as stale; must be called in a transaction.
 
-    A transaction that also calls `lock_standings` must do so before this: it locks rounds, and
-    others lock a round after the standings, so the opposite order could deadlock.
+    A transaction that also calls `lock_standings` must call it first: this function locks rounds,
+    and other transactions lock a round after the standings, so the opposite order could deadlock.
     """
     # A round that is closing now has read the old state; once we get its lock, its summary exists
     # and is marked. A round that closes later waits for us and reads the new state.

@@ -98,8 +98,8 @@ def _announce(season: Season | None) -> None:
 def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
-    `preferred` is the arm that the owner prefers. It decides, except in a season that assigns by
-    coin; there only `base` (an untrained model) is kept, and all other nodes are drawn.
+    The owner's `preferred` arm decides, except in a season that assigns arms by coin: there, only
+    `base` (an untrained model) is kept, and the coin draws the arms of all other nodes.
     """
     (arm,) = enrol_all(season, [(node, preferred)])
     return arm

@@ -226,10 +226,10 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 
 
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
-    """Give the changed rounds' nodes the model and arm of their newest counted round.
+    """Give the nodes of the changed rounds the model and arm of their newest counted round.
 
-    They already have those of the round that entered. This is wrong only if a round left (it was
-    voided) or an older round entered (it was recomputed).
+    So far they have those of the newest round that entered. These are wrong only if a round left
+    (it was voided), or if an older round than a counted one entered (it was recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):

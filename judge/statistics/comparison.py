@@ -84,7 +84,7 @@ class ModelTrial:
 
 @dataclass(frozen=True)
 class Missing:
-    """What a model lacks for a test: nodes of each arm, and a minimum of further rounds."""
+    """What a model lacks for a test: nodes of each arm, and at least how many further rounds."""
 
     swarm_nodes: int
     isolated_nodes: int
@@ -173,7 +173,8 @@ def compare_arms(
 def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
     """Return the result of a model's test; None if it had too few nodes at every look.
 
-    Whether a look takes place does not depend on the arms.
+    `spent` [looks] is the share of the error budget that may be used up to each look. Looks at
+    which too few nodes count are left out; this does not depend on the arms.
     """
     values = np.stack(
         [adjust(_counted_values(trial, look), trial.covariates) for look in range(len(spent))]

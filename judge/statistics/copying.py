@@ -43,7 +43,7 @@ class CopyFinding:
 
     Their answers are the same on `matches` of the `both_wrong` questions, against `expected` by
     chance; repeats of a shared text are not counted. `p_adjusted` is adjusted over all `pairs` of
-    the round's nodes; `same_model` says whether both declare the same model.
+    nodes with wrong answers; `same_model` says whether both declare the same model.
     """
 
     first: int
@@ -57,7 +57,7 @@ class CopyFinding:
     same_model: bool
 
     def describe(self, other: str) -> str:
-        """Return the finding as an English sentence, for the page of one of the two nodes."""
+        """Return the finding as an English sentence about a node; `other` names the other node."""
         among = " even among nodes of their model" if self.same_model else ""
         return (
             f"{self.matches} of {self.both_wrong} wrong answers in common with {other}; "
@@ -69,24 +69,24 @@ class CopyFinding:
 def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list[CopyFinding]:
     """Return the pairs that share more wrong answers than expected, smallest p-value first.
 
-    `answers` are all wrong answers of a round, one for each node and question; empty answers are
-    no evidence. Under the null hypothesis, a node that is wrong on a question gives its partner's
-    text with a probability equal to that text's share among the witnesses. The witnesses are all
-    other nodes that were wrong, or only those of one of the two nodes' models if that gives a
-    larger share; so a node that copies is not paired with innocent nodes of the victim's model. The
-    partner itself is a witness: with few witnesses the share approaches 1, and an answer that all
-    give proves nothing. Of two different texts, the larger share counts. The number of matches is
-    then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of nodes in `answers`,
+    `answers` are all wrong answers of one or more rounds, one for each node and question; empty
+    answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives its
+    partner's text with a probability equal to that text's share among the witnesses. The witnesses
+    are all other nodes that were wrong, or only those of one of the two nodes' models if that gives
+    a larger share; so a node that copies is not paired with innocent nodes of the victim's model.
+    The partner itself is a witness: with few witnesses the share approaches 1, and an answer that
+    all give proves nothing. Of two different texts, the larger share counts. The number of matches
+    is then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of nodes in `answers`,
     tested or not.
 
-    - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model were wrong
-      in the round; two nodes of different models, only if as many other nodes were. Equal weights
-      give equal greedy answers, and fewer witnesses give nothing to compare with.
+    - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
+      answers; two nodes of different models, only if as many other nodes have. Equal weights give
+      equal greedy answers, and fewer witnesses give nothing to compare with.
     - A text that a pair shares on several questions counts once, because a collapsed model gives
       the same answer everywhere.
     - Power comes from wrong answers: among 60 nodes, 32 questions reveal a node that copied all
-      answers of another, 16 questions do so in about three of four rounds. The larger a ring's
-      share of all nodes, the more its answers look like common mistakes.
+      answers of another, and 16 questions do so in about three of four rounds. The more nodes copy
+      from each other, the more their answers look like common mistakes.
     - Nodes that have hardly trained may answer alike without copying when the other nodes of their
       model have improved. A person has to decide that, and which of two nodes copied.
     """
@@ -111,7 +111,7 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
     ]
 
 
-# ---- the round as a table
+# ---- the answers as a table
 
 
 @dataclass(frozen=True)

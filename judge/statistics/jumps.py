@@ -44,8 +44,8 @@ class ScoreHistory:
 class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
-    `expected` is a share in [0, 1]: that of its last `rounds` rounds with an allowance for
-    learning. `p_adjusted` is adjusted over the `nodes` that were tested.
+    `expected` is the share of correct answers, in [0, 1], in its last `rounds` rounds, raised by an
+    allowance for learning. `p_adjusted` is adjusted over the `nodes` that were tested.
     """
 
     node: int

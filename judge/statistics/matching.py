@@ -1,8 +1,8 @@
 """How many texts two nodes share, and how likely that is by chance; on arrays, pure.
 
 In `texts` [N, Q] nodes are rows and questions are columns. Equal numbers are equal texts, for any
-question, and -1 marks a node without a wrong answer. `models` [N] are numbers as well. `copying`
-explains the test.
+question, and -1 marks a node without a wrong answer. `models` [N] numbers the nodes' models.
+`copying` explains the test.
 """
 
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ Flags = NDArray[np.bool_]
 def find_candidates(texts: Ints) -> Ints:
     """Return pairs [P, 2] of rows, lower row first, that meet on at least MIN_MATCHES questions.
 
-    Two nodes meet on a question if they share its text and are neighbours when nodes are sorted by
-    text. So any two of up to twelve nodes with the same text meet; for more nodes, all pairs would
-    be too many (up to N squared). The sort continues with the texts of the following questions, so
-    nodes that share many texts are neighbours on many questions. Members of a ring tie on all of
-    them, keep their original order, and so have the same neighbours everywhere.
+    Two nodes meet on a question if they gave the same text and are at most _NEIGHBOURS places apart
+    when nodes are sorted by text. So any two of up to twelve nodes with the same text meet; for
+    more nodes, all pairs would be too many (up to N squared). Ties are broken by the texts of the
+    following questions, so nodes that share many texts are neighbours on many questions. Nodes that
+    share all of them keep their original order, and so have the same neighbours everywhere.
     """
     nodes, questions = texts.shape
     met = [np.empty(0, dtype=np.int64)]
@@ -84,10 +84,10 @@ class _Witnesses:
     present: Ints
 
     def text_shares(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
-        """Return the share of its group that gave each node's text [P, Q], without the partner.
+        """Return each text's share [P, Q] of the wrong answers in its node's group.
 
-        `partner` [P] is true where the partner is in the group, `match` [P, Q] where it gave that
-        text.
+        The partner's answers do not count: `partner` [P] is true where the partner is in the group,
+        `match` [P, Q] where it gave the same text.
         """
         inside = partner[:, None]
         alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
@@ -96,7 +96,10 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
-    """Test pairs [P, 2] of rows; leave out those that lack witnesses or match as expected."""
+    """Test pairs [P, 2] of rows.
+
+    Pairs with too few witnesses, or with no more matches than expected, are left out.
+    """
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
     results = []

@@ -1,8 +1,7 @@
 """Power analysis: how many nodes a claim about sharing needs; pure.
 
-Nodes of one arm differ in two ways: permanently (`nodes`), because machines and luck differ, and
-from round to round (`rounds`), because a round asks few questions. More rounds reduce only the
-second.
+Nodes of one arm differ in two ways: permanently, because machines and luck differ, and from round
+to round, because a round asks few questions. More rounds reduce only the second.
 """
 
 from bisect import bisect_left
@@ -34,10 +33,11 @@ class ScoreSpread:
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return the spread of nodes, or None if no arm has two nodes.
+    """Return the spread, or None if no arm has two nodes.
 
-    `arms` has the mean scores of each arm's nodes. For all nodes, `rounds` [nodes] are their
-    numbers of rounds, and `noise` [nodes] the variances of single rounds.
+    `arms` has an array for each arm with the mean deviation of each node. For the nodes of all arms
+    together, `rounds` [nodes] are their numbers of rounds, and `noise` [nodes] the variances of
+    their deviations from round to round.
     """
     dof = sum(len(arm) - 1 for arm in arms)
     if dof < 1 or not len(rounds):

@@ -86,11 +86,11 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 
 
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
-    """Return the p-value after each look [looks] of the first path among `gaps` [looks, paths].
+    """Return the p-value [looks] after each look of the observed path, the first in `gaps`.
 
-    `spent` [looks] rises to at most 1. The p-value never rises from one look to the next. Under the
-    null hypothesis, the probability that it ever falls to a or below is at most a. It is rounded up
-    to one of `_LEVELS`.
+    `gaps` [looks, paths] are distances between the arms. `spent` [looks] rises to at most 1. The
+    p-value never rises from one look to the next. Under the null hypothesis, the probability that
+    it ever falls to a or below is at most a. It is rounded up to one of `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)
@@ -107,10 +107,11 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
 
 
 def _find_thresholds(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
-    """Return each level's threshold, which at most its quota of paths exceeds.
+    """Return the threshold of each level: a path reaches the level if its gap is larger.
 
-    Paths that reached the level at an earlier look use up part of the quota. A stricter level never
-    has a lower threshold.
+    `gap` [paths] is that of one look, and `reached` [paths] has the lowest level that each path
+    reached before. At most `quotas` [levels] paths reach a level, earlier looks included. A
+    stricter level never has a lower threshold.
     """
     order = np.argsort(-gap, kind="stable")
     ranked, before = gap[order], reached[order]

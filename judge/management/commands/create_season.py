@@ -33,7 +33,7 @@ DEMO: dict[str, Any] = {
 class Command(BaseCommand):
     """Create and start a season that lasts a year, or a short one for a demo (`--demo`).
 
-    Does nothing if a season is running. But a demo replaces a running season that has been halted.
+    Does nothing if a season is running, except that a demo replaces one that was halted.
     """
 
     help = "Create and start a season with questions for a year, unless one is running."

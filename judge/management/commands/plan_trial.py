@@ -42,7 +42,7 @@ class Command(BaseCommand):
         noise: float,
         **_options: object,
     ) -> None:
-        """Print the nodes that each arm needs, for several numbers of rounds."""
+        """Print how many nodes each arm needs, for several numbers of rounds."""
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
             raise CommandError(
                 "The effect must be above 0, rounds and models at least 1, spreads at least 0."
@@ -66,7 +66,10 @@ class Command(BaseCommand):
 
 
 def read_spread(model: str) -> ScoreSpread:
-    """Return a model's spread in the newest season that tested it. Raises CommandError."""
+    """Return a model's spread in the newest season that tested it.
+
+    Raises CommandError if none did.
+    """
     newest = Comparison.objects.filter(model=model).order_by("-season_id")
     for stored in newest.values_list("claim", flat=True):
         claim = msgspec.convert(stored, ArmsClaim)

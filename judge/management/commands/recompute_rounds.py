@@ -12,7 +12,7 @@ from swarm_web.core.verifiers import process_verifier
 
 
 class Command(BaseCommand):
-    """Recompute closed rounds: those whose scores lack cells (an older version), or all of them."""
+    """Recompute closed rounds: by default those that an older version scored without cells."""
 
     help = "Grade closed rounds again: by default those whose scores lack cells by dataset."
 

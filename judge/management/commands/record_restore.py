@@ -11,7 +11,7 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Add a link that names the last round of the backup, so that nodes know what was lost."""
+    """Add a link with the last round of the backup, so that nodes know which rounds were lost."""
 
     help = "Run once after restoring a backup, before the site is started again."
 

@@ -34,8 +34,8 @@ class Minimum:
 class StandingRow:
     """A node's row of a window's leaderboard; `tally` has its totals in the window.
 
-    `rank` is (best, worst), None in windows without ranks, and if `remark` says why the node is not
-    ranked. `score` is in [0, 1].
+    `rank` is (best, worst). It is None in a window without ranks, and for a node that is not ranked
+    for the reason in `remark`. `score` is in [0, 1].
     """
 
     ledger: NodeLedger

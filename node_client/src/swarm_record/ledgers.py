@@ -14,7 +14,7 @@ from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
 from swarm_tasks.cells import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
-# Reasons of a result (Score.Reason) of a node that was invited and did not request the questions.
+# The values of Score.Reason for a node that was invited and did not request the questions.
 NOT_OFFERED, DECLINED = "not_offered", "declined"
 MISSED = (NOT_OFFERED, DECLINED)
 
@@ -184,8 +184,8 @@ class SeasonLedgers:
     ) -> ResultMatrix:
         """Return the results of these nodes, in their order, in these rounds.
 
-        Each round is given by its first column in the stream and the datasets of its questions, if
-        it has a column per question. Rounds must be in the order of their columns.
+        `rounds` has, in the order of the stream, each round's first column and the datasets of its
+        questions, which are ignored if the whole round has one column.
         """
         rows = np.array([ledger.row for ledger in nodes], dtype=np.int64)
         single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]

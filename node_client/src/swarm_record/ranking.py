@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# The differences of macro scores that the bets target, with the share of each below: mainly five
-# points; the others detect large differences within few rounds, and small ones at all.
+# The differences of macro scores that the bets target; `_SHARES` has each one's share of the stake.
+# Most is on five points. The larger effects detect large differences within few rounds, and the
+# smallest one makes it possible to detect small differences.
 EFFECTS = np.array([0.05, 0.025, 0.2, 0.6], dtype=np.float32)
 # The last share is for a constant bet. A long time without differences cannot make it too large: it
 # gains in each round in which its node is ahead.
@@ -68,7 +69,7 @@ class Scale:
     """How much a season's questions can add to the score of their round.
 
     `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
-    sum of squared weights of a round, for two nodes that answer all its questions differently.
+    sum of squared differences in a round if exactly one of two nodes solves each question.
     """
 
     smallest: float
@@ -226,7 +227,10 @@ def _add_up(
 def _add_squares(
     one: Singles, other: Singles, here: Singles, here_too: Singles, *, whole: bool
 ) -> Singles:
-    """Return the pairs' sums of squared differences over columns that both nodes have."""
+    """Return the pairs' sums of squared differences over columns that both nodes have.
+
+    `whole` says that all nodes have all columns.
+    """
     if not one.shape[1]:
         return np.broadcast_to(np.float32(0), (len(one), len(other)))
     sums: Singles = one @ (-2 * other.T)
