@@ -47,7 +47,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One node's line in one window; `score` and `interval` are in [0, 1] over `n` questions.
+    """One node's row in one window; `score` and `interval` are in [0, 1] over `n` questions.
 
     `rank` is (best, worst); None in windows without ranks, and for a node that is not ranked, for
     the reason in `remark` (Standing.Remark). `recent_score` is its score in the window "recent",
@@ -220,7 +220,7 @@ def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int 
 
 
 def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> BoardTotals:
-    """Return a window's totals. `listed` are the filtered lines, None without filters.
+    """Return a window's totals. `listed` are the filtered standings, None without filters.
 
     The filters change only the total `listed`.
     """
@@ -244,9 +244,9 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Bo
 def _read_bases(
     season: Season, window: str, models: Collection[str] | None, *, now: datetime
 ) -> list[LeaderboardRow]:
-    """Return a line for each of these models, or for all if None; at most PAGE_ROWS lines.
+    """Return a row for each of these models, or for all if None; at most PAGE_ROWS rows.
 
-    It is that of the model's untrained node that was asked most questions.
+    A model's row is that of its untrained node that was asked most questions.
     """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
@@ -273,7 +273,7 @@ def read_row(
     now: datetime,
     contribution: Contribution | None = None,
 ) -> LeaderboardRow | None:
-    """Return one node's line, even of a quarantined node; None if it has none in the window.
+    """Return one node's row, even of a quarantined node; None if it has none in the window.
 
     If the caller has read the node's contribution to the season, `contribution` saves a query.
     """
@@ -285,7 +285,7 @@ def read_row(
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
-    """Return the lines of a model's untrained nodes; they exchange no rollouts."""
+    """Return the rows of a model's untrained nodes, which exchange no rollouts."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
     return _make_rows(season, standings, {}, now=now)
 
@@ -296,7 +296,7 @@ def count_ranked(season: Season, window: str) -> int:
 
 
 def _read_contributions(season: Season, standings: Sequence[Standing]) -> dict[int, Contribution]:
-    """Return the contributions of the standings' nodes by node id, with two of their counts."""
+    """Return the contributions of the standings' nodes by node id, with only two counts loaded."""
     nodes = [standing.node_id for standing in standings]
     rows = Contribution.objects.filter(season=season, node__in=nodes)
     counted = rows.only("node_id", "external_used", "used_by_others")
@@ -310,7 +310,7 @@ def _make_rows(
     *,
     now: datetime,
 ) -> list[LeaderboardRow]:
-    """Return the lines of standings; nodes without a contribution exchanged no rollouts."""
+    """Return the rows of standings; nodes without a contribution exchanged no rollouts."""
     nodes = [standing.node_id for standing in standings]
     recent = Standing.objects.filter(season=season, window=Window.RECENT, node__in=nodes)
     scores = dict(recent.values_list("node_id", "score"))

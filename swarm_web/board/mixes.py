@@ -37,10 +37,10 @@ class Mix:
 
 
 def read_mixes(season: Season, model: str) -> list[Mix]:
-    """Return the mixes of a model's nodes by increasing share, in one query; empty ones left out.
+    """Return the mixes that a model's nodes use, by increasing share, in one query.
 
-    Left out are untrained and quarantined nodes, those without rollouts of their own, and those
-    with fewer than MIN_ROUNDS scored rounds.
+    Untrained and quarantined nodes are left out, as are those without rollouts of their own and
+    those with fewer than MIN_ROUNDS scored rounds.
     """
     external = Cast("external_used", FloatField())
     rows = (

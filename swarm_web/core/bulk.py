@@ -11,7 +11,7 @@ def copy_rows(
 ) -> None:
     """Append rows to a model's table in the current transaction; JSON values are given as text.
 
-    Columns that are not named get the database's defaults, so name all but the key.
+    Columns that are not named get the database's defaults, not the model's: name all but the key.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))

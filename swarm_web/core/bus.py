@@ -35,7 +35,7 @@ Listener = Callable[[str], None]
 def ring(topic: str, payload: str = "") -> None:
     """Publish a doorbell after the surrounding transaction commits, or now if there is none.
 
-    If Redis is unavailable, it is lost, and the error is logged.
+    If Redis is unavailable, the doorbell is lost, and the error is logged.
     """
     transaction.on_commit(lambda: _publish(topic, payload))
 
@@ -67,7 +67,7 @@ class Switchboard:
     async def listen(self, topic: str, listener: Listener) -> None:
         """Call `listener(payload)` for each doorbell of `topic`.
 
-        Returns once subscribed, or once Redis was found to be unavailable; then it is tried again.
+        Returns once subscribed, or once Redis proves unavailable; the subscription is then retried.
         """
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():
@@ -81,7 +81,7 @@ class Switchboard:
             del self._listeners[topic]
 
     async def _run(self) -> None:
-        """Subscribe, and resubscribe after Redis was lost, as long as there are listeners."""
+        """Subscribe, and again after each lost connection, as long as there are listeners."""
         while self._listeners:
             try:
                 async with async_redis().pubsub() as pubsub:

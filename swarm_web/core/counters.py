@@ -1,4 +1,4 @@
-"""Counters of refused and dropped items, for `/metrics` and the status page.
+"""Counters of events such as refusals and losses, for `/metrics` and the status page.
 
 One Redis hash holds them, so that all processes add to the same numbers. Each web process collects
 its counts and adds them shortly after; while Redis is unavailable it keeps them.

@@ -98,10 +98,10 @@ class Keyset:
         return KeysetPage(shown, self.key_of(shown[-1]) if len(found) > limit else None)
 
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
-        """Return the key after which the previous page begins, which ends at the row with `key`.
+        """Return the key after which the previous page begins.
 
-        A page has `limit` rows. Returns () if the previous page is the first one, and None if there
-        is none.
+        That page has up to `limit` rows and ends at the row with `key`. Returns () if it is the
+        first page, and None if there is none.
         """
         backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)

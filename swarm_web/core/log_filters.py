@@ -77,7 +77,7 @@ class OutageFilter(RateLimitFilter):
     """Replace the traceback of an unavailable store with one line."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
-        """Return what failed, and why."""
+        """Return what failed, and why; None unless a store was unavailable."""
         problem = record.exc_info[1] if record.exc_info else None
         if not isinstance(problem, UNAVAILABLE_ERRORS):
             return None
@@ -112,7 +112,7 @@ class RefusalFilter(RateLimitFilter):
 
 
 def _is_refusal(record: logging.LogRecord) -> bool:
-    """Return whether Django answered 4xx, which it sets on the record, or uvicorn refused."""
+    """Return whether Django answered with a 4xx status, or uvicorn refused a request."""
     if record.name == "uvicorn.error":
         return record.msg in _UVICORN
     return 400 <= getattr(record, "status_code", 500) < 500

@@ -1,4 +1,4 @@
-"""Find the client address for which requests are counted and limited.
+"""Finds the client address by which requests are counted and limited.
 
 Each proxy in front of the site appends the address of its client to X-Forwarded-For. So with N
 proxies (setting TRUSTED_PROXIES) the visitor's address is the Nth from the right; the visitor may
@@ -24,7 +24,7 @@ def network_of_request(request: HttpRequest) -> str:
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return that network for an ASGI connection, from the `client` and `headers` of its scope."""
+    """Return the same for an ASGI connection, given the `client` and `headers` of its scope."""
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
 

@@ -72,7 +72,7 @@ def limit_challenges(view: Login) -> Login:
 
 
 def read_name(name: str) -> str:
-    """Return a user name or e-mail address in one spelling for all that find the same account.
+    """Normalise a user name or e-mail address: all that find the same account become equal.
 
     Unicode normalisation is left out for names longer than the form accepts: with many combining
     marks it takes quadratic time and blocks the whole process.
@@ -91,7 +91,7 @@ def _count(key: str, *, limit: int) -> None:
 
 
 def _uncount(*keys: str) -> None:
-    """Subtract one attempt from each count; keep the others.
+    """Subtract one attempt from each count; earlier attempts still count.
 
     If all were cleared, logging in to one's own account would allow more guesses for another.
     """

@@ -152,9 +152,9 @@ class PageCache:
         renewal.add_done_callback(self._renewals.discard)
 
     async def _make(self, key: Key, scope: Scope, receive: Receive, send: Send) -> Page | None:
-        """Call Django. Return its response and cache it; if that is not allowed, return None.
+        """Call Django, and cache and return its response.
 
-        In that case the response has been sent with `send`.
+        If the response may not be cached, it is sent with `send` instead, and None is returned.
         """
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
         turn = contextlib.ExitStack()

@@ -1,4 +1,4 @@
-"""Django's default cache, kept in Redis for all processes; it seems empty without Redis.
+"""Django's default cache, kept in Redis for all processes; without Redis it appears empty.
 
 allauth counts requests in this cache to limit them. Without Redis it refuses none, like
 `edge.login_limit`.

@@ -63,7 +63,7 @@ class _AccountLimitError(RefusedError):
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
     """Return the reply to a frame, which may be a refusal.
 
-    If `wait` is not 0, the frame exceeds the rate limit and is refused.
+    If the seconds of `wait` are not 0, the frame exceeds the rate limit and is refused.
     """
     request_id: str | None = None
     try:

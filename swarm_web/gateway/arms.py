@@ -9,7 +9,7 @@ from swarm_web.nodes.models import Node
 
 
 async def assign_arm(session: Session, season: Season) -> str:
-    """Return the node's arm in the season; on first use in it, enrol the node."""
+    """Return the node's arm in the season; enrol the node if the season began after its hello."""
     if session.season_id != season.pk:
         await database_sync_to_async(_enrol)(session, season)
         session.season_id = season.pk

@@ -59,7 +59,7 @@ class Batcher(Generic[Item, Result]):
             return await self._work(items)
         except STORE_ERRORS as problem:
             return [problem] * len(items)
-        except Exception as problem:  # noqa: BLE001 - each of them answers for it, at its edge
+        except Exception as problem:  # noqa: BLE001 - raised by `do` to each caller
             if len(items) == 1:
                 return [problem]
             return [outcome for item in items for outcome in await self._attempt([item])]

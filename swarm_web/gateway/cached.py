@@ -1,4 +1,4 @@
-"""Caches database values that many messages need, so that they are read every few seconds."""
+"""Caches database values that many messages need, and reloads them every few seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,8 @@ class Cached(Generic[Value]):
     async def get(self) -> Value:
         """Return the value; reload it if it is too old or was dropped.
 
-        Raises what `load` raises, except STORE_ERRORS while an old value is known.
+        If an old value is known, it is returned if the reload raises one of STORE_ERRORS or takes
+        longer than RELOAD_TIMEOUT_S. Other errors of `load` are raised.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:

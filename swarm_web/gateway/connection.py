@@ -104,7 +104,7 @@ class Connection:
             await self._clean_up(said_goodbye=code == GOODBYE)
 
     async def _handle(self, event: Any) -> None:
-        """Answer one frame, unless the connection was closed; then ignore it."""
+        """Answer one frame; ignore it if the connection was closed."""
         if self._closed:
             return
         frame = event.get("text")

@@ -52,8 +52,8 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 async def keep_pulse(stopping: asyncio.Event) -> None:
     """Write a heartbeat each second until `stopping` is set.
 
-    But none while a store is unreachable, during a maintenance, and until nodes have had time to
-    reconnect after it: the judge extends open rounds by this time, and opens no round.
+    None is written while a store is unreachable, during a maintenance, or until nodes have had time
+    to reconnect after it: the judge extends open rounds by this time, and opens no others.
     """
     while not stopping.is_set():
         try:

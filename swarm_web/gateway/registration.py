@@ -22,7 +22,7 @@ class NodeHello(HelloRecord):
 def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | None]:
     """Enrol nodes and store the contents of their hellos.
 
-    Returns for each the node with its signing key, None if it has no key, or the refusal of the
+    Returns for each hello the node's Signer, None if the hello has no key, or the refusal of the
     key (`presence.bind_keys`).
     """
     for each in hellos:
@@ -41,7 +41,7 @@ def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | Non
 
 
 def _assign_arms(hellos: Sequence[NodeHello]) -> None:
-    """Set each node's arm: the one that its owner wants if no season is running."""
+    """Enrol nodes and set their arms; without a running season, to those that owners want."""
     by_season: defaultdict[Season, list[NodeHello]] = defaultdict(list)
     for each in hellos:
         each.node.arm = each.hello.arm

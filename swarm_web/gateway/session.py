@@ -99,7 +99,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the pool, if joined, and keep the node's list of rollouts for its return."""
+        """Leave the pool, if joined; keep the list of given rollouts for the node's return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

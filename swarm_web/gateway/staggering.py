@@ -10,11 +10,11 @@ from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 def reconnect_spread(
     nodes: int, *, per_second: float, within_s: float, opens_in_s: float | None
 ) -> float:
-    """Return the seconds over which `nodes` nodes reconnect at `per_second`.
+    """Return the seconds over which `nodes` nodes should reconnect, `per_second` in each second.
 
-    It is at most MAX_WAIT_S. `opens_in_s` are the seconds until a round opens: 0 if one is open,
-    None if none will. If one is open or will open, all nodes return within `within_s`, for which
-    the judge allows, or until SOON_S before it opens if that is later.
+    The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
+    open, None if none will. Unless it is None, all nodes should be back within `within_s`, a delay
+    that the judge allows for, or by SOON_S before the round opens if that is later.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -47,7 +47,7 @@ def jitter(wait_s: float, random: Random) -> float:
 class Slots:
     """Assigns reconnect times to refused nodes, `per_second` of them to each second.
 
-    If no slot is free within MAX_PAUSE_S, a node gets a random time from its second half.
+    If no slot is free within MAX_PAUSE_S, a node gets a random time in the second half of that.
     """
 
     def __init__(self, per_second: float) -> None:

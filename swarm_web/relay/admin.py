@@ -55,7 +55,7 @@ class ContributionAdmin(_RecordAdmin[Contribution]):
     actions = ["restore", "withhold", "hand_out", "exempt"]
 
     def has_restore_permission(self, request: HttpRequest) -> bool:
-        """Allow the action to users who have the model's change permission."""
+        """Allow actions with permission `restore` to users with the model's change permission."""
         return request.user.has_perm("relay.change_contribution")
 
     @admin.action(description="Accept informative declarations again", permissions=["restore"])

@@ -50,9 +50,9 @@ _decoder = msgspec.msgpack.Decoder(Check)
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
     """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
-    A rollout stays in the pool for `max_age_s` seconds, and repeated checks would count one mistake
-    several times. The publication time distinguishes it from a later rollout with the same id.
-    `now` is Unix seconds.
+    While a rollout is in the pool, up to `max_age_s` seconds, it may be queued again; repeated
+    checks would count one mistake several times. Its publication time distinguishes it from a later
+    rollout with the same id. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -86,7 +86,7 @@ def _skip_checked(
 def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
     """Set the ids of the nodes whose declarations do not count; replaces the earlier set.
 
-    Rollouts that they have already declared count as undeclared within a second.
+    Within a second, the rollouts that they have already declared count as undeclared.
     """
     key = season_key(season_id, "lapsed")
     with client.pipeline(transaction=True) as pipeline:

@@ -114,7 +114,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too many bad items of one kind: `bad` of `total`, where a share of `allowed` is accepted."""
+    """Too many bad items of one kind: `bad` of `total`, more than the share `allowed`."""
 
     charge: Charge
     bad: int
@@ -154,9 +154,9 @@ class Checked:
 
     @property
     def informative(self) -> bool:
-        """Whether there are right and wrong completions.
+        """Whether there are both right and wrong completions.
 
-        Rewards then differ, binary or with partial credit.
+        Their rewards then differ, whether rewards are binary or give partial credit.
         """
         return not self.worthless and 0 < self.solved < self.total
 
@@ -173,10 +173,11 @@ class Checked:
 
 @dataclass(frozen=True)
 class Checks:
-    """The spot checks of a window: how many were worthless, and counts of the others.
+    """Counts of a window's spot checks.
 
-    `cells` has (all right, checked) by dataset. `declared` were declared informative, `misdeclared`
-    of them without any right completion.
+    A rollout is counted either in `worthless` or in `cells`, which has (all right, checked) by
+    dataset. Of those in `cells`, `declared` were declared informative, and `misdeclared` of these
+    have no right completion.
     """
 
     worthless: int = 0
@@ -204,7 +205,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Hold:
-    """A node's level, its number of findings in the season, and when the level rises (or None)."""
+    """A node's level, its findings in the season, and when the level rises (None: it does not)."""
 
     level: Level = Level.FULL
     findings: int = 0
@@ -229,7 +230,8 @@ def evaluate_sent(sent: Sent) -> Finding | None:
 def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
     """Return the finding that a window of spot checks supports, if any.
 
-    `judge_cells` is what the node solved in the judge's rounds that opened since the window began.
+    `judge_cells` has (solved, n) by dataset in the judge's rounds that opened since the window
+    began.
     """
     if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
         return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
@@ -265,7 +267,7 @@ def recover(hold: Hold, *, now: datetime) -> Hold:
 
 
 def _limit(solved: int, n: int) -> float:
-    """Return the largest share of all-right rollouts of a node that solved `solved` of `n`."""
+    """Return the largest plausible share of all-right rollouts if `solved` of `n` were solved."""
     if solved >= n:
         return 1.0
     # Imported late: it takes most of a second, and few processes need it.

@@ -1,8 +1,8 @@
-"""Sends credits from the web processes to the worker that books them, each exactly once.
+"""Sends credits from the web processes to the worker, which books each exactly once.
 
 Each process numbers its batches and sends them in order. If the connection breaks before Redis
 replies, a batch is sent again under the same number, and the worker skips numbers that it has
-booked (`relay.services.crediting`). So a lost reply counts nothing twice and loses nothing.
+booked (`relay.services.crediting`). So if a reply is lost, nothing is counted twice or lost.
 """
 
 import logging
@@ -43,9 +43,9 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class Credits(msgspec.Struct, array_like=True, frozen=True):
-    """One batch: how many rollouts each node used of each other node, and which archived ones.
+    """A batch of credits: the number of rollouts used by each pair, and the uses of archived ones.
 
-    `source` is the process that sent it, `number` counts its batches from 1. `pairs` are columns
+    `source` is the process that sent it; `number` counts its batches, from 1. `pairs` are columns
     (PairColumns), which decode several times faster than rows. `lessons` are the uses of rollouts
     that were offered to the archive; they are also counted in `pairs`.
     """

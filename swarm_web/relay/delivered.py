@@ -38,7 +38,7 @@ def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[
 
 
 class DeliveredList:
-    """Rollouts that a node was given and that it reported, by key (`relay.window.Entry.key`).
+    """Rollouts that a node was given, reported or not, by key (`relay.window.Entry.key`).
 
     If `forget` is called after each draw, the list holds at most twice the rollouts of the pool and
     4 * REMEMBERED others.
@@ -58,11 +58,11 @@ class DeliveredList:
         return len(self._waiting) + len(self._reported)
 
     def add(self, key: str, delivered: Delivered) -> None:
-        """Record a given rollout."""
+        """Record that the node was given a rollout."""
         self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
-        """Forget rollouts that the pool no longer holds, except for the last ones.
+        """Forget rollouts that the pool no longer holds, except for the last ones (REMEMBERED).
 
         `held` are the keys of the pool. The list is swept only after it has doubled, so that the
         cost per added rollout is O(1), amortised.
@@ -74,7 +74,7 @@ class DeliveredList:
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
-        """Return those of `keys` that the node was given and has not reported, and mark them so."""
+        """Return those of `keys` that were given and not yet reported; mark them as reported."""
         taken = []
         for key in keys:
             delivered = self._waiting.pop(key, None)

@@ -52,8 +52,9 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The node that draws: its party and the rollouts it was given (`Entry.key`) are not drawn.
+    """The node that draws.
 
+    Entries of its `party`, and those with a key (`Entry.key`) in `delivered`, are not drawn.
     `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1, and
     entries of nodes with weight 0 are not drawn. `doubted` are the ids of nodes whose declarations
     do not count.
@@ -115,7 +116,7 @@ class Drawing:
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
     def accepts(self, entry: Entry) -> bool:
-        """Return True with a probability of the weight of the entry's node, at least MIN_WEIGHT."""
+        """Return True with a probability equal to the node's weight, but at least MIN_WEIGHT."""
         weight = self._requester.weights.get(entry.node_id, 1.0)
         return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
@@ -125,7 +126,7 @@ class Drawing:
             self.picked[entry] = None
 
     def among(self, choices: Choices[Entry]) -> Callable[[], Entry | None]:
-        """Return a function that picks an open one of the choices by weight, or None if none is."""
+        """Return a function that picks an open choice by weight, or gives None if none is open."""
 
         def pick() -> Entry | None:
             while (entry := choices.pick(self._random)) is not None:

@@ -3,8 +3,9 @@
 A node uses a season's pool in one process at a time. Redis records which one and since when: the
 node's tenure. When a node connects, the new process claims it and asks the old process to release
 it. The old process writes the list of rollouts given to the node and replies. So a node that
-changes processes is never given a rollout twice, and a draw needs no communication. A reply that
-takes longer than HANDOVER_S, as after a killed process, is merged when it arrives.
+changes processes is never given a rollout twice, and a draw needs no communication. If no reply
+arrives within HANDOVER_S, as after a process was killed, the node starts with the list that Redis
+has; if the reply arrives later, its list is merged then.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ end
 
 
 class LeftState(NamedTuple):
-    """The state of a node that left: its tenure, and its packed list (empty: not written)."""
+    """The state of a node that left: its tenure, and its packed list, not written if empty."""
 
     tenure: str
     packed: bytes
@@ -185,7 +186,11 @@ class Members:
         return delivered
 
     async def _request_release(self, season_node: SeasonNode, tenure: str) -> bytes | None:
-        """Ask the node's previous process to release it, and return the list that it wrote."""
+        """Ask the node's previous process to release it, and return the packed list in Redis.
+
+        Waits up to HANDOVER_S for the reply. Without a reply it is an earlier list. None if there
+        is no list.
+        """
         reply = self._pending_replies[season_node] = asyncio.get_running_loop().create_future()
         request = _ReleaseRequest(*season_node, tenure, self._process)
         try:
@@ -259,7 +264,7 @@ def _list_key(season_node: SeasonNode) -> str:
 
 
 def _unpack(packed: bytes) -> DeliveredList:
-    """Return the list; an empty one for no bytes, or if they are in an unknown format."""
+    """Return the list; an empty one if there are no bytes, or if their format is unknown."""
     try:
         return DeliveredList.unpack(packed) if packed else DeliveredList()
     except msgspec.DecodeError:

@@ -75,7 +75,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 
 
 def read_bounds() -> Bounds:
-    """Return the bounds of a pool, which the operator sets."""
+    """Return the bounds of a pool as set by the operator."""
     return Bounds(
         size=settings.RELAY_POOL_SIZE,
         per_node=settings.RELAY_ROLLOUTS_PER_NODE,
@@ -119,7 +119,7 @@ class Hub:
     # ---- for the handlers
 
     async def open(self, season_id: int) -> SeasonPool:
-        """Return a season's pool, filled with what other processes have when it is opened."""
+        """Return a season's pool; the first call fills it with the rollouts of other processes."""
         pool = self._pools.get(season_id)
         if pool is not None:
             # Keeps the pool for nodes that are about to join.
@@ -156,7 +156,7 @@ class Hub:
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """End a membership, unless it has ended, and keep the node's list for its next one."""
+        """End a membership, unless it has ended; the list of rollouts given to the node is kept."""
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
@@ -249,7 +249,7 @@ class Hub:
     # ---- what is read
 
     async def _refresh_loop(self) -> None:
-        """Read Redis as long as the process runs, whatever it contains."""
+        """Read Redis for all pools again and again, also after errors; drop idle pools."""
         while True:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
@@ -265,7 +265,7 @@ class Hub:
                         self._replicas[pool.season_id].reset()
 
     def _is_idle(self, pool: SeasonPool) -> bool:
-        """Return whether a pool is empty, without nodes, and was not opened within `max_age_s`."""
+        """Return whether a pool is empty, unused, and was not opened in the last `max_age_s`."""
         now = self._clock()
         pool.window.expire(now=now)
         if now - self._opened_at[pool.season_id] <= self._bounds.max_age_s:
@@ -278,7 +278,7 @@ class Hub:
         await self._enqueue_checks(pool)
 
     async def _read_updates(self, pool: SeasonPool) -> None:
-        """Apply the rollouts of other processes and the worker's results about nodes."""
+        """Apply other processes' rollouts and the worker's results; write the size of the pool."""
         now = self._clock()
         entries = await self._replicas[pool.season_id].read(now=now)
         for number, entry in enumerate(entries, start=1):
@@ -296,7 +296,7 @@ class Hub:
         )
 
     async def _enqueue_checks(self, pool: SeasonPool) -> None:
-        """Offer rollouts to the worker to check, if no process has in the last CHECK_EVERY_S."""
+        """Offer rollouts to the worker to check, if no process did so in the last CHECK_EVERY_S."""
         declared = ceil(settings.RELAY_DECLARED_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
         arbitrary = ceil(settings.RELAY_SPOT_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
         turn = season_key(pool.season_id, "turn")

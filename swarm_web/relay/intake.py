@@ -96,9 +96,10 @@ _decoder = msgspec.json.Decoder(ArchiveSample)
 async def offer_samples(
     client: redis.asyncio.Redis, samples: Sequence[ArchiveSample], *, limits: SampleLimits
 ) -> int:
-    """Offer rollouts of one node to the archive; return how many of them, the first ones, are kept.
+    """Offer rollouts of one node to the archive, in order, until a limit is reached.
 
-    Rollouts larger than _MAX_BYTES are skipped. All count for the minute of the first one.
+    Returns how many are kept. Rollouts larger than _MAX_BYTES are skipped. All count towards the
+    limits of the minute of the first one.
     """
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]

@@ -5,5 +5,5 @@ CHECKS = "relay:checks"
 
 
 def season_key(season_id: int, name: str) -> str:
-    """Return a key of a season; all of its keys are in one slot of a cluster."""
+    """Return the key `name` of a season; all keys of a season are in one slot of a cluster."""
     return f"relay:{{{season_id}}}:{name}"

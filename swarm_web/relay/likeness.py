@@ -60,10 +60,10 @@ class Digests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What is compared of a rollout's completions with those of another one to the same question.
+    """What represents a rollout when it is compared with another one for the same question.
 
-    `marks` has 4 bytes for each mark. If the rollout is not remembered, it has all minhashes if the
-    completions are long, else none.
+    `marks` has 4 bytes for each mark. For a rollout that is not remembered it has all minhashes if
+    the completions are long, and is empty if they are short.
     """
 
     marks: bytes = b""

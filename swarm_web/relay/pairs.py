@@ -1,4 +1,4 @@
-"""The limit of credits per pair and minute, so that two colluding nodes gain little.
+"""The limit of credits per pair of parties and minute, so that colluding nodes gain little.
 
 A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
 pool uniformly, so in a swarm of twenty or more no honest pair comes near the limit.

@@ -199,8 +199,8 @@ class SeasonPool:
         """Choose rollouts for a worker to check.
 
         Up to `declared` are drawn uniformly from the rollouts declared informative by nodes whose
-        declarations count. Up to as many more are of nodes whose declarations do not count, so that
-        these nodes can recover. Up to `arbitrary` are spot checks, uniform over all that is left.
+        declarations count; up to `declared` more, from those of nodes whose declarations do not
+        count, so that these nodes can recover. Up to `arbitrary` are drawn uniformly from the rest.
         Hand-out weights have no effect.
         """
         drawn = self.window.draw_checks(
@@ -219,7 +219,7 @@ class SeasonPool:
         ]
 
     def apply_results(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
-        """Replace `doubted` and `weights` by a worker's newest results.
+        """Replace `doubted` and `weights` with a worker's newest results.
 
         When a node's declarations count again, its earlier rollouts are dropped, because they would
         count against the node a second time.

@@ -45,7 +45,7 @@ SeasonNode = tuple[int, int]
 class Change:
     """Additions to one node's contribution to a season, and its latest report.
 
-    Of the totals in reports the largest counts, so repeated or late reports have no effect.
+    Of each total in the reports, the largest counts, so repeated or late reports have no effect.
     """
 
     published: int = 0
@@ -104,9 +104,10 @@ class Pair(NamedTuple):
 
 
 class Lesson(msgspec.Struct, array_like=True, frozen=True):
-    """A node trained on a rollout that was offered to the archive, as reported at a time.
+    """A node's report that it trained on a rollout that was offered to the archive.
 
-    `rollout_id` is the id that the giver gave it; `at` is Unix seconds.
+    `rollout_id` is the id that the giver gave the rollout. `at` is the time of the report in Unix
+    seconds.
     """
 
     season_id: int
@@ -131,7 +132,7 @@ class Tally:
     lessons: list[Lesson] = field(default_factory=list)
 
     def change(self, season_node: SeasonNode) -> Change:
-        """Return the change of one node's contribution, to add to."""
+        """Return the unwritten change of one node's contribution, created if missing."""
         change = self.changes.get(season_node)
         if change is None:
             change = self.changes[season_node] = Change()

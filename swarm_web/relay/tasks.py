@@ -1,4 +1,4 @@
-"""Celery tasks of the relay: thin, idempotent, safe to run twice or at once."""
+"""Celery tasks of the relay: thin, idempotent, safe to run repeatedly or concurrently."""
 
 from math import ceil
 from time import monotonic

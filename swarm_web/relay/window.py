@@ -1,7 +1,7 @@
 """The pool window: the recent rollouts of a season, in the memory of one web process; pure.
 
 Bounds keep it small and fair. An entry over the bound of a node or party evicts the oldest of that
-node or party; over the bound of a task, the oldest of the party with most entries of the task; over
+node or party; over the bound of a dataset, the oldest of the party with most entries of it; over
 the bounds of the window, the oldest of the party with most rollouts or bytes. So a flood evicts
 only its own rollouts once its party holds more than any other. Rollouts may be lost, judge data may
 not.
@@ -189,7 +189,7 @@ class PoolWindow:
         return any(likeness.is_near(self._likeness_of(each)) for each in held[-_MAX_COMPARED:])
 
     def _likeness_of(self, entry: Entry) -> Likeness:
-        """Return the likeness of a held entry; it is cached as long as the entry."""
+        """Return the likeness of a held entry; it is cached while the entry is held."""
         found = self._likenesses.get(entry)
         if found is None:
             found = self._likenesses[entry] = compute_body_likeness(entry.body)
@@ -278,7 +278,7 @@ class PoolWindow:
 
 
 def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
-    """Tell whether `held`, of another party, was published after an equal `entry`.
+    """Return whether `held`, equal to `entry`, is of another party and was published later.
 
     False if `entry` is published only now: this clock may have been set back.
     """

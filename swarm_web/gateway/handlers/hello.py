@@ -16,7 +16,7 @@ Version = tuple[int, ...]
 
 
 async def handle_hello(session: Session, hello: Hello) -> Welcome:
-    """Register the node and return the season's rules, its arm and the round."""
+    """Register the node; return its arm, the season's rules and the current round."""
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")
     season = await session.shared.season.get()
@@ -69,6 +69,6 @@ def _check_client(client: str, version: Version, season: Season | None) -> None:
 
 
 def _announce_minimum(version: Version, season: Season | None) -> str | None:
-    """Return the version that will be required soon, if the client is older."""
+    """Return the version that will be required soon if the client is older, else None."""
     coming = season.next_minimum_client if season else ""
     return coming if coming and version < parse_version(coming) else None

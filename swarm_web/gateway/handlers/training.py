@@ -67,10 +67,10 @@ async def publish_rollouts(session: Session, message: PublishRollouts) -> Rollou
 
 
 def _reject_all(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Reject all rollouts of an isolated node; they are not recorded as errors of the node.
+    """Reject all rollouts of an isolated node, and keep the connection.
 
-    Older clients send them with each step. A rejection of single rollouts does not end the
-    connection. On the node's page it would displace errors that its owner can fix.
+    Older clients send rollouts at each step. The rejections are not recorded for the node's page,
+    where they would displace errors that its owner can fix.
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
     counters.count(counters.REFUSED, code, by=len(message.rollouts))
@@ -86,7 +86,7 @@ def _reject(ids: Collection[str], refusal: RefusedError) -> list[Rejected]:
 def _check_rollouts(
     rollouts: list[Rollout], season: Season
 ) -> tuple[list[EncodedRollout], list[Rejected]]:
-    """Return the rollouts whose task belongs to the season, and the rejections of the others."""
+    """Return the rollouts that the season's rules allow, and the rejections of the others."""
     valid: list[EncodedRollout] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:

@@ -20,7 +20,10 @@ NEWEST_FIRST = Keyset("-published_at", "-pk", kind=tuple[KeyMoment, KeyNumber])
 
 
 class FoundCompletions(StrEnum):
-    """Which results match: any, at least one right completion, none, or right and wrong ones."""
+    """Which rollouts match, by their completions.
+
+    RIGHT: at least one is right. WRONG: none is right. MIXED: some are right and some are not.
+    """
 
     ANY = ""
     RIGHT = "right"
@@ -62,7 +65,7 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
     """Return the verified rollouts that match, newest first, as a QuerySet.
 
-    Reading it takes two queries; a filter by learner takes one more, at once.
+    Reading it takes two queries. With a filter by learner, the call itself takes one more.
     """
     rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():

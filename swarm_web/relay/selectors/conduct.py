@@ -12,13 +12,13 @@ def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
 
 
 def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
-    """Return the nodes whose rollouts are lowered or withheld, with `node`; the latest first."""
+    """Return the conduct of nodes below the full level, latest first, with `node` loaded."""
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     return list(held.select_related("node").order_by("-since", "pk")[:limit])
 
 
 def count_held(season_id: int) -> dict[tuple[str, str], int]:
-    """Return how many nodes are lowered or withheld, by (Conduct.Charge, Conduct.Level)."""
+    """Return how many nodes are below the full level, by (Conduct.Charge, Conduct.Level)."""
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     counted = held.values_list("charge", "level").annotate(nodes=Count("pk"))
     return {(charge, level): nodes for charge, level, nodes in counted.order_by("charge", "level")}

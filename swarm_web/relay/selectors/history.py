@@ -13,7 +13,7 @@ _DAY_OF_POINTS = 288
 
 @dataclass(frozen=True)
 class Flow:
-    """One node trained on `used` rollouts of another; both are named."""
+    """One node trained on `used` rollouts of another; `giver` and `taker` are their names."""
 
     giver: str
     taker: str

@@ -1,7 +1,7 @@
 """Fills, checks and prunes the archive.
 
-Each function may run twice or at once, and continues what a crash left undone. A sample taken by a
-worker that crashes is lost, which is acceptable for rollouts.
+Each function may run repeatedly or concurrently, and continues what a crash left undone. A sample
+taken by a worker that crashes is lost, which is acceptable for rollouts.
 """
 
 import logging

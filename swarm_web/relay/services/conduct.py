@@ -1,7 +1,7 @@
 """Evaluates evidence about nodes, and publishes their hand-out weights to the web processes.
 
 Web processes count what they refused (`services.folding`), and the worker what it checked. Each
-function may run twice or at once: a node's row is locked while it is evaluated.
+function may run repeatedly or concurrently: a node's row is locked while it is evaluated.
 """
 
 import logging

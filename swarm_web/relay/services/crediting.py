@@ -40,7 +40,7 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 
 
 def book_credits() -> int:
-    """Book up to _BOOKING_BATCH waiting batches; return how many, 0 if another worker books."""
+    """Book up to _BOOKING_BATCH waiting batches; return how many, 0 if another worker does."""
     with transaction.atomic():
         if not _try_lock():
             return 0
@@ -64,7 +64,7 @@ def _try_lock() -> bool:
 
 
 def _unpack(packed: bytes) -> Credits | None:
-    """Decode a batch, unless another version of the site wrote it in another way."""
+    """Return a batch; None if another version of the site wrote it in another format."""
     try:
         return _decoder.decode(packed)
     except msgspec.DecodeError:
@@ -161,7 +161,7 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Co
 def _count_for_givers(
     used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
-    """Add the credits that count to the givers' `Contribution.used_by_others`."""
+    """Add to the givers' `Contribution.used_by_others` those credits that count."""
     offered: Counter[PartyPair] = Counter()
     requested: list[tuple[PartyPair, int, int]] = []
     for pair, count in used.items():
@@ -182,7 +182,7 @@ def _count_for_givers(
 
 
 def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
-    """Add to `used_by_others` by (season id, node id); rows are locked in one order."""
+    """Add totals by (season id, node id) to `used_by_others`, locking rows in a fixed order."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -259,7 +259,7 @@ def _hour_of(minute: int) -> datetime:
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """Return a Postgres array; psycopg takes ten times as long for a list of numbers."""
+    """Return the text of a Postgres array; psycopg takes ten times as long for a list."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 

@@ -108,7 +108,7 @@ def fold_changes(changes: Mapping[SeasonNode, Change], points: Sequence[Point]) 
 def _count_columns(
     changes: Mapping[SeasonNode, Change], names: Sequence[str]
 ) -> dict[str, list[object]]:
-    """Return the season, the node and these fields of all changes."""
+    """Return the seasons, the nodes and these fields of all changes as columns."""
     columns = {name: [getattr(row, name) for row in changes.values()] for name in names}
     seasons, nodes = [season for season, _ in changes], [node for _, node in changes]
     return {"season": seasons, "node": nodes, **columns}

@@ -17,11 +17,11 @@ def score_completions(
 ) -> tuple[str, list[Verdict]]:
     """Return the regenerated question and a verdict for each text.
 
-    Raises RefusedError TASK_FOREIGN if the question is not one for training, or the verifier's
-    refusals.
+    Raises RefusedError TASK_FOREIGN if the question is not one for training, and the refusals of
+    the verifier.
     """
     question = verifier.question(spec)
-    # A training index may still give a question that the judge owns: nodes drop it, as does this.
+    # A training index may still give a question that the judge owns: nodes drop it too.
     if question_part(question) is not Part.TRAINING:
         raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
     return question, verifier.score(spec, texts, rules=rules)
@@ -30,8 +30,8 @@ def score_completions(
 def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
     """Return the check of a rollout; None if our verifier could not decide.
 
-    A rollout that receivers drop is worthless: a question of the judge's, one that cannot be
-    generated, and completions on which the verifier hangs or fails.
+    A rollout is worthless if receivers would drop it: its question is the judge's or cannot be
+    generated, or the verifier hangs or fails on a completion.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)
