@@ -45,7 +45,7 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A row of the panel. `name` is for the cuts; without a `label` it takes the full width."""
+    """A row of the panel; `_CUTS` refers to its `name`. Without a `label` it has the full width."""
 
     name: str
     text: Text

@@ -18,9 +18,9 @@ REPORT_INTERVAL_S = 1.0
 class Reporter:
     """Sends training reports to the coordinator.
 
-    A report's counters are totals, so only the newest report is sent. The names of used rollouts
-    are those of its step only, so the latest MAX_USED are kept until a report with them was
-    accepted. `interval_s` is the minimum time in seconds between two reports.
+    A report's counters are totals, so a newer report replaces one that is still queued. The names
+    of used rollouts are not totals: the latest MAX_USED of them are collected until a report that
+    includes them is accepted. `interval_s` is the minimum time in seconds between two reports.
     """
 
     def __init__(

@@ -281,7 +281,7 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
 
 
 def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
-    """Return I and J by the settings. Raises SettingsError if `mix` and another one set them."""
+    """Return I and J. Raises SettingsError if both `mix` and `local` or `external` set them."""
     if "/" in config.mix:
         if config.local is not None or config.external is not None:
             raise SettingsError(

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class StoredReceipt(msgspec.Struct, frozen=True):
     """A line of the file: a receipt for `answers` to a round.
 
-    `signature` is the site's, made with `key`, over the answers in this order, the round, its
-    commitment and `received_at`.
+    `signature` is the site's, valid under its public key `key`, over the answers in this order, the
+    round, its commitment and `received_at`.
     """
 
     site: str
