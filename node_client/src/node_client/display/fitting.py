@@ -14,8 +14,8 @@ LABEL_WIDTH = 8
 _GAP = 2
 ELLIPSIS = "…"
 
-# The cuts, in the order in which they are made: a maximum number of lines, and the rows that it is
-# for.
+# The cuts, in the order in which they are made: a maximum number of lines, and the rows that it
+# limits.
 _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("asked", "answered")),
     (0, ("asked", "answered", "gap below")),

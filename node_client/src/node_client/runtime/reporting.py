@@ -11,7 +11,8 @@ from node_client.swarm.outbox import Outbox
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
 
-# Tiny models make dozens of steps a second; a coordinator accepts about 20 messages per node.
+# Tiny models make dozens of steps a second; a coordinator accepts about 20 messages a second from a
+# node.
 REPORT_INTERVAL_S = 1.0
 
 

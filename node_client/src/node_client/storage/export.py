@@ -17,7 +17,7 @@ from node_client.storage.manifest import (
 )
 
 CARD = "README.md"
-# Written by peft beside adapters: a folder with this file is no complete model.
+# Written by peft beside adapters: a folder with this file is not a complete model.
 ADAPTER_CONFIG = "adapter_config.json"
 
 
