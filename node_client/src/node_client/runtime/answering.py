@@ -294,7 +294,7 @@ def _seconds_left(offered: QuestionsOffered) -> float:
 
 
 def _clean(text: str) -> str:
-    """Return an answer in a form that the protocol accepts: shortened, without invalid characters.
+    """Return an answer as the protocol accepts it: of limited length, without invalid characters.
 
     One invalid answer would make the coordinator refuse the whole batch.
     """
