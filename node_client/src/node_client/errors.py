@@ -5,7 +5,7 @@ NodeError                  what happened and why; `fix` says what to do
   CheckpointError          a checkpoint is missing, damaged, or of another model or client version
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
-  UncheckableError         a round's results could be neither confirmed nor refuted
+  UncheckableError         results of a round or season could be neither confirmed nor refuted
   MemoryExhaustedError     the model and its smallest batch do not fit into memory
   UpgradeDueError          the node ends so that its service installs a newer client
   NotACoordinatorError     another server answers at the address

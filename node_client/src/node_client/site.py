@@ -33,9 +33,9 @@ class Site:
 
     @property
     def encrypted(self) -> bool:
-        """Whether others on the network cannot read the connection.
+        """Whether nobody else on the network can read what is sent.
 
-        It is encrypted, or stays on this machine.
+        The connection is encrypted, or stays on this machine.
         """
         host = urlsplit(self.base).hostname
         return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
@@ -81,7 +81,7 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of what the season asked before a round, one JSON object a line."""
+        """Return the address of what the season asked before a round, one earlier round a line."""
         return f"{self.base}/rounds/{number}/asked.jsonl"
 
 

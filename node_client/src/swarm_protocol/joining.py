@@ -61,7 +61,7 @@ class DeviceToken(Struct, frozen=True, kw_only=True):
 
 
 class DeviceError(Struct, frozen=True, kw_only=True):
-    """The reason for which there is no token, or not yet (RFC 8628, section 3.5).
+    """Why there is no token, or no token yet (RFC 8628, section 3.5).
 
     `error` is a DeviceErrorCode, or one that only a newer coordinator knows.
     """

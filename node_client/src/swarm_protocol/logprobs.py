@@ -25,7 +25,7 @@ def encode_logprobs(logprobs: Sequence[float]) -> str:
 
 
 def decode_logprobs(text: str) -> list[float] | None:
-    """Return the log-probs in a text of `encode_logprobs`, None if it is no such text.
+    """Return the log-probs in a text of `encode_logprobs`, None if it is not such a text.
 
     Every value is in [-31.9995, 0], but may be false: nobody can check it.
     """

@@ -58,7 +58,10 @@ def check_machine(
 
 
 def check_python() -> DoctorCheck:
-    """Report Python and system. It always passes: pip does not install on an older Python."""
+    """Report Python and system.
+
+    It always passes: pip does not install the client on a Python that is too old.
+    """
     version = platform.python_version()
     return DoctorCheck("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
 
@@ -138,7 +141,8 @@ def check_model(name: str, *, device: str, gpu_fraction: float | None = None) ->
 async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
     """Test the connection to a coordinator: its web server, the clock and the node socket.
 
-    The socket is tested only with a token. If the web server does not answer, nothing else is.
+    The socket is tested only with a token. If the web server does not answer, nothing else
+    is tested.
     """
     checks = await _check_web(site)
     if checks[0].level == "fail":

@@ -156,7 +156,7 @@ def _run_on_site(
 def report(
     folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
 ) -> None:
-    """Draw an experiment: a page and, beside it, its numbers as JSON, from the raw runs alone."""
+    """Show the results of an experiment's runs as a page, with its numbers beside it as JSON."""
     console = Console()
     with console.status("Reading"):
         from node_client.lab.report.making import encode_report, make_report
@@ -190,7 +190,7 @@ def pack(folder: Folder) -> None:
 def summary(
     folder: Annotated[Path, typer.Argument(help="The folder with summary.toml (docs/lab.md)")],
 ) -> None:
-    """Say what several reports answer together: summary.json, from summary.toml."""
+    """Answer the questions in summary.toml from several reports, and write summary.json."""
     import msgspec
 
     from node_client.lab.summary import make_summary  # imports torch and transformers

@@ -96,9 +96,9 @@ def warn(text: str) -> None:
 def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
     """Return the name or folder of the model to chat with.
 
-    It is the --model of the command line, otherwise that of `checkpoint`, a step or a path, or of
-    the newest intact checkpoint. Raises CheckpointError when there is no such checkpoint,
-    SettingsError when both are given.
+    It is the --model of the command line; otherwise the model of `checkpoint`, a step or a path, by
+    default of the newest intact checkpoint. Raises CheckpointError when there is no such
+    checkpoint, SettingsError when both are given.
     """
     from node_client.storage.export import choose_checkpoint  # imports safetensors
 

@@ -107,7 +107,7 @@ def read_status(choices: SettingChoices) -> list[Status]:
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
     """Return a line for each node that is not running, or made no step in the time `within`.
 
-    A paused node is in order, and so is a running base node. Raises SettingsError when a state
+    A paused node is healthy, and so is a running base node. Raises SettingsError when a state
     folder cannot be read.
     """
     found = []

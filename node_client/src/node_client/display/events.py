@@ -35,7 +35,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
     @classmethod
     def of(cls, source: object, **others: Any) -> Self:
-        """Return an event with `others`, and its other fields from attributes of `source`."""
+        """Return an event whose fields are `others` and, for the rest, attributes of `source`."""
         copied = {
             name: getattr(source, name)
             for name in cls.__struct_fields__
@@ -65,7 +65,7 @@ class Started(Event, frozen=True, kw_only=True, tag="started"):
 
 
 class LinkChanged(Event, frozen=True, kw_only=True, tag="connection"):
-    """The connection is in another phase: `connecting`, `connected` or `waiting`.
+    """The connection entered another phase: `connecting`, `connected` or `waiting`.
 
     `reason` says why a waiting node has no connection; it is empty in the other phases.
     """
@@ -157,7 +157,7 @@ class ProblemFound(Event, frozen=True, kw_only=True, tag="problem"):
 
 
 class Noticed(Event, frozen=True, kw_only=True, tag="notice"):
-    """Information for the owner that is no error."""
+    """Information for the owner that is not an error."""
 
     message: str
 

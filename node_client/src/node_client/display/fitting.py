@@ -14,8 +14,8 @@ LABEL_WIDTH = 8
 _GAP = 2
 ELLIPSIS = "…"
 
-# The cuts, in the order in which they are made: a maximum number of lines, and the rows that it is
-# for.
+# The cuts, in the order in which they are made: a maximum number of lines, and the rows that it
+# limits.
 _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("asked", "answered")),
     (0, ("asked", "answered", "gap below")),
@@ -45,7 +45,7 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A row of the panel. `name` is for the cuts; without a `label` it takes the full width."""
+    """A row of the panel; `_CUTS` refers to its `name`. Without a `label` it has the full width."""
 
     name: str
     text: Text

@@ -35,10 +35,10 @@ class Health:
 
 
 def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
-    """Return how a node is. The first obstacle found is the answer.
+    """Return how a node is; of several obstacles, only the most important one.
 
-    `now` is the time in UTC; `clock` is the present on the monotonic clock, in seconds, to which
-    `view.offline_since` and `view.connection.retry_at` belong.
+    `now` is the time in UTC. `clock` is the monotonic time in seconds, as in `view.offline_since`
+    and `view.connection.retry_at`.
     """
     if view.stopping:
         work = "submits its answers" if view.arm == "base" else "finishes the step and saves"

@@ -33,7 +33,7 @@ def describe_ending(view: NodeView, *, folder: Path) -> str:
 
 
 def describe_pause(pause: Pause) -> str:
-    """Return why a node pauses and until when, in local time, such as `paused: …`."""
+    """Return a pause as text, in local time: `paused until 2026-01-31 07:00: it is outside …`."""
     until = "" if pause.until is None else f" until {pause.until.astimezone():%Y-%m-%d %H:%M}"
     return f"paused{until}: {pause.why}"
 

@@ -39,7 +39,7 @@ def render(
 
 @dataclass(frozen=True)
 class _FittedPanel:
-    """A panel whose lines are made when rich gives the width: their number depends on it."""
+    """A panel that is laid out when rich knows the width, on which the number of lines depends."""
 
     rows: tuple[PanelRow, ...]
     height: int | None

@@ -32,7 +32,7 @@ _HAND_OUT = {
 }
 
 
-# The longest name that a coordinator gives.
+# Length of the longest name that a coordinator gives.
 NAME_CHARS = 64
 # Rows that continue the row above and have no label.
 CONTINUATIONS = frozenset({"curve", "fix"})

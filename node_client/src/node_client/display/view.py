@@ -75,9 +75,9 @@ class NodeView:
 
     @property
     def tokens_per_second(self) -> float:
-        """The tokens sampled per second in the latest step, its evaluation excluded; 0 before one.
+        """The tokens sampled in the latest step divided by its seconds; 0 before the first step.
 
-        All other parts of the step count, not only the sampling.
+        All parts of the step except its evaluation count, not only the sampling.
         """
         if self.report is None:
             return 0.0
@@ -191,6 +191,6 @@ class NodeView:
         self.emit(self.problem)
 
     def show_notice(self, message: str) -> None:
-        """Show information for the owner that is no error."""
+        """Show information for the owner that is not an error."""
         self.notices.append(events.Noticed(message=message))
         self.emit(self.notices[-1])

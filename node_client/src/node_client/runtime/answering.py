@@ -1,4 +1,4 @@
-"""The judge's rounds: notices an open one, answers it once, and submits the answers."""
+"""Takes part in the judge's rounds: answers each open round once, and submits the answers."""
 
 import asyncio
 import logging
@@ -66,15 +66,16 @@ class AnswerGenerator(Protocol):
 
 
 class RoundAnswerer:
-    """One node's part in the judge's rounds.
+    """Answers the judge's rounds for one node.
 
-    `handle_announcement` is the fast way to learn of a round, and polling the reliable one, because
-    announcements may be lost. Every answer is written to the spool, a file, before it is sent. So a
-    client that restarts during a round submits the answers in the spool and answers only the other
-    questions; the coordinator keeps the first answer to each question, so none counts twice.
-    `record_commitment` is called with every round that is announced (None if there is none), `sign`
-    signs answers before they are queued, and `store_receipt` is called with a round's number, the
-    submitted answers and the coordinator's signed receipt. `poll_s` is in seconds.
+    It learns of a round at once through `handle_announcement`; because announcements may be lost,
+    it also requests the current round about every `poll_s` seconds. Every answer is written to the
+    spool, a file, before it is sent. So a client that restarts during a round submits the answers
+    in the spool and answers only the other questions; the coordinator keeps the first answer to
+    each question, so none counts twice. `record_commitment` is called with every round that is
+    announced (None if there is none), `sign` signs answers before they are queued, and
+    `store_receipt` is called with a round's number, the submitted answers and the coordinator's
+    signed receipt.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class RoundAnswerer:
                     self._idle.set()
 
     def _update_idle(self, current: RoundInfo | None) -> None:
-        """Update whether there is a round to answer, by the latest announcement."""
+        """Set `_idle` unless the current round is open and not answered yet."""
         if current is None or current.phase != "open" or current.number in self._handled:
             self._idle.set()
         else:
@@ -170,7 +171,10 @@ class RoundAnswerer:
         return self._poll_s * (0.5 + random.random())
 
     async def _await_round(self, *, wait_s: float) -> RoundInfo | None:
-        """Return the current round when it is announced, or request it after `wait_s`."""
+        """Return the current round when it is announced.
+
+        If that does not happen within `wait_s` seconds, request it.
+        """
         try:
             async with asyncio.timeout(wait_s):
                 await self._announcement_arrived.wait()
@@ -194,7 +198,7 @@ class RoundAnswerer:
             await self._fetch_standing()
 
     async def _fetch_standing(self) -> None:
-        """Request the scores. After a permanent refusal, request them when they are next due."""
+        """Request this node's standing and show it. Raises a temporary refusal, shows any other."""
         try:
             self._view.show_standing(await self._client.request_standing())
         except RefusedError as refusal:
@@ -290,6 +294,9 @@ def _seconds_left(offered: QuestionsOffered) -> float:
 
 
 def _clean(text: str) -> str:
-    """Return an answer that the protocol accepts: an invalid one would lose the whole batch."""
+    """Return an answer as the protocol accepts it: of limited length, without invalid characters.
+
+    One invalid answer would make the coordinator refuse the whole batch.
+    """
     cleaned = text.replace("\x00", "").encode(errors="replace").decode()
     return cleaned[:MAX_COMPLETION_CHARS]

@@ -40,7 +40,7 @@ class Evaluator:
     async def prepare(self) -> None:
         """Before step 1, ask the held-out questions once, if they are due.
 
-        `complete` reports the score. Raises RefusedError when the verifier fails.
+        The next `complete` reports the score. Raises RefusedError when the verifier fails.
         """
         trainer = self._trainer
         if trainer.steps_done == 0 and trainer.evaluation_due and self._before is None:
@@ -68,7 +68,10 @@ class Evaluator:
         )
 
     async def _ask(self) -> TimedScore | None:
-        """Return the score, or None if the node was stopped. Raises RefusedError."""
+        """Ask the held-out questions; return the score, or None if the node was stopped.
+
+        Raises RefusedError when the verifier fails.
+        """
         evaluation = self._trainer.begin_evaluation()
         score, seconds = None, 0.0
         while score is None:

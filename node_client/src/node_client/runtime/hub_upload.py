@@ -1,7 +1,7 @@
-"""Uploads the model to the Hugging Face Hub when it has improved, beside the training.
+"""Uploads the model to the Hugging Face Hub when it has improved, while training continues.
 
 An upload takes minutes and may fail. It runs in its own thread, which training never waits for,
-and an error is a line in the panel.
+and an error is shown in the panel.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ class UploadRecord(msgspec.Struct, frozen=True):
 def is_better(merit: Merit, last: UploadRecord | None) -> bool:
     """Return whether a model has improved since the latest upload, `last` (None: there is none).
 
-    In a new season every model counts as better. Within one, a merit of another kind than the
-    uploaded model's cannot be compared with it, so the model does not count as better.
+    A merit of another season than the uploaded model's always counts as better. In the same season,
+    a merit of another kind (judge or held-out score) cannot be compared, so it does not.
     """
     if last is None or last.merit.season != merit.season:
         return True
@@ -103,7 +103,7 @@ def upload_to_hub(
 
 
 class HubUploader:
-    """Uploads checkpoints' models to a hub. Belongs to the event loop that it is used in."""
+    """Uploads checkpoints' models to a hub. Make and use it inside one event loop."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class HubUploader:
     def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
         """Start an upload of the checkpoint's model if it is better than the one uploaded last.
 
-        Does nothing without a merit, while an upload is going on, or within `interval` of the
-        start of the latest attempt.
+        Does nothing without a merit, while an upload is going on, or if the latest attempt started
+        less than the uploader's `interval` ago.
         """
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
@@ -169,7 +169,10 @@ class HubUploader:
         *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Upload, in the thread, and report the result to the event loop in any case."""
+        """Upload the checkpoint's model, and report success or failure to the event loop.
+
+        Runs in the upload's thread.
+        """
         problem: Exception | None = RuntimeError("the upload was interrupted")
         try:
             stage(checkpoint / "policy", self._staged)
@@ -215,7 +218,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
-    """Return how this run's model was made, as far as it is known now, for its model card."""
+    """Return the origin of this run's model for its model card, as far as it is known now."""
     standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
         judged = msgspec.convert(standing, JudgeScore, from_attributes=True)

@@ -50,7 +50,7 @@ class Journal:
             self._enter("stopped", problem=problem)
 
     def on_event(self, event: events.Event) -> None:
-        """Update the record by an event."""
+        """Update the record from an event."""
         match event:
             case events.Started() | events.Resumed():
                 self._enter("running")
@@ -74,7 +74,7 @@ class Journal:
         self._write()
 
     def _update_link(self, phase: str) -> None:
-        """Record a lost and a restored connection. A paused node has none."""
+        """Record that the connection was lost or restored, unless the node pauses."""
         record = self._record
         if record.phase == "paused" or (phase == "connected") == (record.offline_since is None):
             return

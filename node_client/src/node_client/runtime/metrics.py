@@ -27,7 +27,7 @@ class MetricSink(Protocol):
     """A receiver of metrics: the file, or a tracker. Its methods must not raise errors."""
 
     def begin(self, *, step: int) -> None:
-        """Prepare to log from step `step` + 1 on, also steps that an earlier run logged already."""
+        """Prepare to log the steps after `step`, some of which an earlier run may have logged."""
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Record the figures of one step."""

@@ -247,7 +247,7 @@ class SwarmNode(TrainingHooks):
         return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
 
     async def _run_connection(self) -> None:
-        """Keep the connection. A refusal ends the node, after it has saved its work."""
+        """Keep the node connected; after a permanent refusal, let it save its work and end."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
@@ -255,7 +255,7 @@ class SwarmNode(TrainingHooks):
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
-        """End after the current round once a newer client was requested from the service."""
+        """Once a newer client has been requested from the service, end after the current round."""
         await self._upgrades.requested.wait()
         await self._round_answerer.finish()
         self._refusal = UpgradeDueError("The coordinator requires a newer client.")
@@ -305,7 +305,7 @@ class SwarmNode(TrainingHooks):
             log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
-        """Apply new rules, and find out this node's arm."""
+        """Apply a season's changed rules; in a new season, also update this node's arm."""
         previous = self._view.season.name if self._view.season is not None else None
         new = season.name if season is not None else None
         if previous is not None and previous != new:
@@ -317,7 +317,7 @@ class SwarmNode(TrainingHooks):
         self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
-        """Take the arm that the owner chose, or ask for it in a season that draws the arms."""
+        """Use the arm that the owner chose; if arms are assigned by coin, reconnect to get one."""
         if season.assignment == "choice":
             self._view.arm = self._settings.arm
             return

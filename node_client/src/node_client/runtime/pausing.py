@@ -30,7 +30,7 @@ def runs_on_battery() -> bool:
 
 
 class Pauses:
-    """Pauses a node. `view` shows each pause and reports it to its listener."""
+    """Pauses a node. `view` shows each pause and reports it to its listeners."""
 
     def __init__(
         self,

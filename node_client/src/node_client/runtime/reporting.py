@@ -11,16 +11,17 @@ from node_client.swarm.outbox import Outbox
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
 
-# Tiny models make dozens of steps a second; a coordinator accepts about 20 messages per node.
+# Tiny models make dozens of steps a second; a coordinator accepts about 20 messages a second from a
+# node.
 REPORT_INTERVAL_S = 1.0
 
 
 class Reporter:
     """Sends training reports to the coordinator.
 
-    A report's counters are totals, so only the newest report is sent. The names of used rollouts
-    are those of its step only, so the latest MAX_USED are kept until a report with them was
-    accepted. `interval_s` is the minimum time in seconds between two reports.
+    A report's counters are totals, so a newer report replaces one that is still queued. The names
+    of used rollouts are not totals: the latest MAX_USED of them are collected until a report that
+    includes them is accepted. `interval_s` is the minimum time in seconds between two reports.
     """
 
     def __init__(

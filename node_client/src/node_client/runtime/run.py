@@ -63,8 +63,8 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 def leading(team: Team) -> Iterator[None]:
     """Dismiss the followers at the end, also after an error.
 
-    Followers that wait for this process while a message is carried out receive nothing: the
-    launcher ends them when this process ends.
+    If this process failed while it carried out a message, the followers still wait for its part and
+    cannot be dismissed: the launcher ends them when this process ends.
     """
     try:
         yield
@@ -76,7 +76,7 @@ def leading(team: Team) -> Iterator[None]:
 
 
 def device_of(settings: Settings, team: Team) -> str:
-    """Return this process's device: its own one in a team, otherwise that of the settings."""
+    """Return this process's device: the one assigned to it in a team, otherwise the setting."""
     return str(team.device) if isinstance(team, LaunchedTeam) else settings.device
 
 
@@ -153,14 +153,14 @@ def make_node(settings: Settings, equipment: Equipment) -> Runnable:
 
 
 def choose_output(settings: Settings, *, console: Console) -> Output:
-    """Return the form of this run's output."""
+    """Return the form of this run's output: JSON, plain lines or the panel."""
     if settings.json:
         return "json"
     return "plain" if settings.plain or not console.is_terminal else "panel"
 
 
 def set_up_log(console: Console, *, output: Output) -> None:
-    """Log to the terminal: only warnings beside a panel, and to standard error beside JSON."""
+    """Log to the terminal: with a panel only warnings, with JSON output to standard error."""
     handler: logging.Handler
     if output == "panel":
         handler = RichHandler(console=console, show_path=False, show_level=False)
@@ -188,7 +188,7 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report the end of the run to the view's listener, with its cause if there was an error."""
+    """Report the end of the run to the view's listeners, with its cause if there was an error."""
     try:
         yield
     except NodeError as problem:

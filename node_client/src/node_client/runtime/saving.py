@@ -1,4 +1,4 @@
-"""When checkpoints are written, what they hold beside the trainer, and how a run resumes."""
+"""Decides when to write checkpoints, adds the node's totals to them, and resumes a run."""
 
 import logging
 from datetime import UTC, datetime
@@ -160,7 +160,7 @@ class Saver:
 def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:
     """Return the latest held-out score; without held-out questions, the latest judge score.
 
-    One kind only in a run, because the two cannot be compared for the best checkpoint.
+    A run uses only one kind, because the best checkpoint is found by comparing merits.
     """
     season = trainer.season.name
     if trainer.config.eval_tasks:

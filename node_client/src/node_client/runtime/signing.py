@@ -27,7 +27,10 @@ class AnswerSigner:
         self._node = node
 
     def sign(self, answers: Sequence[AnswerText], offered: QuestionsOffered) -> list[AnswerText]:
-        """Return the answers with signatures; unsigned if the round has no commitment."""
+        """Return the answers with signatures.
+
+        They stay unsigned if the round has no commitment or the node's name is not known yet.
+        """
         node, judge_round = self._node(), offered.round
         if not judge_round.commitment or not node:
             return list(answers)

@@ -1,4 +1,4 @@
-"""Start of a run: from the newest checkpoint, or at step 1 beside the files of an earlier run."""
+"""Prepares a run: to resume, or to start at step 1 without losing files of an earlier run."""
 
 import logging
 import os

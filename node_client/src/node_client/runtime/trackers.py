@@ -1,6 +1,6 @@
 """Trackers plot a run's metrics: TensorBoard, or wandb and trackio, which share one API.
 
-A tracker that fails costs a warning and the metrics from then on, never the training.
+If a tracker fails, a warning is logged and it receives no more metrics; training continues.
 `metrics.jsonl` has all metrics in any case.
 """
 
@@ -64,7 +64,7 @@ class TrackerSink:
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
-        """Give the tracker up, with a warning, if the body fails."""
+        """If the body fails, log a warning and stop using the tracker."""
         try:
             yield
         except TROUBLE as problem:
@@ -106,8 +106,8 @@ class _TensorBoard:
 class _WandbRun:
     """A run behind wandb's API, which trackio has too.
 
-    `trouble` are the tracker's own errors. What the tracker prints goes to standard error, because
-    standard output is for events with --json.
+    `trouble` has the tracker's own types of errors. What the tracker prints goes to standard error,
+    because standard output is for events with --json.
     """
 
     def __init__(
@@ -165,7 +165,10 @@ def _describe_run(settings: Settings) -> dict[str, Any]:
 
 
 def _check_account() -> None:
-    """Check the account of Weights & Biases now, because wandb would ask during training."""
+    """Check that wandb has a valid account: otherwise it would ask for one during training.
+
+    Raises SettingsError.
+    """
     if os.environ.get("WANDB_MODE") in _WITHOUT_ACCOUNT:
         return
     wandb: Any = import_module("wandb")

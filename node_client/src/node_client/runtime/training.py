@@ -33,7 +33,8 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
 
 LOG_EVERY_S = 5.0
-# With the pauses in between about two minutes, in which a shortage may end.
+# Failed steps in a row after which a run ends. With the waits between them these take at least two
+# minutes, in which a shortage may end.
 MAX_FAILURES = 8
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class TrainingRules:
 
 
 class TrainingHooks:
-    """What a node does around steps and pauses, on the event loop: nothing, if it is alone."""
+    """Hooks around steps and pauses, called on the event loop. By default they do nothing."""
 
     def before_step(self, trainer: Trainer) -> None:
         """Prepare for a step."""
@@ -183,7 +184,7 @@ class Training:
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _apply_rules(self) -> Trainer:
-        """Return a trainer for the latest rules, on the first call from the newest checkpoint."""
+        """Return a trainer for the latest rules; the first one loads the newest checkpoint."""
         rules = self._rules
         assert rules is not None
         if self._trainer is None or rules != self._applied:
@@ -229,9 +230,9 @@ class Training:
     async def _step(self, trainer: Trainer) -> StepReport | None:
         """Make one step and return its report.
 
-        Returns None when the verifier failed, because other tasks may work, and when the node was
-        stopped while it answered the judge. Held-out questions that are due are asked before or
-        after it.
+        Returns None when the verifier failed (after a wait, because it may accept other tasks), and
+        when the node was stopped before the step began. Asks the held-out questions when they are
+        due.
         """
         assert self._evaluator is not None
         try:
@@ -278,8 +279,8 @@ class Training:
 class NoTraining:
     """Replaces `Training` in the arm `base`: the node answers the judge with its model untrained.
 
-    It neither reads nor writes a checkpoint: those of an earlier run in the same state folder stay
-    for a run in another arm.
+    It neither reads nor writes checkpoints: those of an earlier run in the same state folder remain
+    for later runs in another arm.
     """
 
     def __init__(self, *, checkpoints: Path, pauses: Pauses, hooks: TrainingHooks) -> None:
@@ -312,7 +313,7 @@ class NoTraining:
 
 
 def _log_held_out(report: StepReport) -> None:
-    """Log each evaluation, however short the steps are."""
+    """Log the report's held-out scores, if any. Unlike steps, they are logged every time."""
     if report.held_out_before is not None:
         log.info("held out, before training: %s", report.held_out_before)
     if report.held_out is not None:

@@ -1,4 +1,4 @@
-"""Ends a node that runs as a service when a newer client is required, so that it is installed."""
+"""Ends a node when a newer client is required, so that its service can install one."""
 
 import asyncio
 import logging
@@ -34,7 +34,10 @@ class UpgradeRequests:
             self.requested.set()
 
     def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
-        """Return the error that ends the node: an upgrade if it may help, or else the refusal."""
+        """Return the error that ends the node.
+
+        It is UpgradeDueError if a newer client may help and could be requested, else the refusal.
+        """
         if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)
         return refusal

@@ -61,7 +61,7 @@ class SettingChoices:
 
     @property
     def folders(self) -> list[StateDir]:
-        """The state folder of the given site or `state_dir`, or all default folders that exist."""
+        """The state folder of the site or `state_dir`; without both, all default folders in use."""
         if self.site is not None or self.value("state_dir") is not None:
             return [self.state]
         return StateDir.of_user() or [self.state]
@@ -129,8 +129,8 @@ def choose(
 def find_token(choices: SettingChoices) -> str:
     """Return the node's token, or an empty text without one.
 
-    Of `token` and `token_file` the one from the source with the higher priority is used. If both
-    are from the same source, it is the token on a command line, otherwise the file. Raises
+    If both `token` and `token_file` are given, the one from the source with the higher priority is
+    used; from the same source, it is `token` on the command line, otherwise `token_file`. Raises
     SettingsError when the file cannot be read or is empty, or if the token has invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")

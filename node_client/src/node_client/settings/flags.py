@@ -14,10 +14,11 @@ from node_client.site import parse_site
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command an option for each named setting, or for all.
+    """Return a decorator that adds the options of the named settings, by default all, to a command.
 
-    The command gets the values of all settings as its keyword argument `choices`, for the
-    coordinator at its argument `url`. An empty address is none, unless the command requires one.
+    The command receives the values of all settings, for the coordinator at its argument `url`, as
+    the keyword argument `choices`. An empty `url` means no coordinator; if the command requires
+    one, it is an error.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered

@@ -18,9 +18,9 @@ FARTHEST = 2 * 25 * 60
 
 @dataclass(frozen=True)
 class DailyPeriod:
-    """A daily period, from minute `start` of the day until before minute `end`.
+    """A daily period, from minute `start` of the day up to, but not including, minute `end`.
 
-    It lasts over midnight if `end` is not later than `start`.
+    It wraps around midnight if `end` is not later than `start`.
     """
 
     start: int

@@ -72,7 +72,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each SWARM_ variable that is no setting, with the most similar name."""
+    """Yield a warning for each unknown SWARM_ variable, with the name of the most similar one."""
     variable_names = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in variable_names:
@@ -130,7 +130,7 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
     """Return the value that a text gives a setting.
 
-    `none` is None if the setting may be None, and commas separate the items of a list. Raises
+    `none` gives None if the setting may be None, and commas separate the items of a list. Raises
     SettingsError, which names `place`, for a value that is not allowed.
     """
     value: object = text.strip()

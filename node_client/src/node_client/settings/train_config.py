@@ -147,7 +147,7 @@ class TrainConfig:
 
     loss_type: LossType = "dapo"
     """How the loss is averaged: `dapo` (or `bnpo`) over all tokens, `grpo` over each completion's
-    tokens and then over completions, `dr_grpo` over completions of a constant length."""
+    tokens and then over completions, `dr_grpo` as if all completions had the maximum length."""
 
     policy_loss: PolicyLossName = "clipped"
     """The loss from ratios and advantages: the `clipped` policy gradient, or your own class as
@@ -189,8 +189,8 @@ class TrainConfig:
     """Exclude completions that reached the length limit from the loss (DAPO)."""
 
     learning_rate: NotNegative | None = None
-    """Learning rate of AdamW; none is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less
-    than 10 M parameters."""
+    """Learning rate of AdamW; none is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models with
+    fewer than 10 M parameters."""
 
     epsilon: Share = 0.2
     """Lower clip: the ratio is clipped at 1 - epsilon."""
@@ -281,7 +281,7 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
 
 
 def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
-    """Return I and J by the settings. Raises SettingsError if `mix` and another one set them."""
+    """Return I and J. Raises SettingsError if both `mix` and `local` or `external` set them."""
     if "/" in config.mix:
         if config.local is not None or config.external is not None:
             raise SettingsError(

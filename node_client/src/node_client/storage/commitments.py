@@ -72,7 +72,7 @@ class CommitmentLog:
     def record(self, announced: RoundInfo | None) -> None:
         """Record the commitment of a round that is not over yet, unless it is recorded already.
 
-        Another commitment than the recorded one, and a full disk, are only logged as warnings.
+        If the recorded commitment differs, or the disk is full, only a warning is logged.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -85,7 +85,7 @@ class CommitmentLog:
             self._warn_of_change(announced, recorded)
 
     def _was_lost(self, recorded: RecordedCommitment) -> bool:
-        """Return whether a restored backup lost the round after its commitment was recorded."""
+        """Return whether a backup from before the round has been restored since it was recorded."""
         backup = self._restored
         if backup is None:
             return False

@@ -17,7 +17,7 @@ from node_client.storage.manifest import (
 )
 
 CARD = "README.md"
-# Written by peft beside adapters: a folder with this file is no complete model.
+# Written by peft beside adapters: a folder with this file is not a complete model.
 ADAPTER_CONFIG = "adapter_config.json"
 
 
@@ -94,9 +94,9 @@ def export_model(
 ) -> None:
     """Write the checkpoint's model and `card`, a README.md, as the new folder `out`.
 
-    `write(model, folder)` creates the folder from the model's; by default it copies, for adapters
-    it must merge them. A failure leaves no folder `out`. Raises SettingsError when `out` exists or
-    cannot be written, and the NodeErrors of `write`.
+    `write(model, folder)` creates `folder` from the model's folder. By default it copies; for
+    adapters it must merge them into their base. A failure leaves no folder `out`. Raises
+    SettingsError when `out` exists or cannot be written, and the NodeErrors of `write`.
     """
     if out.exists():
         raise SettingsError(

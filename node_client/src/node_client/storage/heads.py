@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 class RecordedHead(msgspec.Struct, frozen=True):
     """A line of the file: link `sequence` of the chain at the address `site` has the hash `head`.
 
-    `signature` is the site's, made with `key`; it makes the line evidence for others too. `seen_at`
-    is ISO 8601 in UTC, by this machine's clock.
+    `signature` is the site's, valid under its public key `key`; it makes the line evidence for
+    others too. `seen_at` is ISO 8601 in UTC, by this machine's clock.
     """
 
     site: str
@@ -37,7 +37,7 @@ class RecordedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of received heads: one for each link, or two if the site changed it.
+    """The file of received heads: one for each link, or more if the site changed it.
 
     When there are more than MAX_HEADS, only the latest half is kept, with one head for each link.
     """

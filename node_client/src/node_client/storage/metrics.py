@@ -91,8 +91,8 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps, at most `limit`, in the order of the steps.
 
-    Steps before the latest one of another season do not count. Only the ends of the two files are
-    read; lines that cannot be read are skipped.
+    Only steps since the node last trained in another season count. Only the ends of the two files
+    are read; lines that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):
@@ -135,7 +135,7 @@ def _cut_after(path: Path, *, step: int) -> None:
 
 
 def _step_of(line: bytes) -> int:
-    """Return a line's step; 0 for a line that cannot be read, which stays."""
+    """Return a line's step; 0 for a line that cannot be read, so that it is kept."""
     try:
         return msgspec.json.decode(line, type=_Line).step
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -10,7 +10,7 @@ from node_client.storage.lines import append_lines, read_lines, replace_lines
 from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.keys import is_signed
 
-# A round gives one or a few receipts. About ten megabytes.
+# A round gives one or a few receipts. This many take about ten megabytes.
 MAX_RECEIPTS = 4_000
 
 log = logging.getLogger(__name__)
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class StoredReceipt(msgspec.Struct, frozen=True):
     """A line of the file: a receipt for `answers` to a round.
 
-    `signature` is the site's, made with `key`, over the answers in this order, the round, its
-    commitment and `received_at`.
+    `signature` is the site's, valid under its public key `key`, over the answers in this order, the
+    round, its commitment and `received_at`.
     """
 
     site: str

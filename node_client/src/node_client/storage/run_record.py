@@ -81,10 +81,10 @@ def read_run(state: StateDir) -> RunState | None:
 
 
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
-    """Return why a node does not work, or an empty text if it does. `now` has a time zone.
+    """Return why a node makes no progress, or an empty text if it does or need not.
 
-    A paused node is in order, and so is a running one that does not train. Any other must have
-    finished a step, or begun its phase, in the time `within` before now.
+    It need not while it is paused, nor while it runs if `trains` is false. Otherwise it must have
+    finished a step, or begun its phase, in the time `within` before `now`, which has a time zone.
     """
     if run is None:
         return "no run has started here"

@@ -155,7 +155,7 @@ class StateDir:
         return read_record(self.path / NODE, NodeRecord) or NodeRecord()
 
     def load_for(self, site: Site | None) -> NodeRecord:
-        """Return the node's record if it is of this site, None for no site; else an empty one.
+        """Return the node's record if it is for `site` (None: for no site), else an empty one.
 
         So a token is never sent to another site than the one that it is from.
         """

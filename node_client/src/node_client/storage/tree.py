@@ -41,7 +41,7 @@ def read_tree(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _split(value: Any, *, path: str, tensors: dict[str, Tensor]) -> object:
-    """Return a value as JSON can hold it, and add its tensors to `tensors`, by their path."""
+    """Convert a value for JSON and return it; add its tensors to `tensors`, by their path."""
 
     def inside(part: object, name: object) -> object:
         return _split(part, path=f"{path}/{name}" if path else str(name), tensors=tensors)

@@ -38,7 +38,10 @@ def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
 
 
 def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime) -> bool:
-    """Return whether to request version `wanted`: not if it was tried less than a day ago."""
+    """Return whether to request version `wanted`.
+
+    Not if `latest` requested the same version and was tried less than a day ago.
+    """
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True
     return now - latest.tried_at >= RETRY_AFTER

@@ -107,8 +107,8 @@ class SwarmClient:
     ) -> list[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, at most MAX_REQUESTED.
 
-        They are drawn by the strategy `prefer` and come with log-probs, if the coordinator supports
-        this; otherwise with `any` and without log-probs.
+        They are drawn by the strategy `prefer`, or `any` if the coordinator does not support
+        strategies. `with_logprobs` requests the senders' log-probs, if the coordinator has them.
         """
         message = RequestRollouts(
             id=new_id(),

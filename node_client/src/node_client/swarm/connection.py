@@ -71,9 +71,9 @@ class ConnectionListener(Protocol):
 class ReconnectLimit:
     """Limits the pause before a reconnection, by the coordinator's latest message about the round.
 
-    For HURRY_S after the loss a short limit applies, unless the coordinator said that the next
-    round opens more than SOON_S from now: an open round stays open while the site is away, and a
-    node without information may miss one. Times are monotonic seconds.
+    For HURRY_S after the loss a short limit applies: a round may be open or open soon, and an open
+    round stays open while the site is away. It does not apply while the next round, as announced,
+    opens more than SOON_S from now. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ _ALWAYS_ALLOWED: Sequence[str] = ("any", "informative")
 class SwarmExchange:
     """Publishes own rollouts and fetches external ones through a coordinator.
 
-    Nothing is exchanged before `set_season` gave a season. `prefer` is the sampling strategy for
+    Nothing is exchanged until `set_season` sets a season. `prefer` is the sampling strategy for
     external rollouts; it is used if the season allows it. `with_logprobs` requests the senders'
     log-probs too. `on_refused` gets each refusal of published rollouts. `published` counts the
     rollouts that the pool accepted.
@@ -79,7 +79,7 @@ class SwarmExchange:
         )
 
     def set_season(self, season: SeasonInfo | None, *, arm: Arm) -> None:
-        """Set the season, or None, in which rollouts are exchanged. Call it on the event loop.
+        """Exchange rollouts in this season, none for None. Call it on the event loop.
 
         A node of an arm that may not publish in this season only fetches. If the season or the
         right to publish changes, queued rollouts are dropped, because the pool would refuse them.
@@ -98,9 +98,10 @@ class SwarmExchange:
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Start to request `count` external rollouts for the next `fetch`; with 0, cancel that.
+        """Start to request `count` external rollouts for the next `fetch`; 0 cancels the request.
 
-        Does nothing while a request is under way, without a connection, and while isolated.
+        Does nothing while a request is under way, without a connection, and for a minute after the
+        relay answered that this node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()
@@ -111,7 +112,8 @@ class SwarmExchange:
         """Return up to `count` external rollouts, those of `prefetch` if it was called.
 
         Blocks for at most `fetch_timeout_s` seconds. Returns none if they do not arrive by then or
-        are refused, without a season, and for a minute after the relay isolated this node.
+        are refused, without a season, and for a minute after the relay answered that this node is
+        isolated.
         """
         if self._season is None:
             self._cancel_fetch()
@@ -129,7 +131,7 @@ class SwarmExchange:
             return []
 
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Queue those rollouts that are of the current season: a step may begin in another one."""
+        """Queue the rollouts of the current season: the season may have changed during the step."""
         season = self._season
         if season is None or not self._publishes:
             return

@@ -95,8 +95,8 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
 
     The counters are totals since the node joined this season, so a report that is sent twice
     counts once. `training_reward` and `informative_share` are over the node's own rollouts of the
-    step. `external_dropped` counts the external rollouts that were not trained on, by the reason, a
-    code of the node's own.
+    step. `external_dropped` counts the external rollouts that were not trained on, by reason; the
+    client defines the reasons' codes.
 
     `used` names the external rollouts that the node trained on and has not reported yet. Each that
     was delivered to this node is credited to the node that made it, once. `reflection` is, for each

@@ -211,8 +211,9 @@ class ReceivedAnswer(Struct, frozen=True):
 class SignedReceipt(Struct, frozen=True):
     """The site's confirmation that it stored these answers with their signatures.
 
-    `signature` is made with `key` over the answers in this order, the round's `commitment` and the
-    time `received_at`, as `swarm_record.answers.encode_signed_receipt` encodes them.
+    `signature` is valid under the site's public key `key`, over the answers in this order, the
+    round's `commitment` and the time `received_at`, as
+    `swarm_record.answers.encode_signed_receipt` encodes them.
     """
 
     commitment: str
@@ -225,9 +226,8 @@ class SignedReceipt(Struct, frozen=True):
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     """The reply to submitted answers, which are listed by their questions' ids.
 
-    `accepted` ones are stored durably; for `duplicate` ones an answer was stored before. The
-    receipt is for those whose stored answer has the signature of the submitted one; null without
-    any.
+    `accepted` ones are stored durably; for `duplicate` ones an answer was stored before. `receipt`
+    confirms those that are stored with the signature that was submitted; null if there are none.
     """
 
     round: int

@@ -149,7 +149,7 @@ def _manager() -> ModuleType:
 
 
 def _remember_token(choices: SettingChoices) -> None:
-    """Save the token in the state folder for the service; in a unit it would be readable.
+    """Save the token in the state folder for the service: in the unit, others could read it.
 
     Without a token, a person approves a code. Raises NodeError when there is no token in the end,
     and SettingsError when it cannot be saved.

@@ -13,7 +13,7 @@ from node_client.site import Site
 
 @dataclass(frozen=True)
 class ServiceUnit:
-    """The service of one node, for a unit that anybody may read: it does not include the token.
+    """The service of one node. It has no token, because anybody may read the unit made from it.
 
     Paths are absolute: the interpreter `python`, the `state` folder and the settings file `config`.
     """
@@ -42,7 +42,8 @@ class ServiceUnit:
 def call(arguments: Sequence[str], *, check: bool = True) -> str:
     """Run a program and return its standard output.
 
-    With `check`, raises NodeError when it fails; without, a missing program gives an empty text.
+    With `check`, raises NodeError when it fails. Without, failures are ignored; if the program is
+    missing, the output is empty.
     """
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)

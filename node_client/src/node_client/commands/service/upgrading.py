@@ -21,7 +21,7 @@ RunPython = Callable[[Sequence[str]], str]
 class UpgradeFailedError(Exception):
     """The upgrade failed; the message is the reason.
 
-    If the site's version is older than the required one, it is installed nevertheless.
+    If the site's client is newer than this one but older than required, it stays installed.
     """
 
 
