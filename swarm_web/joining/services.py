@@ -168,8 +168,8 @@ def approve_new(
 ) -> Node | None:
     """Create a node of `owner` for the client and return it; None if already decided.
 
-    Raises RequestError when `owner` has reached a limit, ValidationError when the name is no slug,
-    and IntegrityError when it is taken.
+    Raises RequestError when `owner` has reached a limit, ValidationError when the name is not a
+    slug, and IntegrityError when it is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None

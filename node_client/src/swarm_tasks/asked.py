@@ -35,7 +35,7 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
     """Undo `encode_digests`. Raises ValueError if the length is not a multiple of eight bytes."""
     count, rest = divmod(len(raw), DIGEST_BYTES)
     if rest:
-        raise ValueError(f"{len(raw)} bytes are no whole number of digests")
+        raise ValueError(f"{len(raw)} bytes are not a whole number of digests")
     return struct.unpack(f">{count}q", raw)
 
 

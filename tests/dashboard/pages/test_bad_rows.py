@@ -1,4 +1,4 @@
-"""Test that a node name that is no slug, as only SQL can write it, breaks no page."""
+"""Test that a node name that is not a slug, as only SQL can write it, breaks no page."""
 
 import pytest
 from django.db import connection

@@ -36,9 +36,9 @@ def with_task(**task: Any) -> dict[str, Any]:
         (content_of(seeds=[3, 1, 3]), "a seed is listed twice"),
         (content_of(arms=[{"name": "4/0"}, {"name": "4/0"}]), "need unique names"),
         (content_of(arms=[{"name": "4/0"}, {"name": "4-0"}]), "also as file names"),
-        (content_of(train={"learning": 1}), "arm 4/0: learning is no setting"),
-        (with_arm(train={"learning": 1}), "arm mine: learning is no setting"),
-        (with_arm(groups=[{"nodes": 2, "train": {"lr": 1}}]), "arm mine: lr is no setting"),
+        (content_of(train={"learning": 1}), "arm 4/0: learning is not a setting"),
+        (with_arm(train={"learning": 1}), "arm mine: learning is not a setting"),
+        (with_arm(groups=[{"nodes": 2, "train": {"lr": 1}}]), "arm mine: lr is not a setting"),
         (with_arm(train={"temperature": -1}), "arm mine: temperature is -1, but must be"),
         (
             with_arm(train={"external_sampling": "nearest"}),

@@ -84,7 +84,7 @@ def test_secret_is_not_repeated_in_the_error(file: Path) -> None:
 
 def test_unknown_key_is_refused_with_the_nearest_name(file: Path) -> None:
     file.write_text("learning-rate = 1e-5")
-    with pytest.raises(SettingsError, match=r"learning-rate is no setting\. .*learning_rate\?"):
+    with pytest.raises(SettingsError, match=r"learning-rate is not a setting\. .*learning_rate\?"):
         read_file(file)
 
 

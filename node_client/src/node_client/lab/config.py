@@ -232,7 +232,7 @@ def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Tra
     unknown = sorted(set(train) - set(settings))
     if unknown:
         raise SettingsError(
-            f"{', '.join(unknown)} is no setting of the client.",
+            f"{', '.join(unknown)} is not a setting of the client.",
             fix="`swarm-node config show` lists the settings.",
         )
     if not evaluation.keys().isdisjoint(train):

@@ -14,7 +14,7 @@ def make_plugin(
 ) -> PluginT:
     """Return an instance of a known class, or of the one that `package.module:Class` names.
 
-    Raises SettingsError if the class is unknown, cannot be imported or created, or is no `base`.
+    Raises SettingsError if the class is unknown, cannot be imported or created, or is not a `base`.
     """
     if name in known:
         return known[name]()

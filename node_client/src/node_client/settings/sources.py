@@ -76,7 +76,8 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
     variable_names = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in variable_names:
-            yield f"{name} in the environment is no setting.{_did_you_mean(name, variable_names)}"
+            guess = _did_you_mean(name, variable_names)
+            yield f"{name} in the environment is not a setting.{guess}"
 
 
 def read_file(path: Path) -> Layer:
@@ -96,7 +97,7 @@ def read_file(path: Path) -> Layer:
     for name, value in content.items():
         if name not in settings or name == "config":
             raise SettingsError(
-                f"{path}: {name} is no setting.{_did_you_mean(name, settings)}",
+                f"{path}: {name} is not a setting.{_did_you_mean(name, settings)}",
                 fix="`swarm-node config show` lists the settings.",
             )
         checked = convert_value(settings[name], value, place=f"{path}: {name}")

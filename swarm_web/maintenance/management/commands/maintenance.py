@@ -58,7 +58,7 @@ def _read_end(until: str | None, minutes: float | None, *, now: datetime) -> dat
         except ValueError:
             parsed = None
         if parsed is None:
-            raise CommandError(f"--until {until!r} is no time such as 2026-01-01T12:30.")
+            raise CommandError(f"--until {until!r} is not a time such as 2026-01-01T12:30.")
         end = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     if end <= now:
         raise CommandError("The end lies in the past. Give a later --until, or none.")

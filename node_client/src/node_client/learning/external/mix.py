@@ -12,7 +12,7 @@ teach more. It compares the value of a place on either side:
 
 Both values are moving averages. SAPO (arXiv 2509.08721) found its best mix by experiments; which
 one is best depends on how seldom a node is right by itself, and changes while it learns. Why this
-is no bandit rewarded by the rise of the training reward: docs/decisions/0011-ladder-and-mix.md.
+is not a bandit rewarded by the rise of the training reward: docs/decisions/0011-ladder-and-mix.md.
 
 At least one place stays external, so that its value is still measured, and at least a quarter stays
 local, because SAPO's 2/6 alternately learned and forgot. The size never changes. Pure and

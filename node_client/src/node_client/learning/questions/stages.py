@@ -16,8 +16,8 @@ from node_client.learning.questions.subjects import MATHEMATICS
 from node_client.settings.choices import StageSwitch
 from swarm_protocol.messages import SeasonInfo, TaskChoice
 
-# The built-in season of a node that trains alone. It is no season of the swarm, so it neither ends
-# a stage nor passes its own state on to later seasons.
+# The built-in season of a node that trains alone. It is not a season of the swarm, so it neither
+# ends a stage nor passes its own state on to later seasons.
 PRACTICE = "practice"
 
 WINDOW = 25
