@@ -25,7 +25,10 @@ class Notices:
         self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
-        """Report this notice once, with the next step. It replaces one that is not yet reported."""
+        """Report this notice once, with the next step.
+
+        It replaces one that is not yet reported; None only removes that one.
+        """
         self._pending = notice
 
     def end_step(self, update: UpdateReport) -> str | None:

@@ -95,10 +95,10 @@ def _guess_kind(state: Mapping[str, Any]) -> str:
 
 
 def make_scaler(policy: Policy, config: TrainConfig) -> torch.amp.GradScaler:
-    """Return a loss scaler that keeps float16 gradients from underflowing; others are not scaled.
+    """Return a loss scaler that keeps float16 gradients from underflowing.
 
     This is dynamic loss scaling (arXiv 1710.03740): a step whose gradients overflow is skipped, and
-    the scale is reduced for the next one.
+    the scale is reduced for the next one. With other precisions the scaler does nothing.
     """
     return torch.amp.GradScaler(policy.device.type, enabled=config.precision == "fp16")
 
@@ -262,8 +262,8 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Allocate all states of a bitsandbytes optimizer, before its step changes a parameter.
 
-    By itself it allocates the state of a parameter and changes it, then goes on to the next one: if
-    memory ran out halfway, a repeated step would change the first parameters twice.
+    By itself it allocates the state of one parameter, changes that parameter, and goes on to the
+    next: if memory ran out halfway, a repeated step would change the first parameters twice.
     """
     for place, group in enumerate(optimizer.param_groups):
         for number, parameter in enumerate(group["params"]):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from node_client.errors import NodeError
 from node_client.model.policy import Policy
 
-# A follower waits for messages as long as its leader waits for the swarm, a judge or its owner.
+# A follower waits for messages as long as its leader waits for the swarm, the judge or its owner.
 MESSAGE_TIMEOUT = timedelta(days=30)
 
 # Seeds of two batches differ by more than the number of processes, which add their rank.

@@ -32,7 +32,7 @@ class BeginTraining:
 class GenerateAnswers:
     """Answer each question `completions` times; each process answers a share of the questions.
 
-    A process samples with `seed` plus its rank.
+    Each process seeds its sampling with `seed` plus its rank.
     """
 
     questions: Sequence[str]

@@ -216,7 +216,7 @@ class Trainer:
             "step": self.steps_done,
             "season": self.season.name,
             "questions": self._questions.state(),
-            # A node alone has a fixed mix, whatever the settings name, which has no state.
+            # A node alone has a fixed mix, whatever the settings say, and that has no state.
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._external_strategy.state()},
             "sharing": {self.config.sharing: self._sharing_strategy.state()},

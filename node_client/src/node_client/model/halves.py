@@ -28,8 +28,8 @@ _HALF_STEP = 1 << 15
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
     """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
 
-    All have the same shape. `full` must be contiguous and is overwritten. Read as integers, it is
-    `half` * 2**16 + `remainder`.
+    All have the same shape. `full` must be contiguous and is overwritten. Read as integers, its
+    bits were those of `half` times 2**16, plus `remainder`.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign

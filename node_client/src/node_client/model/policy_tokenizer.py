@@ -94,6 +94,6 @@ def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a short hash of vocabulary and chat template; if equal, texts have equal tokens."""
+    """Return a short hash of vocabulary and chat template; equal hashes mean equal tokens."""
     content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Sampling of completions in batches that fit into memory, with each prompt run only once."""
+"""Sampling of completions in batches that fit into memory; a prompt runs once in each batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -91,7 +91,7 @@ def next_batch(
 ) -> tuple[Rows, int]:
     """Return the prompts of the next batch, and how many completions to sample for each.
 
-    It has as many of the first prompts as fit. `missing` is the number of completions that the
+    A batch has as many of the first prompts as fit. `missing` is the number of completions that the
     first prompt lacks. Completions of one prompt are sampled together unless memory ran out,
     because they share its prefill.
     """

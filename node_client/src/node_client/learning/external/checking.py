@@ -112,14 +112,14 @@ class ExternalChecker:
         return CheckedExternals(groups=groups, dropped=+dropped)
 
     def _is_candidate(self, external: ExternalRollout, dropped: Counter[DropReason]) -> bool:
-        """Whether a rollout passes the checks without a verifier; if not, count it in `dropped`."""
+        """Whether a rollout passes `_check_origin`; if not, count it in `dropped`."""
         reason = self._check_origin(external)
         if reason is not None:
             dropped[reason] += 1
         return reason is None
 
     def _check_origin(self, external: ExternalRollout) -> DropReason | None:
-        """Return why a rollout must be dropped, or None if it passes the checks without a verifier.
+        """Return why a rollout must be dropped by the checks that need no verifier, or None.
 
         A rollout that passes is remembered, and is a duplicate from then on.
         """
@@ -167,10 +167,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Return the batch without rollouts of nodes that sent too many impossible tasks.
+        """Return the batch without rollouts of nodes whose tasks could not be generated.
 
-        Those are MAX_UNGENERATED tasks that could not be generated. Rollouts that are left out are
-        counted in `dropped`.
+        MAX_UNGENERATED such tasks of a node are enough. Rollouts left out are counted in `dropped`.
         """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)

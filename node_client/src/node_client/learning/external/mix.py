@@ -40,9 +40,10 @@ MARGIN = 0.1
 
 
 class RolloutMix:
-    """Decides how many places of the next training set are external. This base class is fixed.
+    """Decides how many places of the next training set are external.
 
-    `external` is that number, J; the other places are for own rollouts.
+    `external` is that number, J; the other places are for own rollouts. This base class never
+    changes it.
     """
 
     def __init__(self, external: int) -> None:

@@ -51,7 +51,7 @@ class _Climb:
         return self.rungs.configs[self.rung]
 
     def update(self, answered: AnsweredQuestion) -> None:
-        """Record an answered question if it is of this rung; after WINDOW of them, move if due."""
+        """Record an answered question if it is of this rung; move if the last WINDOW require it."""
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
         self.recent.append(fmean(answered.solved))

@@ -240,7 +240,7 @@ class Updater:
 
 
 def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
-    """Let gradients be float32 if they are `summed`, otherwise of their weights' type.
+    """Keep gradients in float32 if they are `summed`, otherwise in their weights' type.
 
     A sum of many micro-batches in bfloat16 would lose small addends.
     """

@@ -126,9 +126,9 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into the `free` bytes.
 
-    `resident` of these bytes are needed in any case, and `per_token` for each token. The steps are
-    that large so that two runs on one machine hardly ever differ. If not even one token fits, the
-    share is that of about one.
+    `resident` of these bytes are needed in any case, and `per_token` for each token. Because the
+    share is only ever halved, two runs on one machine hardly ever differ. If not even one token
+    fits, the share still allows about one.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
