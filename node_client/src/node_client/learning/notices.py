@@ -1,4 +1,4 @@
-"""What the owner of a node should know of a step: low memory, skipped updates, a resumed run."""
+"""Notices for a node's owner about a step: low memory, skipped updates, a resumed run."""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -14,7 +14,7 @@ MAX_OVERFLOWS_FP16 = 8
 
 
 class Notices:
-    """Collects what the owner should know, from one step to the next."""
+    """Collects notices for the owner, to be reported with the next step."""
 
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self._policy = policy
@@ -25,12 +25,17 @@ class Notices:
         self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
-        """Report this notice with the next step, once. It replaces one not yet reported."""
+        """Report this notice once, with the next step.
+
+        It replaces one that is not yet reported; None only removes that one.
+        """
         self._pending = notice
 
     def end_step(self, update: UpdateReport) -> str | None:
-        """Return what the owner should know of a step, and of the time since the one before, such
-        as that memory ran out in a judge round.
+        """Return the notices about a step as one text, or None.
+
+        They include what happened since the previous step, such as memory that ran out in a judge
+        round.
         """
         notices = [self._pending, *self._describe_memory(), self._describe_skipped(update)]
         self._pending, self._reported = None, self._times_lowered()
@@ -58,7 +63,10 @@ class Notices:
             )
 
     def _describe_skipped(self, update: UpdateReport) -> str | None:
-        """Explain an update that was skipped because of numbers that are not finite."""
+        """Explain an update that was skipped because loss or gradient is not finite, else None.
+
+        Occasional overflows of float16 gradients are normal and not explained.
+        """
         self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):
             cause = "loss was not a finite number"

@@ -1,8 +1,8 @@
 """Everything that a policy needs before it is trained: adapters, a reference, an optimizer.
 
 The optimizer is AdamW: torch's own, one for weights that are stored in halves (`model.halves`), or
-one with 8-bit states. Its states are allocated in its first step. If memory runs out in it, they
-are all dropped, so that a second attempt does not take a new state for an old one.
+one with 8-bit states. Its states are allocated in its first step. If memory runs out there, all of
+them are dropped, so that the next attempt does not find incomplete ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ PIECE = 2**18
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
     """Return the bytes of a checkpoint on disk: float32 weights, optimizer state and small files.
 
-    With adapters only the small files count: adapters are small too, and do not exist yet.
+    With adapters, only the small files are counted: the adapters do not exist yet, and are small.
     """
     if config.lora_r:
         return _NOTES_BYTES
@@ -38,8 +38,8 @@ def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
     """Set the policy up as configured, and return its optimizer.
 
-    Call it before a checkpoint is loaded: the reference of a KL term is the model that the run
-    started with, so a resumed run has the same one.
+    Call it before loading a checkpoint: the reference of the KL term is the model that the run
+    started with, also when the run is resumed.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -95,10 +95,10 @@ def _guess_kind(state: Mapping[str, Any]) -> str:
 
 
 def make_scaler(policy: Policy, config: TrainConfig) -> torch.amp.GradScaler:
-    """Return a scaler of the loss that keeps float16 gradients from vanishing, or does nothing.
+    """Return a loss scaler that keeps float16 gradients from underflowing.
 
-    It is mixed-precision training's dynamic loss scale (arXiv 1710.03740): a step whose gradients
-    overflow is skipped, and the next one is scaled less.
+    This is dynamic loss scaling (arXiv 1710.03740): a step whose gradients overflow is skipped, and
+    the scale is reduced for the next one. With other precisions the scaler does nothing.
     """
     return torch.amp.GradScaler(policy.device.type, enabled=config.precision == "fp16")
 
@@ -128,8 +128,8 @@ class HalvesAdamW(torch.optim.AdamW):
 
     Such a weight is a float32 number kept as a bfloat16 parameter and a remainder (`model.halves`).
     Gradients may be bfloat16 or float32; moments and arithmetic are float32. Weights are joined
-    piece by piece, so a step needs hardly any memory. The state has torch's format, so a run in
-    another precision can read the checkpoint.
+    piece by piece, so a step needs hardly any extra memory. The state has torch's format, so a run
+    in another precision can read the checkpoint.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class HalvesAdamW(torch.optim.AdamW):
     def clip(self, max_norm: float) -> Tensor:
         """Limit the total norm of the next step's gradients to `max_norm`; return the norm before.
 
-        They are scaled when they are used: bfloat16 ones would be rounded once more.
+        The step scales them when it uses them: scaled here, bfloat16 ones would be rounded again.
         """
         norms = [
             torch.linalg.vector_norm(_widen(piece, self._scratch[0]))
@@ -199,7 +199,10 @@ class HalvesAdamW(torch.optim.AdamW):
     def _pieces(
         self, parameter: nn.Parameter, state: dict[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Yield weights, gradients and both moments, all float32; store each weight after use."""
+        """Yield a parameter's weights, gradients and both moments in pieces, all float32.
+
+        The weights that the caller changed are stored when it requests the next piece.
+        """
         assert parameter.grad is not None
         averages, squares = state["exp_avg"], state["exp_avg_sq"]
         if parameter not in self._remainders:
@@ -236,7 +239,7 @@ class HalvesAdamW(torch.optim.AdamW):
 
 
 def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
-    """Return numbers in float32, in the first part of `scratch`."""
+    """Copy numbers as float32 to the beginning of `scratch`; return that part."""
     return scratch[: len(numbers)].copy_(numbers)
 
 
@@ -245,8 +248,7 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Drop all optimizer states that the step in the block allocated, if memory runs out in it.
 
     The error is raised again. Dropping is correct only if all states are allocated before the first
-    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need
-    `_allocate_states`.
+    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need `_allocate_states`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:
@@ -258,10 +260,10 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
 
 def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Allocate all states of an optimizer of bitsandbytes, before a step changes a parameter.
+    """Allocate all states of a bitsandbytes optimizer, before its step changes a parameter.
 
-    By itself it allocates a state and changes its parameter, one after the other: if memory runs
-    out in the middle, a repeated step would change the first parameters twice.
+    By itself it allocates the state of one parameter, changes that parameter, and goes on to the
+    next: if memory ran out halfway, a repeated step would change the first parameters twice.
     """
     for place, group in enumerate(optimizer.param_groups):
         for number, parameter in enumerate(group["params"]):

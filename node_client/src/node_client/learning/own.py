@@ -32,12 +32,12 @@ class RolloutMaker:
     leader: TeamLeader
 
     def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
-        """Answer a batch of questions, and more if dynamic sampling finds too few informative.
+        """Answer a batch of questions, and with dynamic sampling more batches if necessary.
 
-        Dynamic sampling generates until `wanted` rollouts have an advantage (DAPO,
-        arXiv 2503.14476, 3.2). DAPO has no limit. Here there is one, `dynamic_batches`, because a
-        model that solves nothing, or everything, would never finish a step. Raises RefusedError
-        when the verifier fails.
+        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates until `wanted` rollouts are
+        informative. DAPO has no limit. Here `dynamic_batches` is one, because a model that solves
+        nothing, or everything, would never finish a step. Raises RefusedError when the verifier
+        fails.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1

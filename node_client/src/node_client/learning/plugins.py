@@ -14,7 +14,8 @@ def make_plugin(
 ) -> PluginT:
     """Return an instance of a known class, or of the one that `package.module:Class` names.
 
-    Raises SettingsError if the class is unknown, cannot be imported or created, or is not a `base`.
+    Raises SettingsError if there is no such class, it cannot be imported or created, or it does not
+    derive from `base`. `setting` is the setting that has the name, for the error's message.
     """
     if name in known:
         return known[name]()

@@ -57,12 +57,12 @@ _PATTERNS: Mapping[Reflection, re.Pattern[str]] = {
 
 
 def find_patterns(text: str) -> set[Reflection]:
-    """Return the patterns of which a completion contains a phrase."""
+    """Return the patterns with at least one phrase in a completion's text."""
     plain = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return {name for name, pattern in _PATTERNS.items() if pattern.search(plain)}
 
 
 def reflection_shares(texts: Sequence[str]) -> dict[Reflection, float]:
-    """Return the share of completions with each pattern; there is at least one completion."""
+    """Return the share of completions with each pattern; `texts` must not be empty."""
     found = [find_patterns(text) for text in texts]
     return {name: fmean(name in patterns for patterns in found) for name in LEXICON}

@@ -38,11 +38,12 @@ class StepReport:
     - `training_set_reward`: the mean over the training set with its external rollouts (T^n in SAPO,
       arXiv 2509.08721). Those are chosen for having right answers, so it does not show how good
       this node's policy is. `training_set_informative`: the informative share of the set.
-    - `curriculum`: the stage, or each dataset's rung above the season's; `mix`: the values that
-      decide the automatic mix.
-    - `seconds`: generate, score, swarm, judge (rollouts of others), forward, backward, optimizer,
-      and evaluate if that was due. `held_out` is then the policy's score after this step, and
-      `held_out_before`, in the first step only, its score before any training.
+    - `curriculum`: the number of the stage, and by how many rungs each dataset is above the
+      season's; `mix`: I, J and the values that decide the automatic mix.
+    - `seconds`: the time of each part: generate, score, swarm (share and request), judge (check
+      others' rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
+    - `held_out`: the score of the evaluation after this step, if one was due; `held_out_before`, in
+      the first step only: the score before any training.
     - `used`: names of the external rollouts that changed the weights.
     - `notice`: what the owner should know about the step.
     """

@@ -97,7 +97,7 @@ REWARDS: dict[str, type[Reward]] = {
 
 
 def make_reward(name: str) -> Reward:
-    """Return a known reward or a custom class's (`make_plugin`). Raises SettingsError."""
+    """Return a built-in reward, or an instance of a custom class. Raises SettingsError."""
     return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 

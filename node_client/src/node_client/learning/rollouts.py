@@ -61,7 +61,8 @@ class LocalRollout:
     def is_informative_for_all(self) -> bool:
         """Whether there are right and wrong answers, and all could be scored.
 
-        Then it is informative for every receiver's reward, and others can check it.
+        Such a rollout is informative under any reward that prefers right answers, and other nodes
+        can check it.
         """
         solved = {verdict.solved for verdict in self.verdicts}
         return len(solved) == 2 and not any(verdict.failed for verdict in self.verdicts)
@@ -92,7 +93,7 @@ class TrainingSet:
 
     @property
     def used(self) -> list[RolloutName]:
-        """The names of the rollouts of other nodes."""
+        """The names of the external rollouts in the set."""
         return [group.source for group in self.groups if group.source is not None]
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from node_client.errors import NodeError
 from node_client.model.policy import Policy
 
-# A follower waits for messages as long as its leader waits for the swarm, a judge or its owner.
+# A follower waits for messages as long as its leader waits for the swarm, the judge or its owner.
 MESSAGE_TIMEOUT = timedelta(days=30)
 
 # Seeds of two batches differ by more than the number of processes, which add their rank.
@@ -28,10 +28,10 @@ ItemT = TypeVar("ItemT")
 
 
 class Team:
-    """The processes of a node. This class is for a single process.
+    """The processes of a node. This base class is for a node with a single process.
 
     `size` is the number of processes, `rank` the number of this one, from 0. `is_idle` is false
-    while the leader carries out a message, and after it failed to.
+    while the leader carries out a message, and stays so if it fails.
     """
 
     rank = 0
@@ -124,7 +124,7 @@ class LaunchedTeam(Team):
         return smallest.item()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace every gradient by its sum over all processes; one without rows adds zeros."""
+        """Replace every gradient by its sum over all processes; missing gradients count as 0."""
         gradients = []
         for parameter in parameters:
             if parameter.grad is None:
@@ -166,10 +166,10 @@ class LaunchedTeam(Team):
 
 
 def on_cpu(tree: Any) -> Any:
-    """Return a state with its tensors on the CPU; loading it moves them to the reader's device.
+    """Return a state with its tensors on the CPU; each process loads them to its own device.
 
-    A pickled tensor is restored on its old device: all processes would allocate theirs on the
-    leader's GPU.
+    Unpickling restores a tensor on the device that it had, so all processes would allocate theirs
+    on the leader's GPU.
     """
     match tree:
         case Tensor():
@@ -183,7 +183,7 @@ def on_cpu(tree: Any) -> Any:
 
 @contextmanager
 def _explaining_losses() -> Iterator[None]:
-    """Turn torch's error for a lost process into one that its owner can act on."""
+    """Turn torch's error about a process that ended into one that the node's owner can act on."""
     try:
         yield
     except RuntimeError as problem:

@@ -30,7 +30,10 @@ class BeginTraining:
 
 @dataclass(frozen=True)
 class GenerateAnswers:
-    """Answer each question `completions` times; each process samples with a seed of its own."""
+    """Answer each question `completions` times; each process answers a share of the questions.
+
+    Each process seeds its sampling with `seed` plus its rank.
+    """
 
     questions: Sequence[str]
     completions: int
@@ -56,7 +59,7 @@ class Dismiss:
 class TeamLeader:
     """Generates answers and updates the policy with all processes of a node.
 
-    The trainer uses it as if there were one process, and it may be the only one (`ALONE`).
+    The trainer uses it as if there were only one process, which may be the case (`ALONE`).
     """
 
     def __init__(self, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> None:
@@ -82,7 +85,7 @@ class TeamLeader:
         return self._updater.state()
 
     def load_state(self, state: Mapping[str, Any]) -> str | None:
-        """Continue from a saved `state`; return what the owner should know about it."""
+        """Continue from a saved `state`; return a notice for the owner, or None."""
         self._is_aligned = False
         return self._updater.load_state(state)
 
@@ -114,8 +117,8 @@ def generate_together(
 ) -> list[list[Generated]]:
     """Generate this process's share, and return all processes' answers in the questions' order.
 
-    All continue with the smallest memory budget. Raises MemoryExhaustedError in every process if
-    one of them could not answer at all.
+    All processes continue with the smallest memory budget. Every one raises MemoryExhaustedError if
+    not even one completion fits into the memory of one of them.
     """
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below

@@ -25,7 +25,7 @@ def clock_of(device: torch.device) -> Callable[[], float]:
 
 
 class StepTimer:
-    """Seconds by part; `clock` returns the seconds since any fixed moment."""
+    """Adds up `seconds` for each part; `clock` returns the seconds since any fixed moment."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

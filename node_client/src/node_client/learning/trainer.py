@@ -12,8 +12,8 @@ Differences from the paper and its public code, and why:
    having right answers, so a mean over the training set would be too high for nodes that mix.
 3. A node asks for 24 candidates, or J if that is more; it drops those that are not informative and
    takes the first J of the rest. The pool offers declared-informative rollouts first. The paper
-   draws uniformly from all rollouts of a round (`external_pool = uniform`), which are 56 from seven
-   peers in its experiment (`external_candidates` sets the number).
+   draws uniformly from all rollouts of a round, in its experiment 56 from seven peers; the settings
+   `external_pool = uniform` and `external_candidates = 56` do the same.
 4. Spare own rollouts replace missing external ones, so a swarm that offers little costs nothing
    compared with training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as in trl. Pretrained models learn
@@ -25,21 +25,23 @@ Differences from the paper and its public code, and why:
    alone, which does not show how far the sender's policy is from the receiver's.
 9. The questions (`questions`), the size of a batch (`dynamic`), and I and J (`mix`) may depend on
    what the node has learned. All of that is off by default.
-10. Unless `batch` is set, I + J questions are answered in a step, so that all mixes generate
-   equally much; the paper's nodes answer I.
+10. Unless the season or the node sets `batch`, I + J questions are answered in a step, so that all
+   mixes generate equally much; the paper's nodes answer I.
 11. Every node has its own stream over the tasks of one shared season, not a data set.
 12. A rollout carries its task's spec, not the answer: the receiver generates both again.
-13. Rollouts stay in a relay's pool for a while, so drawn ones are up to some rounds old; in the
-   paper nodes send to each other, and draw from the same round.
-14. The update is GRPO's. There is no critic, hence no PPO proper, which the paper also names.
+13. Rollouts stay in the relay's pool for a while, so those drawn may be several rounds old. In the
+   paper nodes send rollouts to each other, and draw from those of the same round.
+14. The update is GRPO's. There is no critic, hence no PPO, which the paper also names.
 15. External tokens are weighted by their probability at this node (LUFFY, arXiv 2504.14945). The
-   paper treats them as the node's own (`external_shaping = none`), and so learns whatever attackers
-   share.
-16. A season's default is I = 8 and J = 24 with 8 generated. The paper's best is 4/4.
+   paper treats them as the node's own (`external_shaping = none`), so a node learns whatever
+   attackers share.
+16. By default a season has I = 8 and J = 24, and a node generates 8 rollouts in a step. The paper's
+   best mix is 4/4.
 
-docs/lab.md has the experiments behind 3, 15 and 16. The ratio's denominator is the node's own
-log-prob before the update, as in the public code: it is exactly 1 in the first of `num_iterations`
-passes. `importance = sender` divides by the sender's instead (`update.rows`).
+docs/lab.md has the experiments behind 3, 15 and 16. The denominator of the importance ratio is the
+node's own probability before the update, as in the public code, so the ratio is exactly 1 in the
+first of `num_iterations` passes. `importance = sender` divides by the sender's probability instead
+(`update.rows`).
 """
 
 import hashlib
@@ -208,13 +210,13 @@ class Trainer:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the weights that a resumed run needs."""
+        """Return everything that a resumed run needs, except the weights."""
         mix = self._mix.state()
         return {
             "step": self.steps_done,
             "season": self.season.name,
             "questions": self._questions.state(),
-            # A node alone has a fixed mix, whatever the settings name, which has no state.
+            # A node alone has a fixed mix, whatever the settings say, and that has no state.
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._external_strategy.state()},
             "sharing": {self.config.sharing: self._sharing_strategy.state()},
@@ -317,7 +319,7 @@ class Trainer:
         self.totals.external_dropped.update(external.dropped)
 
     def _rng(self, purpose: str) -> random.Random:
-        """Return the random numbers for one purpose in this step of this node."""
+        """Return a random number generator for one purpose in this step of this node."""
         return random.Random(self._seed(purpose))
 
     def _seed(self, purpose: str) -> int:

@@ -1,3 +1,4 @@
-"""One causal language model with its tokenizer: loading, prompting, sampling, log-probs. No
-rewards, no network.
+"""One causal language model with its tokenizer: loading, prompting, sampling, log-probs.
+
+Knows no rewards and no other nodes.
 """

@@ -79,7 +79,7 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
 
 
 def load_adapters(model: PreTrainedModel, folder: Path) -> None:
-    """Load a folder's adapters into the model, which has adapters.
+    """Load a folder's adapters into the adapters that the model already has.
 
     Raises CheckpointError if the two differ in their shapes or layers.
     """

@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicLayer
 from node_client.model.padding import pad_left, positions_of
 
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
-# Below this, weights with the same input are copied into one matrix, for a single product.
+# In smaller models, weights with the same input are copied into one matrix, for a single product.
 MAX_JOINED_PARAMETERS = 50_000_000
 _TOLERANCE = 1e-3
 
@@ -43,8 +43,8 @@ class Layer:
 class Decoder:
     """Holds a model's weights in `dtype` and the key-value cache of a batch of rows.
 
-    Call `start` with the batch, then `step` for each token.
-    Create a new one after each change of the weights.
+    Call `start` with the batch, then `step` for each token. Create a new decoder after each change
+    of the weights.
     """
 
     def __init__(self, model: PreTrainedModel, *, dtype: torch.dtype) -> None:
@@ -143,7 +143,7 @@ class Decoder:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder supports this model and gives its logits on a small trial batch."""
+    """Tell whether a Decoder supports a model, and gives the same logits on a small trial batch."""
     if not _is_of_family(model):
         return False
     tokens = [place % model.config.vocab_size for place in range(3, 20)]

@@ -28,10 +28,10 @@ def choose_device(name: str) -> torch.device:
 def choose_autocast(
     precision: Precision, *, device: torch.device, parameters: int
 ) -> torch.dtype | None:
-    """Return the type to multiply in, or None for the weights' own.
+    """Return the type for autocast to multiply in, or None for the weights' own type.
 
     `auto` is bfloat16 where the hardware multiplies in it and the model is large enough to gain.
-    Two runs on one machine get the same answer.
+    The result is the same in each run on a machine.
     """
     if precision == "auto":
         fast = parameters >= MIN_CAST_PARAMETERS and _has_fast_bf16(device)

@@ -6,8 +6,8 @@ number: nothing is cast, and nothing is stored twice. apex and Megatron-LM call 
 `store_param_remainders`.
 
 This applies to what autocast multiplies in bfloat16 anyway: linear layers, and the input embedding,
-which often shares the head's weights. Its rows are returned in float32, so that the sums between
-the layers are not rounded.
+which often shares the head's weights. The embedding returns its rows in float32, so that the
+residual stream is not rounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ _HALF_STEP = 1 << 15
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
     """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
 
-    All have one shape. `full` is contiguous and is overwritten. Its bits were those of `half`,
-    followed by 16 zeros, plus `remainder`.
+    All have the same shape. `full` must be contiguous and is overwritten. Read as integers, its
+    bits were those of `half` times 2**16, plus `remainder`.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
@@ -44,7 +44,7 @@ def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
 
 
 def can_halve(model: PreTrainedModel) -> bool:
-    """Tell whether a model's embedding is a plain one."""
+    """Tell whether `halve_weights` supports a model: its embedding is a plain `nn.Embedding`."""
     return type(model.get_input_embeddings()) is nn.Embedding
 
 
@@ -76,7 +76,7 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
 
 @contextmanager
 def full_precision(remainders: Remainders) -> Iterator[None]:
-    """Make parameters float32 inside the block, which must not change them."""
+    """Make the halved parameters float32 inside the block, which must not change them."""
     halves = {parameter: parameter.data for parameter in remainders}
     try:
         for parameter, remainder in remainders.items():

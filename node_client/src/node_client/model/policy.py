@@ -86,7 +86,7 @@ class Policy:
     def halve_weights(self) -> None:
         """Store weights in halves if they are multiplied in bfloat16 (`model.halves`).
 
-        Later calls do nothing. The trials of what the model supports run before, in float32.
+        Later calls do nothing. The trials that show what the model supports run first, in float32.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
@@ -106,8 +106,8 @@ class Policy:
     def estimate_budgets(self, tokens: int, *, state_bytes: int) -> None:
         """Set the shares of both memory budgets by an estimate; later calls do nothing.
 
-        `tokens` are those that an update should run at once, `state_bytes` the optimizer's state
-        for each trained parameter.
+        `tokens` is the number that an update should run at once, `state_bytes` the size of the
+        optimizer's state for each trained parameter.
         """
         if self._has_estimate:
             return
@@ -186,7 +186,7 @@ class Policy:
     def keep_reference(self) -> None:
         """Keep the present model for `reference_logprobs`; later calls do nothing.
 
-        It is a copy, or with adapters the model without them.
+        The reference is a copy. With adapters it is the model without them, and no copy is needed.
         """
         if self._reference is None and not has_adapters(self._model):
             model = deepcopy(self._model).requires_grad_(False)
@@ -288,6 +288,6 @@ class Policy:
         )
 
     def _autocast(self) -> torch.autocast:
-        """Multiply in the chosen precision; weights are cast once inside the block."""
+        """Return a context that multiplies in the chosen precision and casts weights once."""
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)

@@ -39,7 +39,8 @@ class PolicyTokenizer:
         """Return the tokens of any node's completion, with EOS after a `stop`.
 
         None when this tokenizer cannot represent the text: decoding does not return it, or it
-        contains special tokens, which text from a peer must never inject.
+        contains special tokens, which text from a peer must never inject. Also None when there are
+        no tokens.
         """
         ids = self.encode(text)
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
@@ -74,7 +75,7 @@ class PolicyTokenizer:
 def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
     """Return the Rust tokenizer behind a fast one if both give the same tokens, else None.
 
-    For short texts the wrapper of transformers doubles the time.
+    For short texts, calling it through the wrapper of transformers takes twice the time.
     """
     if not tokenizer.is_fast:
         return None

@@ -1,4 +1,4 @@
-"""Sampling completions: each prompt runs once for all of them, in batches that fit into memory."""
+"""Sampling of completions in batches that fit into memory; a prompt runs once in each batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -59,8 +59,7 @@ def sample_in_batches(
     """Return each prompt's answers, in the order of the prompts.
 
     `sample` gets a batch of prompts and returns the answers to each. When memory runs out, batches
-    are halved, down to one completion at a time. Raises MemoryExhaustedError when that does not fit
-    either.
+    are halved, down to one completion at a time. Raises MemoryExhaustedError if not even one fits.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -90,10 +89,11 @@ def sample_in_batches(
 def next_batch(
     prompts: Rows, *, missing: int, sampling: Sampling, budget: MemoryBudget
 ) -> tuple[Rows, int]:
-    """Return as many of the first prompts as fit, and the number of completions of each.
+    """Return the prompts of the next batch, and how many completions to sample for each.
 
-    `missing` is the number of completions that the first prompt lacks. Completions of one prompt
-    are sampled together unless memory ran out, because they share its prefill.
+    A batch has as many of the first prompts as fit. `missing` is the number of completions that the
+    first prompt lacks. Completions of one prompt are sampled together unless memory ran out,
+    because they share its prefill.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))

@@ -34,7 +34,8 @@ class ScoringMode:
     """How log-probs are computed.
 
     `shared_prompts`: equal prompts run once, with gradient, and their completions attend to their
-    keys and values. `separate_head`: logits only where a token is predicted, in portions.
+    keys and values. `separate_head`: the head runs separately from the body, only where a
+    completion's token is predicted, and in portions.
     """
 
     shared_prompts: bool
@@ -194,7 +195,7 @@ def _select_rows(cache: Cache, rows: Tensor) -> None:
 def _run(
     model: PreTrainedModel, mode: ScoringMode, *, last: int, **inputs: Any
 ) -> tuple[Tensor, Any]:
-    """Return hidden states or logits, of the last positions at least, and the cache."""
+    """Return hidden states or logits, of at least the `last` positions, and the cache."""
     if mode.separate_head:
         output = model.base_model(**inputs)
         return output.last_hidden_state, output.get("past_key_values")

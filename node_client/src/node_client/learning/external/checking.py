@@ -1,7 +1,7 @@
 """Rollouts of other nodes: checked, scored again, and used only if they are informative.
 
-Completions of others are hostile input, and no claim of a peer about its rollout is believed: the
-question and the rewards are computed again here, from the task spec alone.
+Completions of other nodes are untrusted input, and so is what a sender claims about them: this node
+generates the question again from the task spec, and computes the rewards itself.
 """
 
 from collections import Counter, OrderedDict
@@ -42,8 +42,8 @@ DropReason = Literal[
 
 # The number of offered rollouts that are remembered, so that none is trained on twice.
 REMEMBERED = 4096
-# After this many tasks that cannot be made, a node's rollouts are ignored: it cannot have answered
-# such tasks, and one on which the generator hangs costs seconds.
+# After this many tasks that cannot be generated, a node's rollouts are ignored: it cannot have
+# answered such tasks, and one on which the generator hangs costs seconds.
 MAX_UNGENERATED = 2
 
 
@@ -82,9 +82,9 @@ class ExternalChecker:
     _ungenerated: Counter[str] = field(default_factory=Counter, init=False)
 
     def remember(self, names: Sequence[str]) -> None:
-        """Treat these rollouts as seen, such as those of a run that is resumed.
+        """Treat these rollouts (`node/id`) as checked before, such as those in a checkpoint.
 
-        A name without a node, as in older checkpoints, applies to every node.
+        A name without a node, as in older checkpoints, matches this id of any node.
         """
         for name in names:
             self.seen[name] = None
@@ -92,11 +92,11 @@ class ExternalChecker:
                 self.seen.popitem(last=False)
 
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
-        """Return up to `wanted` usable groups, and why the rollouts before them were dropped.
+        """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
-        The pool offers rollouts in random order, or those declared informative first if this node
-        prefers them. So the first usable ones are a uniform sample of all usable, or of all
-        declared ones. Later rollouts are not checked.
+        Later rollouts are not checked. The pool offers rollouts in random order, or those declared
+        informative first if this node prefers them. So the first usable ones are a uniform sample
+        of all usable ones, or of the declared ones.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
@@ -112,14 +112,17 @@ class ExternalChecker:
         return CheckedExternals(groups=groups, dropped=+dropped)
 
     def _is_candidate(self, external: ExternalRollout, dropped: Counter[DropReason]) -> bool:
-        """Whether a rollout passes all checks that need no verifier; count it if not."""
+        """Whether a rollout passes `_check_origin`; if not, count it in `dropped`."""
         reason = self._check_origin(external)
         if reason is not None:
             dropped[reason] += 1
         return reason is None
 
     def _check_origin(self, external: ExternalRollout) -> DropReason | None:
-        """Return why a rollout cannot be used, if that needs no verifier to find out."""
+        """Return why a rollout must be dropped by the checks that need no verifier, or None.
+
+        A rollout that passes is remembered, and is a duplicate from then on.
+        """
         rollout = external.rollout
         if external.node == self.node:
             return "own"
@@ -139,10 +142,10 @@ class ExternalChecker:
     def _regenerate_questions(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[tuple[ExternalRollout, str]]:
-        """Generate all questions in one request; return the rollouts with training questions.
+        """Generate all questions in one request; return each usable rollout with its question.
 
-        A rollout whose question cannot be made is dropped, and the others are requested again. One
-        whose question is in the judge's or the held-out part (`question_part`) is dropped as well.
+        A rollout whose question cannot be generated is dropped, and the others are requested again.
+        One whose question is in the judge's or the held-out part (`question_part`) is dropped too.
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:
@@ -164,8 +167,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Return the batch without rollouts of nodes that sent MAX_UNGENERATED tasks that could not
-        be made; count the others in `dropped`.
+        """Return the batch without rollouts of nodes whose tasks could not be generated.
+
+        MAX_UNGENERATED such tasks of a node are enough. Rollouts left out are counted in `dropped`.
         """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
@@ -243,9 +247,9 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token are kept only if both nodes have the same tokenizer and `token_count`, the
-    number of tokens here, is the sender's: a model may sample tokens that the tokenizer would not
-    choose for the text. Otherwise only their sum is kept.
+    Log-probs by token are kept only if both nodes have the same tokenizer and the sender's number
+    of tokens is `token_count`, the number at this node. It may differ, because a model can sample
+    tokens that the tokenizer would not choose for the text. Otherwise only their sum is kept.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

@@ -5,18 +5,19 @@ teach more. It compares the value of a place on either side:
 
 - an own place: the share of this node's rollouts that are informative;
 - an external place: the probability that its rollout has a larger share of right completions than
-  this node's own informative ones in the same dataset, minus that of a smaller share. External
-  rollouts are informative, so they are compared with informative ones: among equal nodes the two
-  cancel out, however seldom the nodes are right. Such a node finds by itself, and closer to its own
-  policy, what it would get from others. An empty place counts as neither.
+  an own informative rollout of the same dataset, minus the probability that it has a smaller one;
+  0 for an empty place. External rollouts are informative, so they are compared with own informative
+  ones only. Among equal nodes the expected value is therefore 0, however seldom they are right:
+  each finds by itself, and closer to its own policy, what it could get from the others.
 
 Both values are moving averages. SAPO (arXiv 2509.08721) found its best mix by experiments; which
-one is best depends on how seldom a node is right by itself, and changes while it learns. Why this
-is not a bandit rewarded by the rise of the training reward: docs/decisions/0011-ladder-and-mix.md.
+mix is best depends on how seldom a node is right by itself, and changes while it learns.
+docs/decisions/0011-ladder-and-mix.md explains why this is not a bandit that is rewarded by the
+increase of the training reward.
 
-At least one place stays external, so that its value is still measured, and at least a quarter stays
-local, because SAPO's 2/6 alternately learned and forgot. The size never changes. Pure and
-deterministic.
+At least one place stays external, so that its value is still measured, and at least a quarter stay
+own places, because nodes with SAPO's mix 2/6 alternately learned and forgot. The size of the
+training set never changes. Pure and deterministic.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from node_client.settings.train_config import StepPlan, TrainConfig
 
 Groups = Sequence[TrainingGroup]
 
-# The number of latest own informative rollouts of each dataset that external ones are compared to.
+# External rollouts are compared with this number of latest own informative ones of their dataset.
 COMPARED = 64
 # Steps between two moves, the weight of the newest step in the averages (over about ten steps), and
 # the least difference in value for a move.
@@ -39,9 +40,10 @@ MARGIN = 0.1
 
 
 class RolloutMix:
-    """Decides how the next training set is divided. This base class never changes it.
+    """Decides how many places of the next training set are external.
 
-    `external` is J, the number of external places in it; the others are for own rollouts.
+    `external` is that number, J; the other places are for own rollouts. This base class never
+    changes it.
     """
 
     def __init__(self, external: int) -> None:
@@ -50,8 +52,8 @@ class RolloutMix:
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from its usable external ones.
 
-        `comparable` are the own ones of the season's difficulty, which all external ones have; a
-        ladder also asks at other difficulties.
+        `comparable` are the own rollouts of the season's difficulty, which all external ones have;
+        a ladder also asks at other difficulties.
         """
 
     def figures(self) -> dict[str, float]:
@@ -68,11 +70,11 @@ class RolloutMix:
 
 @dataclass
 class _Places:
-    """What the automatic mix knows of the places.
+    """What the automatic mix has learned.
 
-    `own_place` and `external_place` are the two values of the module's docstring,
-    None before the first step. By dataset: the moving average of the own rewards (`solved`), and
-    the mean reward of each of the latest own informative rollouts (`informative`).
+    `own_place` and `external_place` are the values of a place (see the module), None before the
+    first step. By dataset, `solved` has the moving average of own rewards, and `informative` the
+    mean reward of each of the latest own informative rollouts.
     """
 
     steps: int = 0
@@ -83,7 +85,7 @@ class _Places:
     informative: dict[str, list[float]] = field(default_factory=dict)
 
     def follow(self, own: Groups) -> None:
-        """Learn from the own rollouts of a step that have the season's difficulty."""
+        """Update each dataset's figures with a step's own rollouts of the season's difficulty."""
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
             newest = fmean(fmean(group.rewards) for group in groups)
@@ -93,12 +95,12 @@ class _Places:
             self.informative[dataset] = latest[-COMPARED:]
 
     def advantage_of(self, group: TrainingGroup) -> float:
-        """Return the share of own informative rollouts that an external one beats in mean reward,
-        minus the share that beats it, in [-1, 1].
+        """Return how an external rollout compares with own informative ones, in [-1, 1].
 
-        An uninformative one, which only fills a place (`keep_uninformative`), gets 0. If the node
-        has no informative rollout of the dataset, its average reward there takes their place: it
-        shows whether the node solves everything or nothing.
+        It is the share of those of its dataset with a lower mean reward, minus the share with a
+        higher one. An uninformative rollout, which only fills a place (`keep_uninformative`), gets
+        0. If the node has no informative rollout of the dataset, its average reward there is used
+        instead: it shows whether the node solves everything or nothing.
         """
         if not group.informative:
             return 0.0
@@ -110,8 +112,8 @@ class _Places:
 class AutoMix(RolloutMix):
     """Moves one place every PERIOD steps to the side where places have the higher value.
 
-    `size` is the number of all places, and `batch` that of the own rollouts that are generated in a
-    step, which limits the own places.
+    `size` is the size of the training set. `batch`, the number of own rollouts generated in a step,
+    limits the own places.
     """
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:
@@ -123,7 +125,7 @@ class AutoMix(RolloutMix):
         super().__init__(self._bound(external))
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Update the values of the places; every PERIOD steps, move a place if MARGIN is passed."""
+        """Update both values; every PERIOD steps, move a place if they differ by over MARGIN."""
         places = self._places
         places.follow(comparable)
         advantage = sum(places.advantage_of(group) for group in external)
@@ -155,8 +157,9 @@ class AutoMix(RolloutMix):
 
 
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
-    """Return the mix that the settings name. It is fixed for an arm other than `swarm`, which uses
-    no external rollouts, and for a training set of one place.
+    """Return the mix that the settings choose.
+
+    It is always fixed in arms that use no external rollouts, and for a training set of one place.
     """
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
         return AutoMix(plan.external, size=plan.size, batch=plan.batch)

@@ -1,11 +1,10 @@
-"""Which of the usable external rollouts fill the external places of a training set.
+"""Strategies that choose rollouts: external ones to train on, or own ones to share.
 
-A strategy gives each candidate a weight; the places are drawn without replacement, each in
-proportion to the weights of the remaining candidates. `uniform` is SAPO's (arXiv 2509.08721,
-section 4). Names can be combined: `advantage+by-task` multiplies two weights.
-`package.module:Class` names a custom strategy; `docs/lab.md` shows how to write and test one.
-
-Pure, except for the import of such a class.
+The settings `external_sampling` and `sharing` name them. A strategy gives each rollout a weight;
+rollouts are drawn without replacement, each with a probability in proportion to its weight among
+the remaining ones. `uniform` is SAPO's (arXiv 2509.08721, section 4). Names can be combined:
+`advantage+by-task` multiplies two weights. `package.module:Class` names a custom strategy;
+`docs/lab.md` shows how to write and test one.
 """
 
 import math
@@ -29,7 +28,7 @@ NEWEST = 0.03
 
 
 class SamplingStrategy(ABC):
-    """Decides how likely each candidate is to be used.
+    """Decides how likely each rollout is to be drawn.
 
     A custom strategy overrides `weigh`, and the other methods if it needs them.
     """
@@ -39,7 +38,7 @@ class SamplingStrategy(ABC):
 
     @abstractmethod
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return a weight of at least 0 for each candidate; those of 0 come last."""
+        """Return a weight of at least 0 for each rollout; those with weight 0 are drawn last."""
 
     def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
         """Learn from a step's own rollouts and from the external ones that were trained on."""
@@ -53,7 +52,7 @@ class SamplingStrategy(ABC):
 
 
 class Uniform(SamplingStrategy):
-    """Gives all candidates equal weights."""
+    """Gives all rollouts equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [1.0] * len(groups)
@@ -93,7 +92,7 @@ class ByTask(SamplingStrategy):
 
 
 class Fresh(SamplingStrategy):
-    """Prefers young rollouts: each age has half the weight of the next younger age."""
+    """Prefers recent rollouts: each age has half the weight of the next lower age."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         ages = sorted({group.age_s for group in groups})
@@ -103,8 +102,8 @@ class Fresh(SamplingStrategy):
 class Variance(SamplingStrategy):
     """Weighs by p (1 - p), with p the moving average of this node's rewards in the dataset.
 
-    p starts at 0 and counts as at least 0.01 and at most 0.99. p (1 - p) bounds the gain of a
-    policy-gradient step from below (arXiv 2504.03380).
+    p starts at 0 and is clamped to [0.01, 0.99]. The expected improvement of the policy has a lower
+    bound in proportion to p (1 - p) (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:
@@ -131,8 +130,8 @@ class Variance(SamplingStrategy):
 class Novel(SamplingStrategy):
     """Weighs by the share of a rollout's right completions that are new to this node.
 
-    The least weight is 0.001. Right completions are those with the rollout's highest reward, unless
-    it is 0.
+    The weight is at least 0.001. Right completions are those with the rollout's highest reward, if
+    that is above 0.
     """
 
     def __init__(self) -> None:
@@ -262,7 +261,7 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the token ids of the best completions, joined by spaces; none if their reward is 0."""
+    """Return the best completions, each as its token ids in one text; none if their reward is 0."""
     if max(group.rewards) <= 0:
         return []
     return [" ".join(map(str, completion)) for completion in _best_completions(group)]

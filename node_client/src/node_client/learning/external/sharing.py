@@ -1,4 +1,4 @@
-"""Own rollouts in the format of the wire."""
+"""Own rollouts in the protocol's format."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ def shareable_rollouts(
     step: int,
     with_logprobs: bool = True,
 ) -> list[Rollout]:
-    """Return the rollouts in the format of the wire: specs, texts and log-probs, no rewards.
+    """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Left out are rollouts with a text that the protocol refuses, and those that are larger than the
-    season allows, because other nodes would drop them.
+    Rollouts with a text that the protocol refuses are left out, and so are those with more or
+    longer completions than the season allows, because other nodes would drop them.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
@@ -45,7 +45,7 @@ def shareable_rollouts(
 
 
 def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
-    """Explain which settings keep rollouts from being shared in this season, and what helps."""
+    """Yield a text for each setting that keeps rollouts from being shared in this season."""
     if (config.num_generations or 0) > season.completions:
         yield (
             f"No rollout is shared: num_generations is {config.num_generations}, and others in the"
@@ -63,7 +63,10 @@ def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
 def _as_rollout(
     rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
 ) -> Rollout:
-    """Return a rollout with log-probs by token, or with their sums if it would be too large."""
+    """Return a rollout in the protocol's format.
+
+    It has log-probs by token, or their sum for each completion if it would be too large otherwise.
+    """
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
         task=rollout.task.spec,
@@ -98,10 +101,10 @@ def _with_logprobs(
 
 
 def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
-    """Return an id that identifies a rollout, and stays the same after a restart.
+    """Return a rollout's id, a hash: a resumed run that repeats a step gives it the same id.
 
-    A run that starts afresh asks the questions of the earlier run at the same steps: the answers
-    distinguish them.
+    The answers are hashed too, because a run that starts afresh asks the same questions at the same
+    steps as the earlier run.
     """
     texts = [answer.text for answer in rollout.answers]
     content = msgspec.json.encode((node, step, rollout.task.spec, texts), order="deterministic")
@@ -109,8 +112,10 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
 
 
 def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
-    """Whether the wire accepts the text (no NUL, no lone surrogate, not too long) and it is exactly
-    what was sampled: invalid UTF-8 is decoded to U+FFFD, which others would learn to write.
+    """Whether the protocol accepts the text, and it is exactly what was sampled.
+
+    The protocol refuses NUL, lone surrogates and too long texts. Invalid UTF-8 is decoded to
+    U+FFFD, which other nodes would learn to write.
     """
     text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:

@@ -1,1 +1,1 @@
-"""Which questions a node asks itself: the season's, by a curriculum, again, or held-out ones."""
+"""Which questions a node asks itself: new ones by a curriculum, old ones again, held-out ones."""

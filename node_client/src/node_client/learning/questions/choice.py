@@ -28,7 +28,7 @@ from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 class Questions:
     """The training questions of a node, as its settings choose them.
 
-    New ones are a stream: each depends on the key, a counter and the curriculum.
+    New questions form a stream: each is determined by `key`, a counter and the curriculum.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Questions:
         return StreamPosition(choice.dataset, choice.config, counter)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
-        """Return an old question, generated again, or a new one."""
+        """Return the old question of a spec, generated again, or a new one for None."""
         if spec is None:
             (new,) = self._draw_new(1)
             return new

@@ -41,7 +41,7 @@ class Curriculum(ABC):
 
     @abstractmethod
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return the task from which the `counter`-th question of the stream is drawn."""
+        """Return the dataset, with its configuration, of the stream's `counter`-th question."""
 
     def update(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Learn from a step."""
@@ -69,7 +69,7 @@ class SeasonMix(Curriculum):
         self._tasks = season.tasks
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return a task of the season by its weight."""
+        """Return one of the season's datasets, drawn by weight."""
         return choose_by_weight(self._tasks, rng=rng)
 
 

@@ -141,10 +141,11 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
     the number of questions if every dataset has equally many. The judge uses Jeffreys', which needs
     a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions on.
 
-    Answers to one question are correlated, so the unit is the question, a cluster of `samples`
-    answers: n is divided by Kish's design effect, the variance of the questions' shares over that
-    of single answers. It ranges from 1 / samples, if all questions are equally hard for the policy,
-    to 1, if it always or never solves one: more samples never count as more questions.
+    Answers to one question are correlated, so a question is a cluster of `samples` answers. The
+    effective n is divided by the ratio of two variances, of the questions' shares and of single
+    answers (Kish's design effect over `samples`). The ratio is 1 if the policy solves each question
+    always or never, so that more samples tell nothing new, and 1 / samples if all questions are
+    equally hard for it.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
@@ -154,7 +155,7 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
 
 def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
-    """Return the share of the variance of single answers that is between questions."""
+    """Return the variance of the questions' shares over that of single answers, 1 if both are 0."""
     answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
     questions = sum(pvariance(each) / len(each) for each in shares.values())
     return questions / answers if answers else 1.0

@@ -5,10 +5,9 @@ epoch. At its end, prompts that all completions solved are dropped, because they
 advantage. Those with mixed results, and those that no completion solved, are asked again in the
 next epoch.
 
-Differences from the paper, and why: a season has no end of questions, so an epoch is a number of
-questions, and new ones replace those that were dropped. The rule applies to each question by
-itself. When a curriculum leaves a stage, as the paper does between its two sets of data, or changes
-the difficulty, its old questions are dropped.
+Differences from the paper: a season does not run out of questions, so an epoch is a fixed number of
+them, and new ones replace those that were dropped. When a curriculum begins a new stage, as the
+paper does with its second set of data, or changes the difficulty, the old questions are dropped.
 
 Pure: no verifier, no model.
 """

@@ -29,8 +29,8 @@ from swarm_protocol.messages import Config, SeasonInfo, TaskChoice, TaskSpec
 from swarm_tasks.levels import Rungs, rungs_around
 
 HOME_EVERY = 4
-# Rollouts on a rung before the share of right completions may move the node. Below 0.1 or above 0.9
-# half of all groups of 8 have equal rewards and are not informative.
+# Rollouts on a rung before the share of right completions may move the node. At a share of 0.1 or
+# 0.9 over 40 % of all groups of 8 have equal rewards and are not informative.
 WINDOW = 16
 LOWER_BELOW = 0.1
 RAISE_ABOVE = 0.9
@@ -38,7 +38,7 @@ RAISE_ABOVE = 0.9
 
 @dataclass
 class _Climb:
-    """The rung of a node in one task, and its latest results on that rung."""
+    """The node's rung in one of the season's datasets, and its latest results on that rung."""
 
     task: TaskChoice
     rungs: Rungs
@@ -51,7 +51,7 @@ class _Climb:
         return self.rungs.configs[self.rung]
 
     def update(self, answered: AnsweredQuestion) -> None:
-        """Count an answered question of this rung, and move after enough of them."""
+        """Record an answered question if it is of this rung; move if the last WINDOW require it."""
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
         self.recent.append(fmean(answered.solved))
@@ -67,9 +67,9 @@ class _Climb:
 
 
 class Ladder(Curriculum):
-    """Raises and lowers the difficulty of each of the season's tasks.
+    """Raises and lowers the difficulty of each of the season's datasets.
 
-    `mix` chooses the task, whatever its difficulty; the default is the season's mix.
+    `mix` chooses the dataset, whatever its difficulty; the default is the season's mix.
     """
 
     def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
@@ -81,7 +81,10 @@ class Ladder(Curriculum):
         ]
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return a task of the mix, at the difficulty of the node's rung."""
+        """Return a dataset of the mix, at the node's rung.
+
+        Every HOME_EVERY-th one has the season's difficulty.
+        """
         task = self._mix.choose(counter, rng=rng)
         if counter % HOME_EVERY == 0:
             return task
@@ -120,7 +123,7 @@ class Ladder(Curriculum):
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`, unless the season, and so the rungs, are others.
+        """Continue from a saved `state`, unless it is of another season, which has other rungs.
 
         Another version of the client may have fewer rungs. If the saved one is missing, the node
         takes the nearest one, with no results on it.

@@ -1,9 +1,9 @@
 """A curriculum in two stages: mathematics first, then code as well (SRPO, arXiv 2504.14286).
 
 In the first stage questions come from those datasets of the season that are like mathematics
-(`questions.subjects`), in the second from all. Weights are the season's in both. A season with
-datasets of one kind only has one stage. All questions are of the season, so all rollouts are
-shared.
+(`questions.subjects`), in the second from all. Weights are the season's in both. If all datasets
+are of one kind, the two stages do not differ. All questions are of the season, so other nodes can
+train on all rollouts.
 """
 
 import random
@@ -79,7 +79,7 @@ class Stages(Curriculum):
         self._plateau = Plateau()
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return a task of this stage by its weight."""
+        """Return one of this stage's datasets, drawn by weight."""
         tasks = self._first_tasks if self.stage == 1 else self._tasks
         return choose_by_weight(tasks, rng=rng)
 

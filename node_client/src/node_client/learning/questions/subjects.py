@@ -1,8 +1,8 @@
 """Which datasets are like mathematics; all others are like code, for the two stages of SRPO.
 
 SRPO (arXiv 2504.14286) trains on mathematics first, because its answers take longer reasoning, and
-adds code in the second stage. It has two corpora. reasoning-gym has neither, so each dataset of the
-allow-list (`swarm_tasks.allowlist`) is classified by how its answer is found:
+adds code in the second stage. It has a corpus for each. reasoning-gym makes no such distinction, so
+each dataset of the allow-list (`swarm_tasks.allowlist`) is classified by how its answer is found:
 
 - mathematics: the answer is derived, by calculating or by reasoning from given facts. These are
   listed here, each with its reason.

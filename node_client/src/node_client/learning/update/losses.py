@@ -1,4 +1,4 @@
-"""GRPO's advantages and losses on tensors, by trl's names: pure, no model, no I/O.
+"""GRPO's advantages and losses on tensors, with trl's names: pure, no model, no I/O.
 
 Shapes: B rows (completions), T tokens. The weight of a row is the factor of each of its tokens in
 the loss (`update.rows`), so every loss type is one weighted sum, and the losses of micro-batches
@@ -25,11 +25,12 @@ SHAPING = 0.1
 def group_advantages(
     rewards: Sequence[Sequence[float]], *, scale_rewards: ScaleRewards
 ) -> list[list[float]]:
-    """Return each reward's difference from the mean of its own group, for all groups of a set.
+    """Return the advantages of all groups of a set: each reward minus the mean of its own group.
 
-    `group` divides it by the group's standard deviation (GRPO, arXiv 2402.03300), `batch` by that
-    of the whole set (arXiv 2508.08221), both Bessel-corrected as in trl; `none` does not divide
-    (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
+    With `scale_rewards` `group` it is divided by the group's standard deviation (GRPO,
+    arXiv 2402.03300), with `batch` by that of the whole set (arXiv 2508.08221), both
+    Bessel-corrected as in trl; with `none` it is not divided (Dr. GRPO, arXiv 2503.20783). Groups
+    may differ in size; each has at least two completions.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
     flat = torch.tensor([*chain(*rewards)], dtype=torch.float64)
@@ -46,7 +47,7 @@ def group_advantages(
 
 @dataclass(frozen=True)
 class Objective:
-    """How a loss uses a ratio; the names and meanings are those of `TrainConfig`."""
+    """The settings of a loss, named as in `TrainConfig`; `level` is `importance_sampling_level`."""
 
     epsilon: float = 0.2
     epsilon_high: float = 0.28
@@ -57,10 +58,10 @@ class Objective:
 
 @dataclass(frozen=True)
 class Correction:
-    """Corrections for rows of other policies, each (B,).
+    """How the loss of rows from other policies is corrected; each field is (B,).
 
-    `cap` bounds the row's ratio (infinity: no bound), `weight` multiplies its loss, and if `shaped`
-    is true the row's loss uses `shaped_probability` instead of its ratio.
+    `cap` bounds a row's ratio (infinity: no bound), `weight` multiplies its loss, and if `shaped`
+    is true its loss uses `shaped_probability` instead of its ratio.
     """
 
     cap: Tensor
@@ -102,20 +103,21 @@ class Loss:
 class PolicyLoss(ABC):
     """Computes the loss of rows. Stateless. A custom one: `policy_loss = package.module:Class`.
 
-    It must be a sum over rows, multiplied by their weights: the losses of micro-batches are added.
+    The loss must be a sum over the tokens of all rows, each multiplied by its row's weight, because
+    the losses of micro-batches are added up.
     """
 
     @abstractmethod
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        """Return the loss of the rows; its value has a gradient."""
+        """Return the loss of the rows; its value is differentiable."""
 
 
 class ClippedLoss(PolicyLoss):
     """The clipped policy gradient of GRPO and its variants (PPO, arXiv 1707.06347, equation 7).
 
-    The baseline is the group's mean, so no value is learned (GRPO, arXiv 2402.03300). The ratio may
-    leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where that
-    lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
+    The baseline is the group's mean, so no value function is learned (GRPO, arXiv 2402.03300). The
+    ratio may leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where
+    that lowers the objective, and there it is at most `delta` (INTELLECT-2, arXiv 2505.07291).
     """
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
@@ -181,8 +183,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
 
-    It replaces the ratio if the sampler's probability is unknown and taken as 1. Its gradient
-    vanishes for p near 0, so text that the policy would never write hardly changes it.
+    It replaces the ratio of a completion from another policy, whose probability there is unknown
+    and taken as 1. Its gradient vanishes for p near 0, so text that the policy would never write
+    hardly changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)

@@ -61,12 +61,15 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[T
 
 
 def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
-    """Return the divisor of a token's loss in a set of `rows` with `tokens` in total.
+    """Return the divisor of the loss of each token in a row of `length` tokens.
 
-    - `grpo`: a mean over each row's `length` tokens, then over rows (arXiv 2402.03300).
+    The training set has `rows` with `tokens` in total. By `loss_type`, its loss is:
+
+    - `grpo`: a mean over each row's tokens, then over rows (arXiv 2402.03300).
     - `dapo`: a mean over all tokens (arXiv 2503.14476). So is `bnpo`, which in trl is a mean over
       the tokens of each micro-batch: here micro-batches never change a loss.
-    - `dr_grpo`: over rows of a constant length, so that long rows count more (arXiv 2503.20783).
+    - `dr_grpo`: as `grpo`, but as if all rows had the maximum length, so that a token in a long row
+      does not count less than one in a short row (arXiv 2503.20783).
     """
     if config.loss_type == "grpo":
         return rows * length
@@ -79,10 +82,11 @@ def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
 def split_rows(
     rows: Sequence[TrainingRow], *, limit: int, shared_prompts: bool = False
 ) -> Iterator[list[TrainingRow]]:
-    """Split rows into batches of at most `limit` tokens with padding (or one row), longest first.
+    """Split rows into batches of at most `limit` tokens with padding, but at least one row each.
 
-    Rows with the same prompt stay together, and rows of similar length, to minimise padding and
-    repeated prompts. With `shared_prompts` a prompt counts once in each batch.
+    The rows with the longest prompts come first. Rows with the same prompt, and rows of similar
+    length, stay together, to minimise padding and repeated prompts. With `shared_prompts` a prompt
+    counts once in each batch.
     """
     batch: list[TrainingRow] = []
     prompts = completion_width = 0
@@ -135,11 +139,12 @@ def denominators(
 
 
 def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> Tensor:
-    """Return the factor of a row's loss, from the log-ratio of its likelihood here to the sender's.
+    """Return the factor of a row's loss: the ratio of its likelihood here to that at its sender.
 
-    It is importance sampling, truncated at the cap, or masked outside of 1 / cap to cap, as trl
-    does against vLLM (`vllm_importance_sampling_mode`). With ratios by sequence it is the geometric
-    mean over the row's `length` tokens (GSPO, arXiv 2507.18071, equation 7).
+    `log_ratio` is the logarithm of this ratio. A ratio above `importance_cap` becomes the cap, or
+    one outside of [1 / cap, cap] becomes 0, as trl does for completions from vLLM
+    (`vllm_importance_sampling_mode`). With ratios by sequence, the geometric mean over the row's
+    `length` tokens is used (GSPO, arXiv 2507.18071, equation 7).
     """
     if config.importance_sampling_level == "sequence":
         log_ratio = log_ratio / length

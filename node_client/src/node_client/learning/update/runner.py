@@ -1,4 +1,4 @@
-"""Runs the parts of an update in all processes of a node, again with less after memory ran out."""
+"""Runs the parts of an update in all processes of a node, and repeats them if memory runs out."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ class UpdateRunner:
     def own_rows(self, rows: Sequence[TrainingRow]) -> list[TrainingRow]:
         """Return the rows of this process.
 
-        Prompts are divided among the processes in turn; all rows of a prompt go to the same one.
+        Prompts are assigned to the processes in turn; all rows of a prompt go to the same one.
         """
         prompts = [tuple(row.prompt) for row in rows]
         places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
@@ -35,7 +35,10 @@ class UpdateRunner:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """End the block if memory runs out in it; call `needs_retry` after it."""
+        """If memory runs out in the block, leave it and lower the memory budget.
+
+        Call `needs_retry` after it.
+        """
         self._share_before = self._budget.share
         try:
             yield
@@ -45,8 +48,8 @@ class UpdateRunner:
     def needs_retry(self) -> bool:
         """Return whether memory ran out in the attempt in any process; drop the gradients if so.
 
-        All continue with the smallest memory budget. Raises MemoryExhaustedError if one has nothing
-        left.
+        All processes continue with the smallest memory budget. Raises MemoryExhaustedError if that
+        is 0.
         """
         self._budget.lower(self._team.minimum(self._budget.share))
         self._budget.check()

@@ -48,8 +48,8 @@ class UpdateReport:
 class MicroBatch:
     """Rows that go through the model together, with their log-probs from before the update.
 
-    `old_logprobs` (B, T) are None for a single pass: its own values, detached, are the same at half
-    the cost. `reference_logprobs` (B, T) are None without a KL term.
+    `old_logprobs` (B, T) are None if there is a single pass, because the log-probs of that pass,
+    detached, are the same. `reference_logprobs` (B, T) are None without a KL term.
     """
 
     rows: list[TrainingRow]
@@ -89,11 +89,11 @@ class Updater:
     def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
-        Rows without advantage count in the loss's mean, but without a KL term they have no gradient
-        and are not run. If no row has any, the policy does not change.
+        Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient
+        and are not run. If there are no others, the policy does not change.
 
-        When memory runs out, also at the optimizer's first allocation, micro-batches are halved and
-        the update starts over. Raises MemoryExhaustedError if that does not help.
+        When memory runs out, also when the optimizer allocates its states, micro-batches are halved
+        and the update starts over. Raises MemoryExhaustedError if that does not help.
         """
         rows = make_rows(groups, config=self.config)
         token_count = sum(len(row.completion) for row in rows)
@@ -224,10 +224,10 @@ class Updater:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> str | None:
-        """Continue from a saved `state`; return what the owner should know about it.
+        """Continue from a saved `state`; return a notice for the owner, or None.
 
         Memory budgets start no larger than the saved ones, because batch sizes affect rounding.
-        With another `micro_batch_tokens`, or an older checkpoint, memory is estimated again.
+        With another `micro_batch_tokens`, or an older checkpoint, this run's estimates are kept.
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):
@@ -240,9 +240,9 @@ class Updater:
 
 
 def set_gradient_types(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
-    """Make gradients that are summed float32, and others of their weights' type.
+    """Keep gradients in float32 if they are `summed`, otherwise in their weights' type.
 
-    In bfloat16 the sum of many micro-batches would lose the small ones.
+    A sum of many micro-batches in bfloat16 would lose small addends.
     """
     for parameter in parameters:
         parameter.grad_dtype = torch.float32 if summed else parameter.dtype

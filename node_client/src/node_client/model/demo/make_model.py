@@ -3,10 +3,9 @@
 The package contains four of them in `base_models/`, as `swarm-node make-model` writes them, so that
 a demo can start at once. The `rare` ones seldom answer in the rewarded format: a node alone then
 finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab uses are made
-on demand:
-`thinker`, which writes worked solutions (`demo.teacher`), and those with other shares of tagged
-answers. The same command on the same machine writes the same files: every weight, task and batch
-follows from the seed.
+on demand: `thinker`, which writes worked solutions (`demo.teacher`), and those with other shares of
+tagged answers. The same command on the same machine writes the same files: every weight, task and
+batch follows from the seed.
 """
 
 import json
@@ -101,9 +100,9 @@ def make(
 ) -> Path:
     """Make one of the `BASES` in the folder `out` and return the folder.
 
-    It is not changed if its recipe shows that it holds this base. `on_step` is called with the
-    numbers of finished and of all steps. Raises KeyError for an unknown name and RefusedError when
-    the verifier fails.
+    Nothing is done if the recipe in the folder shows that it holds this base already. `on_step` is
+    called with the numbers of finished and of all steps. Raises KeyError for an unknown name and
+    RefusedError when the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)
@@ -138,7 +137,7 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
     """Return warm-up examples of a base: tasks of the training part with their answers.
 
-    Each dataset has `per_dataset` times its weight of them. Raises RefusedError.
+    Each dataset has `per_dataset` times its weight of examples. Raises RefusedError.
     """
     base = BASES[name]
     rng = random.Random(0)

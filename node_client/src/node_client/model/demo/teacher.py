@@ -1,11 +1,11 @@
-"""Right answers to the starter tasks, and worked solutions to sums that contain slips.
+"""Right answers to the starter tasks, and worked solutions of sums, some with slips.
 
 The verifier tells whether an answer is right but not what the right answer is, so the warm-up of
 the demo bases calculates it here.
 
 A sum is worked out from left to right by its partial sums: `12 + 30 = 42, 42 + 7 = 49`. Some steps
 go wrong. Most of these are then corrected, after a hesitation ("wait") or a check ("check again");
-the others are used as they are. Right steps are seldom doubted too, and a sum of three terms is
+the others are used as they are. A few right steps are doubted too, and a sum of three terms is
 sometimes computed again in another order. So the phrases of `learning.reflection` appear where
 they help, and a model can learn when to write them.
 """
@@ -53,11 +53,13 @@ def work_out(dataset: str, question: str) -> str:
 
 @dataclass(frozen=True)
 class WritingHabits:
-    """The share of sums or steps to which each habit applies.
+    """How often each habit applies, as shares.
 
-    `worked` sums have a worked solution, the others only an answer. Of all steps `slips` go wrong;
-    of these `noticed` are corrected at once. Of the right ones `doubted` are repeated. Of worked
-    sums of three terms `another_way` are also computed in another order.
+    - `worked`: of all sums, those with a worked solution; the others have only an answer.
+    - `slips`: of all steps, those that go wrong.
+    - `noticed`: of the wrong steps, those that are corrected at once.
+    - `doubted`: of the right steps, those that are repeated.
+    - `another_way`: of worked sums of three terms, those also computed in another order.
     """
 
     worked: float = 0.7
@@ -68,9 +70,10 @@ class WritingHabits:
 
 
 def work_through(question: str, habits: WritingHabits, *, rng: random.Random) -> tuple[str, int]:
-    """Return the worked solution of a sum, empty or ending in `, `, and its answer.
+    """Return the worked solution of a sum, and the answer that it leads to, right or wrong.
 
-    Raises ValueError for a question without a sum.
+    The solution ends in `, `, or is empty if only the answer is given. Raises ValueError for a
+    question without a sum.
     """
     terms = read_terms(question)
     if rng.random() >= habits.worked:

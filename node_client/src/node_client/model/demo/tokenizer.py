@@ -8,7 +8,7 @@ ANSWER_TAGS = ("<answer>", "</answer>")
 PAD, EOS = "<pad>", "<eos>"
 
 # Common parts of the starter tasks' questions. As single tokens they make a question several times
-# shorter, which saves the demo's computers and models work; other questions are spelled out.
+# shorter, which is faster and easier for small models; other questions are spelled out.
 PHRASES = (
     "State the final answer to the following arithmetic problem: ",
     "Solve the following multiplication: ",

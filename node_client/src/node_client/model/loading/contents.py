@@ -36,7 +36,7 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
-    """Return the error that a model cannot be used, with the reason and a remedy."""
+    """Return the error that a model cannot be used; `fix` is by default a general remedy."""
     return ModelUnavailableError(
         f"The model {name} cannot be used: {reason}.",
         fix=fix
@@ -81,7 +81,7 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Check that all files exist which the index of a model in several files names."""
+    """Check that all files exist that the index of a sharded model names, if there is one."""
     index = folder / _INDEX
     if not index.is_file():
         return

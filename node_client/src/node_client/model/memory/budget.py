@@ -17,8 +17,9 @@ _MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 class MemoryBudget:
     """The share of the desired tokens that fits into memory at once; it never grows.
 
-    `work` names what runs, such as "an update". A share of 0 means that nothing fits. `ran_out` is
-    true once memory really ran out, and `times_lowered` counts how often that lowered the share.
+    `work` names what runs, such as "an update", for messages. A `share` of 0 means that nothing
+    fits. `ran_out` is true once memory really ran out, and `times_lowered` counts how often that
+    lowered the share.
     """
 
     def __init__(self, work: str) -> None:

@@ -45,9 +45,9 @@ def initial_share(
 ) -> float:
     """Return the share of `tokens` to start with, and log it unless it is all of them.
 
-    `state_bytes` is the optimizer's state for each trained parameter. With `checkpointed` layers
-    keep no activations; with `half_precision` products are made in 16 bits; with `copied` sampling
-    keeps a 16-bit copy of the weights.
+    `state_bytes` is the optimizer's state for each trained parameter. If `checkpointed`, layers
+    keep no activations; if `half_precision`, products are computed in 16 bits; if `copied`,
+    sampling keeps a 16-bit copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -91,8 +91,10 @@ def shape_of(model: PreTrainedModel) -> Shape:
 
 
 def resident_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
-    """Return the bytes that stay allocated besides the weights: gradients, the optimizer's state
-    (`state_bytes` for each trained parameter), and if `copied` a 16-bit copy for sampling.
+    """Return the bytes that stay allocated in training, besides the weights.
+
+    They hold gradients, the optimizer's state (`state_bytes` for each trained parameter), and if
+    `copied`, a 16-bit copy of the weights for sampling.
     """
     return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
 
@@ -124,8 +126,9 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into the `free` bytes.
 
-    `resident` bytes are taken from them, and `per_token` for each token. Powers of 1/2, so that two
-    runs on one machine hardly ever differ. About one token is tried, even if it cannot fit.
+    `resident` of these bytes are needed in any case, and `per_token` for each token. Because the
+    share is only ever halved, two runs on one machine hardly ever differ. If not even one token
+    fits, the share still allows about one.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
@@ -135,8 +138,9 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how many bytes a device has left: on CUDA within the owner's limit, otherwise within
-    the container's.
+    """Return how many bytes a device has left.
+
+    On CUDA that is within the owner's limit, otherwise within the container's.
     """
     if device.type == "cuda":
         return free_within_limit(device)

@@ -1,4 +1,4 @@
-"""Limits of memory: the owner's on a GPU, the container's, and what the C library gives back."""
+"""Memory limits: the owner's on a GPU, the container's, and what the C library gives back."""
 
 import ctypes
 import sys
@@ -17,7 +17,7 @@ _THRESHOLD = 128 * 1024
 
 
 def limit_memory(device: str, fraction: float | None) -> None:
-    """Use at most this fraction of a CUDA device's memory; beyond it torch raises its own error.
+    """Use at most this fraction of a CUDA device's memory; beyond it torch raises OutOfMemoryError.
 
     None sets no limit. Raises SettingsError for a device that is not CUDA.
     """
@@ -56,8 +56,9 @@ _CGROUP_FILES = (
 def free_in_container(folder: Path = CGROUP) -> int | None:
     """Return the bytes that the control group may still allocate; None without a limit.
 
-    The file cache counts as used, but the kernel drops it before a process fails. It is left out,
-    as in Kubernetes' working set. Only Linux has control groups (v1 and v2).
+    The kernel counts the file cache as used, but drops it before an allocation fails. Its inactive
+    part counts as free here, as in Kubernetes' working set. Only Linux has control groups (v1 and
+    v2).
     """
     for limit_file, used_file, parts_file, cache in _CGROUP_FILES:
         try:
