@@ -58,7 +58,7 @@ class TrafficWriter:
     def _make_rollout(self, number: int, count: int) -> tuple[ArchivedRollout, list[Learned]]:
         """Return rollout `number` of `count`, the oldest first, and the nodes that trained on it.
 
-        It comes with the verdicts of our own verifier.
+        The rollout has verdicts, as if the site's verifier had scored it.
         """
         random, clock = self._random, self._clock
         author = random.choice(self._sharers)
@@ -142,7 +142,7 @@ class TrafficWriter:
 
 
 def _complete(asked: DemoQuestion, *, right: bool, random: Random) -> dict[str, object]:
-    """Return one completion with our verifier's verdict."""
+    """Return one completion, as the archive stores it, with a verdict."""
     return {
         "text": random.choice(asked.right if right else asked.wrong),
         "finish_reason": "stop",
