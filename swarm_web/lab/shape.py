@@ -78,7 +78,8 @@ class LabArm(Struct, frozen=True):
     curve, `held_out_final` its end; None if it was measured less than twice. `take_off` is the
     median round of take-off, None if half of the runs or more did not take off. `tokens`
     (generated) and `bytes` (sent and received) are of all nodes and rounds. `informative_in_set` is
-    the mean number of informative rollouts in a training set. `settings` are the arm's own.
+    the mean number of informative rollouts in a training set. `settings` describes in a line how
+    the arm's settings differ from those of other arms.
     """
 
     name: str

@@ -99,7 +99,7 @@ class TrafficWriter:
         )
 
     def _make_exchanges(self, count: int) -> Iterator[Exchange]:
-        """Yield at most `count` exchanges for each of the last hours.
+        """Yield at most `count` exchanges for each of the last _HOURS hours.
 
         Nodes that come first in the population give more often than the others.
         """
