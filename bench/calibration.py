@@ -57,9 +57,9 @@ class Looks:
 
     `rounds` is the number of rounds so far. `ahead` is the sum of the first node's score minus the
     second's over the rounds. `squares` is the sum of the squared, weighted differences of single
-    questions, over the rounds whose questions are kept one by one. `evidence` is the logarithm of
-    the evidence. `won` and `lost` count the questions that only the first or only the second node
-    solved.
+    questions; as in the judge's test, it covers only the first rounds, which together have at most
+    QUESTIONS questions. `evidence` is the logarithm of the evidence. `won` and `lost` count the
+    questions that only the first or only the second node solved.
     """
 
     rounds: int
@@ -134,7 +134,8 @@ def _add_round(
 
     `gaps` (seasons, pairs, questions) is 1 where only the first node solved the question, -1 where
     only the second did, and otherwise 0. `both` (seasons, pairs) marks the pairs that both took
-    part. `single` keeps the questions one by one.
+    part. If `single`, the squares of the round's questions are added, otherwise the square of its
+    total.
     """
     differences = gaps @ weights
     return Stretch(

@@ -48,7 +48,10 @@ _MUCH_HELD_BYTES = 1e9
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command. `seconds` limits the whole run; `only` names measurements."""
+    """The options of the command.
+
+    `seconds` limits the whole run. `only` names the measurements to make; if empty, all are made.
+    """
 
     is_dry: bool
     seconds: float
@@ -156,7 +159,7 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
 
 
 def _set_environment(options: Options) -> None:
-    """Set the environment of all processes: one GPU, no TF32, no downloads, no launcher."""
+    """Set the environment of all processes: one GPU, no TF32, no downloads, no distributed run."""
     os.environ |= QUIET | _FLOAT32
     if options.is_dry:  # tiny models are slower with several threads
         os.environ.setdefault("OMP_NUM_THREADS", "1")

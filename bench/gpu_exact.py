@@ -57,7 +57,7 @@ def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return the differences between bfloat16 (with weights in halves) and float32."""
+    """Return the differences between bfloat16 (weights as in `model.halves`) and float32."""
     policy = Policy.load(str(model), device=device)
     work = make_work(size, policy)
     expected = run_pass(work, policy)
@@ -129,7 +129,7 @@ def run_pass(work: Work, policy: Policy) -> Pass:
 def differences(expected: Pass, found: Pass) -> dict[str, float]:
     """Return how far one pass is from another.
 
-    All differences are relative, except that of the log-probs: it is the largest one.
+    The differences are relative, except that of the log-probs, which is the largest absolute one.
     """
     norm, found_norm = (get_total_norm(one.gradient).item() for one in (expected, found))
     apart = [mine - theirs for mine, theirs in zip(found.gradient, expected.gradient, strict=True)]
@@ -142,11 +142,12 @@ def differences(expected: Pass, found: Pass) -> dict[str, float]:
 
 
 def compare_greedy(size: Size, work: Work, reference: Policy, policy: Policy) -> dict[str, float]:
-    """Return the share of greedy tokens that are equal, and how clear the first other choice was.
+    """Return how well the greedy answers of two policies agree.
 
-    `greedy_preference` is by how much the reference prefers its token to the other policy's, as a
-    difference of log-probs, at the first place where two answers differ; the largest one over all
-    questions. It is nearly 0 if rounding decides. Later tokens continue different texts.
+    `greedy_equal_tokens` is the share of equal tokens. `greedy_preference` looks at the first token
+    that differs in each pair of answers, because later ones continue different texts: it is the
+    reference's log-prob of its own token minus that of the other policy's, the largest over all
+    questions. It is nearly 0 if only rounding decided.
     """
     expected, found = (_answer(one, work.questions, size) for one in (reference, policy))
     same, longest, preference = 0, 0, 0.0

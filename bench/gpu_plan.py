@@ -11,15 +11,16 @@ from bench.node_sizes import SIZES, TEXT_TOKENS, Size
 BASE = "small"
 
 
-# By name a model size, and the same with less work for comparisons with the CPU, which is slower.
+# A model size by name, and the same one with less work, for comparisons with the CPU or float32.
 Sizes = Mapping[str, tuple[Size, Size]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """One measurement of one size. `run` is MODULE:FUNCTION, called with `arguments`.
+    """One piece of work in the isolated process, such as a measurement at one size.
 
-    The function returns a dict of figures.
+    `run` is MODULE:FUNCTION, called with `arguments`. A measurement returns a dict of figures, and
+    `size` is the name of its size; otherwise `size` is empty.
     """
 
     name: str

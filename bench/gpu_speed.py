@@ -24,10 +24,9 @@ def make_model(size: Size, folder: Path) -> dict[str, float]:
 
 
 def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return the time, the speed in tokens per second and the peak memory of our step alone.
+    """Return the time, the tokens per second, the peak memory and the memory budgets of our step.
 
-    A budget below 1 is the share of the desired tokens that the model processed at once, because
-    memory was short.
+    No other trainer runs. A memory budget is below 1 if memory was short.
     """
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()

@@ -46,9 +46,9 @@ def measure(folder: Path, what: str, job: Callable[[], ResultT]) -> ResultT:
 
 
 def train(folder: Path, config: TrainConfig) -> None:
-    """Load the model, make a step, save a checkpoint, make another step.
+    """Load the model, make a step, save a checkpoint, make a second step.
 
-    Writes the fingerprint of the weights after it to `went-on.pt`.
+    Writes the fingerprint of the weights after the second step to `went-on.pt`.
     """
     model = str(folder / "model")
     policy = measure(folder, "load the model", lambda: Policy.load(model, device="cpu"))

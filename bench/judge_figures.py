@@ -130,7 +130,8 @@ def measure_graders() -> dict[str, float]:
 def measure_refreshes() -> dict[str, float]:
     """Time the leaderboard's refresh after one more round, for four sizes of history.
 
-    Returns the seconds by name; those of the last size are also targets.
+    Returns the seconds in the database by name, and for the last size, which has a target, also
+    those in total.
     """
     figures, rows = {}, []
     for nodes, rounds in ((1_000, 1), (1_000, 10), (1_000, 100), (10_000, 10)):

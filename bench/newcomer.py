@@ -70,7 +70,8 @@ class Newcomer:
     def install(self, name: str) -> dict[str, float]:
         """Run the page's installation line `name`, such as `cpu-uv`, and return what it took.
 
-        These are the bytes downloaded, on disk, and of these in caches, and the seconds.
+        The figures are the bytes downloaded (`download`), those on disk (`disk`), the part of these
+        that is in caches (`caches`), and `seconds`.
         """
         line = self.read_line(f"install-{name}")
         with counting_proxy() as proxy:

@@ -15,9 +15,9 @@ CHAT_TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor
 
 
 def build_model(size: Size, folder: Path) -> Path:
-    """Write a Qwen2 model of the size and a tokenizer with a chat template to `folder`; return it.
+    """Write a Qwen2 model of the size with random weights to `folder`, and return `folder`.
 
-    The weights are random.
+    Also writes a tokenizer with a chat template.
     """
     tokenizer = _build_tokenizer()
     torch.manual_seed(0)

@@ -9,7 +9,7 @@ from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import Hello, NodeMessage, ServerMessage, Welcome
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 
-# Sensible for a `gate`: with more, the listen backlog could overflow.
+# The usual limit for a `gate`: with more, the listen backlog could overflow.
 MAX_CONNECTING = 50
 
 

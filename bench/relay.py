@@ -148,7 +148,7 @@ def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, A
 def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
     """Run the bare relay on the site's Valkey; yield its URL and pid.
 
-    `welcome` is the file with the message that it answers to every hello.
+    `welcome` is the file of the message that it sends in reply to every hello.
     """
     port = free_port()
     server = SiteProcess(

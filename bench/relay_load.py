@@ -77,7 +77,7 @@ class Load:
 
 
 class LoadNode:
-    """A node of the load: its place at the relay, and its connection, which it may lose."""
+    """A simulated node that loads the relay; it may lose its connection and connect again."""
 
     def __init__(self, url: str, token: str, number: int, gate: asyncio.Semaphore) -> None:
         """`gate` limits concurrent connecting."""
@@ -194,11 +194,11 @@ async def run_load(
     per_second: float | None,
     lose_every: int | None,
 ) -> None:
-    """Run `node_rounds` node-rounds in total, and print the figures.
+    """Run `node_rounds` node-rounds in total, the same number for each node; print the figures.
 
     If `per_second` is None, each node starts its next node-round when its last one has ended.
-    Otherwise node-rounds start at equal intervals, however slow the server is (an open loop), and
-    before one of `lose_every` of them, if given, the node loses its connection.
+    Otherwise node-rounds start at equal intervals, however slow the server is (an open loop). In
+    that case, if `lose_every` is n, the node loses its connection before every nth node-round.
     """
     nodes = await connect_all(url, tokens)
     warm = Load()

@@ -68,9 +68,9 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
 
 @contextmanager
 def site_with_tables() -> Iterator[RunningSite]:
-    """Run a site as `make up` does, whose tables this process reads and fills by the site's code.
+    """Run a site as `make up` does, and set up Django in this process with the site's settings.
 
-    Import modules with models only in the block.
+    The block can then use the site's models. Modules with models must be imported in the block.
     """
     with running_site() as site:
         os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}

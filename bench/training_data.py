@@ -1,9 +1,9 @@
 """Compare ways of choosing training data on the demo model: `python -m bench.training_data`.
 
-Every arm trains `tiny` from the same weights with the same keys, and answers the same held-out
-questions half-way and at the end. The first arms train alone; the last three are four nodes that
-share a pool in memory, and their score is the nodes' mean. There are no targets: the table helps to
-choose settings.
+Every arm trains `tiny` from the same weights, and answers the same held-out questions half-way and
+at the end. It is run once with each of several keys, the seeds of all random numbers. The first
+arms are single nodes; the last three are four nodes that share a pool in memory, and their score is
+the nodes' mean. There are no targets: the table helps to choose settings.
 """
 
 import argparse

@@ -46,7 +46,7 @@ def _read_parts(launcher: int) -> Iterator[tuple[str, psutil.Process]]:
 
 
 def _find_part(process: psutil.Process) -> str:
-    """Return the part that a process or its nearest ancestor with one is; `launcher` for others."""
+    """Return the part that a process, or else its nearest ancestor, belongs to; else `launcher`."""
     for each in [process, *process.parents()]:
         line = f" {' '.join(each.cmdline())} "
         for part, word in _PARTS.items():

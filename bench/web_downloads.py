@@ -15,7 +15,7 @@ _POLL_S = 0.05
 class Download:
     """Rows per second, the largest growth of the server's memory meanwhile, and the file's size.
 
-    Sizes are in MB; that of the memory has 2**20 bytes, that of the file 10**6.
+    `growth_mb` is in units of 2**20 bytes, `size_mb` in units of 10**6.
     """
 
     rows_per_s: float

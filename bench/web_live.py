@@ -70,7 +70,7 @@ async def _await_change(socket: ClientConnection) -> None:
 
 
 def _change_leader() -> None:
-    """Lower the score of the season's leader, and send the doorbell that a refresh sends."""
+    """Lower the score of the season's leader, and send the same doorbell as a refresh does."""
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
     leader = standings.order_by("rank_high", "-score", "node_id").first()

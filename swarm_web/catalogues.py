@@ -96,7 +96,7 @@ def compile_stale() -> None:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Yield the path of each file that may contain texts, and its text as Python for Babel."""
+    """Yield each file that may contain texts, and its content; templates are turned into Python."""
     for package in _PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             yield path, path.read_text()

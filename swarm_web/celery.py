@@ -58,7 +58,7 @@ def spare_what_is_loaded(**_signal: object) -> None:
 
 @heartbeat_sent.connect
 def stamp_worker(**_signal: object) -> None:
-    """Write the heartbeat that /readyz and /status/ read."""
+    """Write the worker's heartbeat, which /readyz and /status/ read."""
     try:
         heartbeat.stamp(heartbeat.SitePart.WORKER, now=timezone.now())
     except redis.exceptions.RedisError:
@@ -75,5 +75,5 @@ def shorten_outages(logger: logging.Logger, **_signal: object) -> None:
 
 @worker_ready.connect
 def accept_late_results(**_signal: object) -> None:
-    """Suppress the warning that a lost broker does not cancel running tasks: all are short."""
+    """Suppress the warning that tasks go on when the broker is lost: all of them are short."""
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)

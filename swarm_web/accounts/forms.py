@@ -12,7 +12,7 @@ from swarm_web.nodes.titles import plain_title
 
 
 class SignInForm(LoginForm):
-    """allauth's form, with a label that names the allowed input."""
+    """allauth's form for signing in, with another label and a limit on the length of the name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -13,7 +13,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def keep_private(get_response: GetResponse) -> GetResponse:
-    """Add headers against caching to account pages."""
+    """Return the middleware, which adds headers against caching to account pages."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)

@@ -51,7 +51,7 @@ class SeasonPart:
 
 
 def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
-    """Return an account's nodes by name, in a constant number of queries."""
+    """Return an account's nodes, sorted by name, in a constant number of queries."""
     nodes = list(Node.objects.filter(owner=user))
     season = shown_season()
     minimum = minimum_client(season)

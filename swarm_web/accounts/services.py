@@ -61,7 +61,7 @@ def check_node_limits(user: User, *, now: datetime) -> None:
 
 
 def rename_node(node: Node, *, title: str) -> None:
-    """Set a node's title, which must be validated."""
+    """Set a node's title, which must have been validated."""
     node.title = title
     node.save(update_fields=["title"])
 

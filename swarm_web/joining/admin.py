@@ -1,4 +1,4 @@
-"""Admin of clients' requests for tokens: they can be deleted, but not added or changed."""
+"""Admin of clients' requests for tokens: they can be deleted, but not added or edited."""
 
 from django.contrib import admin
 from django.http import HttpRequest

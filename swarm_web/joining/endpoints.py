@@ -46,7 +46,10 @@ def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
 
 @_answer_client
 def device_code(request: HttpRequest) -> msgspec.Struct:
-    """Create a request and return its codes; with a node's token, it requests an owner for it."""
+    """Create a request and return its codes.
+
+    If the client sends a node's token, it requests an owner for this node, otherwise a token.
+    """
     form = request.POST
     requester = JoinRequester(
         network=network_of_request(request),

@@ -64,7 +64,7 @@ class ReportFolder:
         return path if _is_plain(path) else None
 
     def runs(self) -> list[Path]:
-        """Return the paths of the files of raw runs, by name; empty if there are none."""
+        """Return the paths of the files of raw runs, sorted by name; empty if there are none."""
         folder = self.folder / "runs"
         try:
             found = [] if folder.is_symlink() else sorted(folder.iterdir())

@@ -19,12 +19,12 @@ WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 
 
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
-    """Return a web process's command: our websockets, no compression, messages up to 4 MiB.
+    """Return the command of a web process.
 
-    Only TRUSTED_PROXIES decides about proxies' headers; uvicorn would trust them from 127.0.0.1.
-
-    uvicorn compresses every socket by default, which takes 50 times the CPU time for a 27 kB
-    message and 35 kB for an idle connection.
+    Its sockets are those of WEBSOCKETS, without compression, and take messages of up to 4 MiB.
+    uvicorn would compress by default, which takes 50 times the CPU time for a message of 27 kB, and
+    35 kB of memory for an idle connection. Only TRUSTED_PROXIES decides which headers of proxies
+    are trusted; uvicorn would trust those from 127.0.0.1.
     """
     return (
         *("python", "-m", "uvicorn", "swarm_web.asgi:application"),
@@ -38,8 +38,8 @@ def run_beat(schedule: str | None = None) -> tuple[str, ...]:
     """Return the command of Celery's beat.
 
     If `schedule` is given, beat writes to this file every few minutes, and a container's health
-    check reads its age. Elsewhere there is no file, because a partial one, left by a crash, would
-    prevent the start; most tasks of beat are due within seconds anyway.
+    check reads its age. By default there is no file, because an incomplete one, left by a crash,
+    would prevent the start; most tasks of beat are due within seconds anyway.
     """
     memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
     return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)

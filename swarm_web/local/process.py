@@ -57,7 +57,7 @@ def nobody() -> RunAs:
 def hand_over(folder: Path, run_as: RunAs) -> None:
     """Make the user of `run_as` own `folder` and its content; parent folders are not changed.
 
-    Raises LaunchError when another user than this process's cannot reach the folder.
+    Raises LaunchError when that user is not this process's own and cannot reach the folder.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:
@@ -79,7 +79,7 @@ def require_reach(path: Path) -> None:
 
 
 def _namespaces_work() -> bool:
-    """Try a user namespace: kernels, containers and old tools refuse in different ways."""
+    """Return whether user namespaces work, by trying one: systems refuse them in many ways."""
     if shutil.which(_NAMESPACE[0]) is None:
         return False
     return subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0

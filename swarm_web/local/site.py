@@ -109,7 +109,7 @@ def load_settings(state: Path) -> dict[str, str]:
 
 
 def keep_secret(path: Path) -> str:
-    """Return the secret in the file `path`, created on the first call, readable by the owner."""
+    """Return the secret in the file `path`; the first call creates it, for the owner only."""
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -105,7 +105,8 @@ class Supervisor:
 class Keeper:
     """Keeps one process running.
 
-    The pause before a restart doubles each time. After a run of a minute it is half a second again.
+    The pause before a restart doubles each time, up to half a minute. After a run of a minute it is
+    half a second again.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Keeper:
         return ""
 
     async def _keep_running(self, first: StartedProcess) -> None:
-        """Follow one process after another until asked to stop."""
+        """Follow the process, and restart it whenever it ends, until asked to stop."""
         clock = asyncio.get_running_loop().time
         started: StartedProcess | None = first
         while started is not None:

@@ -7,6 +7,6 @@ from swarm_web.maintenance.models import Maintenance
 
 @admin.register(Maintenance)
 class MaintenanceAdmin(admin.ModelAdmin[Maintenance]):
-    """List maintenances with their times."""
+    """Lists maintenances with their times."""
 
     list_display = ("__str__", "starts_at", "ends_at")

@@ -49,7 +49,7 @@ class Maintenance(models.Model):
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits: during the maintenance, and RETURN_TIME after it."""
+        """Return whether the judge waits: during the maintenance, and for RETURN_TIME after it."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

@@ -44,7 +44,7 @@ WHERE node.id = new.id
 
 @dataclass(frozen=True)
 class HelloRecord:
-    """The declarations of a node at the start of a connection; `node` has its arm."""
+    """A hello to be stored; `node` has the assigned arm, `hello` the requested one."""
 
     node: Node
     hello: Hello
@@ -71,7 +71,7 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
 
 
 def store_hellos(hellos: Sequence[HelloRecord]) -> None:
-    """Store the declarations of nodes. If a node occurs twice, either declaration may be stored."""
+    """Store what nodes report in their hellos; of two hellos of a node, only one is stored."""
     rows = {each.node.pk: each for each in hellos}.values()
     for each in hellos:
         each.node.said_goodbye = False
@@ -142,7 +142,7 @@ def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
 
 
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
-    """Set `last_seen` of the nodes that are still admitted; return what `find_admitted` does."""
+    """Set `last_seen` of the nodes still admitted, and return them as `find_admitted` does."""
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
     return owners

@@ -17,7 +17,7 @@ RowT = TypeVar("RowT", bound=Model)
 
 
 class UneditedAdmin(admin.ModelAdmin[RowT]):
-    """Admin of rows that are neither added nor edited by hand, but may be deleted."""
+    """Admin of rows that can be deleted, but not added or edited."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Rows are added by the site only."""

@@ -19,7 +19,7 @@ _PROBLEMS = {
 
 
 class EventsForm(forms.Form):
-    """Form with the events that a channel reports."""
+    """Form to choose the events that a channel reports."""
 
     events = forms.MultipleChoiceField(
         label=_("Notify me when"),
@@ -64,7 +64,7 @@ class ChannelForm(EventsForm):
         kind.initial = Channel.Kind.WEBHOOK
 
     def clean(self) -> dict[str, Any]:
-        """Check the address by the rules of the chosen kind. For e-mail it becomes empty."""
+        """Check the address by the rules of the chosen kind; for e-mail, set it to empty."""
         data = super().clean() or {}
         if data.get("kind") == Channel.Kind.EMAIL:
             data["target"] = ""

@@ -36,7 +36,7 @@ class Failure(models.TextChoices):
 
 
 class ChannelQuerySet(models.QuerySet["Channel"]):
-    """Sets of channels."""
+    """QuerySet of channels."""
 
     def subscribed_to(self, event: str) -> "ChannelQuerySet":
         """Filter to the enabled channels of active accounts that report `event`."""
@@ -120,10 +120,10 @@ class Channel(models.Model):
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Sets of deliveries."""
+    """QuerySet of deliveries."""
 
     def waiting(self) -> "DeliveryQuerySet":
-        """Filter for messages that are still to be sent."""
+        """Filter to messages that are still to be sent."""
         return self.filter(state=Delivery.State.WAITING)
 
 
@@ -189,9 +189,9 @@ class Delivery(models.Model):
 
 
 class NodeNews(models.Model):
-    """A silence whose messages have been queued; deleted when the node is back.
+    """A node's silence, about which all messages are queued; deleted once the node is back.
 
-    `silent_from` is the `Node.last_seen` of the silent node.
+    `silent_from` is the node's `last_seen` at that time.
     """
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")

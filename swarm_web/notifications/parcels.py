@@ -77,8 +77,8 @@ class Parcel:
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
     """Return the next attempt at a delivery, whose channel and owner should be loaded.
 
-    `now` is the time in a webhook's signature. Without an address that may be used now, the attempt
-    fails.
+    `now` is the time in a webhook's signature. If the channel has no address, or one that is no
+    longer allowed, the attempt will fail.
     """
     try:
         match Channel.Kind(delivery.channel.kind):

@@ -84,7 +84,7 @@ def _connect(addresses: list[str], port: int) -> socket.socket:
 
 
 def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> socket.socket:
-    """Return the socket, with TLS for https. The handshake has a deadline."""
+    """Return the socket, with TLS for https. The handshake must end by `until` (`monotonic()`)."""
     plain.settimeout(_remaining(until))
     if target.scheme == "http":
         return plain

@@ -130,7 +130,7 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address that an IPv6 address maps or reaches by NAT64, else the address."""
+    """Return the IPv4 address in an IPv4-mapped or NAT64 address; other addresses unchanged."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

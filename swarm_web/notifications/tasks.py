@@ -1,4 +1,4 @@
-"""Celery's entry to the notifications: thin, idempotent, safe to run twice or at once."""
+"""Celery's entry to the notifications: thin, idempotent, safe to run twice or concurrently."""
 
 from datetime import timedelta
 from time import monotonic

@@ -25,7 +25,7 @@ BATCH = 2_000
 
 @dataclass(frozen=True)
 class DemoClock:
-    """`now` is when the demo data ends, `present_until` until when its nodes count as connected."""
+    """`now` is when the demo data ends; some nodes count as connected until `present_until`."""
 
     now: datetime
     present_until: datetime

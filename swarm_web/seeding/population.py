@@ -44,8 +44,8 @@ class Population:
     """The nodes by index; `floors` and `ceilings` are (nodes, datasets) chances to solve.
 
     `arrivals` are the times of joining, from 0, the first round, to 1, the last one; sorted. The
-    first nodes are one untrained node for each model. `groups` (nodes,) is the number of a node's
-    model in KINDS; -1 for untrained nodes.
+    first nodes are one untrained node for each model. `groups` (nodes,) has the index of each
+    node's model in KINDS; -1 for untrained nodes.
     """
 
     names: list[str]

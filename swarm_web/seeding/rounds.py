@@ -84,7 +84,7 @@ def open_round(
     clock: DemoClock,
     random: Random,
 ) -> None:
-    """Create an open round that these nodes were offered and have not answered."""
+    """Create an open round whose questions these nodes received and have not answered."""
     judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None
@@ -109,7 +109,7 @@ def _next_number() -> int:
 
 
 def _make_round(season: Season, number: int, *, opens_at: datetime, random: Random) -> Round:
-    """Return a closed round with a commitment to its rules; it is not stored yet."""
+    """Return a closed round with its rules, secret and commitment; it is not stored yet."""
     rules = QuizRules(
         round=number,
         season=season.name,

@@ -35,7 +35,7 @@ class RoundOutcome:
 
     @property
     def complete(self) -> Bools:
-        """Nodes that answered all questions, (nodes,)."""
+        """Whether each node answered all questions, (nodes,)."""
         return np.asarray(self.answered.all(axis=1))
 
 
@@ -45,7 +45,7 @@ class Simulation:
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
-        """`datasets` has one number for each question of a round: its column in `floors`."""
+        """`datasets` has the column of each question of a round in the population's `floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
         self._rng = np.random.default_rng(seed)

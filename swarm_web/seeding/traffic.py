@@ -58,7 +58,7 @@ class TrafficWriter:
     def _make_rollout(self, number: int, count: int) -> tuple[ArchivedRollout, list[Learned]]:
         """Return rollout `number` of `count`, the oldest first, and the nodes that trained on it.
 
-        It comes with the verdicts of our own verifier.
+        The rollout has verdicts, as if the site's verifier had scored it.
         """
         random, clock = self._random, self._clock
         author = random.choice(self._sharers)
@@ -99,7 +99,7 @@ class TrafficWriter:
         )
 
     def _make_exchanges(self, count: int) -> Iterator[Exchange]:
-        """Yield at most `count` exchanges for each of the last hours.
+        """Yield at most `count` exchanges for each of the last _HOURS hours.
 
         Nodes that come first in the population give more often than the others.
         """
@@ -142,7 +142,7 @@ class TrafficWriter:
 
 
 def _complete(asked: DemoQuestion, *, right: bool, random: Random) -> dict[str, object]:
-    """Return one completion with our verifier's verdict."""
+    """Return one completion, as the archive stores it, with a verdict."""
     return {
         "text": random.choice(asked.right if right else asked.wrong),
         "finish_reason": "stop",

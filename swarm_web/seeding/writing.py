@@ -99,7 +99,7 @@ class DemoWriter:
             compare_season(season, now=self._clock.now)
 
     def _write_present(self, season: Season, nodes: Sequence[Node]) -> None:
-        """Write the last season's present: shared rollouts and an open round."""
+        """Write what the last season shows now: the traffic of the last hours and an open round."""
         self._report(f"{season.name}: writing shared rollouts")
         clock, random = self._clock, self._random
         TrafficWriter(season, self._population, nodes, clock=clock, random=random).write(self._size)

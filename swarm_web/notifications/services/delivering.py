@@ -1,8 +1,8 @@
 """The outbox: messages are leased, sent by a courier's threads, and their results recorded.
 
-A lease postpones the channel's next attempt, so that no other worker sends the same message, and a
-worker that dies delays its messages by at most LEASE. A message is then sent again,
-with the same id. Each channel has one attempt at a time.
+A lease postpones the channel's next attempt by LEASE, so that no other worker sends the same
+message. If a worker dies, its messages are sent again after that time, with the same ids. Each
+channel has at most one attempt at a time.
 """
 
 from collections.abc import Iterable

@@ -19,7 +19,7 @@ _IN_USE = timedelta(days=30)
 
 
 def notice_minimum(*, now: datetime) -> int:
-    """Queue messages to owners of nodes whose client is too old now or for the next minimum.
+    """Queue messages to owners of nodes whose client is older than the current or next minimum.
 
     Each channel gets one message per minimum version. Returns the number of messages queued by this
     call, 0 when all have been queued.
