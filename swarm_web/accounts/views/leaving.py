@@ -17,7 +17,7 @@ from swarm_web.accounts.export import export_account
 from swarm_web.accounts.forms import ProfileForm
 from swarm_web.accounts.models import Profile
 from swarm_web.accounts.services import delete_account, show_profile
-from swarm_web.accounts.views.own import own_page, visitor
+from swarm_web.accounts.views.own import own_page, signed_in_user
 from swarm_web.core.errors import RequestError
 from swarm_web.nodes.models import Node
 
@@ -27,7 +27,7 @@ _RECENT = timedelta(minutes=5)
 @own_page
 def data(request: HttpRequest) -> HttpResponse:
     """Show whether the account has a public profile, and switch it on or off."""
-    user = visitor(request)
+    user = signed_in_user(request)
     chosen = ProfileForm(request.POST)
     if request.method == "POST" and chosen.is_valid():
         show_profile(user, is_public=chosen.cleaned_data["is_public"])
@@ -41,7 +41,7 @@ def data(request: HttpRequest) -> HttpResponse:
 @own_page
 def export(request: HttpRequest) -> HttpResponse:
     """Download all data of an account."""
-    answer = JsonResponse(export_account(visitor(request)), json_dumps_params={"indent": 1})
+    answer = JsonResponse(export_account(signed_in_user(request)), json_dumps_params={"indent": 1})
     answer["Content-Disposition"] = 'attachment; filename="account.json"'
     return answer
 
@@ -50,7 +50,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @reauthentication_required(allow_get=True)
 def delete(request: HttpRequest) -> HttpResponse:
     """On GET explain what remains after the deletion of the account, on POST delete it."""
-    user = visitor(request)
+    user = signed_in_user(request)
     if request.method == "POST":
         _check_sign_in(user, now=timezone.now())
         delete_account(user)

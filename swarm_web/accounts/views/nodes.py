@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from swarm_web.accounts.forms import TitleForm
 from swarm_web.accounts.selectors import read_own_nodes
 from swarm_web.accounts.services import create_own_node, rename_node
-from swarm_web.accounts.views.own import own_node, own_page, visitor
+from swarm_web.accounts.views.own import own_node, own_page, signed_in_user
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import revoke_token, rotate_token
 
@@ -30,7 +30,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _list(request, form)
     title = form.cleaned_data["title"]
-    node, token = create_own_node(visitor(request), title=title, now=timezone.now())
+    node, token = create_own_node(signed_in_user(request), title=title, now=timezone.now())
     return _show_token(request, node, token)
 
 
@@ -72,7 +72,7 @@ def revoke(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _list(request: HttpRequest, form: TitleForm) -> HttpResponse:
-    nodes = read_own_nodes(visitor(request), now=timezone.now())
+    nodes = read_own_nodes(signed_in_user(request), now=timezone.now())
     return render(request, "account/nodes.html", {"nodes": nodes, "form": form})
 
 

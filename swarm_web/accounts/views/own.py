@@ -22,7 +22,7 @@ def own_page(view: View[Rest]) -> View[Rest]:
     return guarded
 
 
-def visitor(request: HttpRequest) -> User:
+def signed_in_user(request: HttpRequest) -> User:
     """Return the signed-in user; only for views with `own_page`."""
     assert isinstance(request.user, User)
     return request.user
@@ -31,4 +31,4 @@ def visitor(request: HttpRequest) -> User:
 def own_node(request: HttpRequest, name: str, *, among: QuerySet[Node] | None = None) -> Node:
     """Return a node of the signed-in user; nodes of others give 404."""
     nodes = Node.objects.all() if among is None else among
-    return get_object_or_404(nodes, name=name, owner=visitor(request))
+    return get_object_or_404(nodes, name=name, owner=signed_in_user(request))

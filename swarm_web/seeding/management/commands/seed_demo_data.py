@@ -27,7 +27,7 @@ class Command(BaseCommand):
             "--present-minutes",
             type=float,
             default=60,
-            help="how long the nodes count as connected, and the open round stays open",
+            help="for how many minutes the nodes count as connected",
         )
         parser.add_argument(
             "--mix-with-what-is-there",
