@@ -1,1 +1,1 @@
-"""The pages, the live socket for browsers, the read API and the downloads; no models."""
+"""The pages, their live updates, the read API, downloads, badges, and health checks."""

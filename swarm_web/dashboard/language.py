@@ -11,7 +11,7 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
-# Paths of answers for programs and of operators' pages: always in English, and never live.
+# Paths of responses to programs and of operators' pages: always in English, and never live.
 FOR_PROGRAMS = (
     *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
     *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
@@ -25,7 +25,7 @@ def speak_language(get_response: GetResponse) -> GetResponse:
     """Middleware that answers in the visitor's language, and stores one chosen with `?lang=`.
 
     Django's LocaleMiddleware would leave the language active in the thread, and would translate
-    answers for programs.
+    responses to programs.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
@@ -67,7 +67,7 @@ def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
 
 
 def _set_headers(response: HttpResponseBase) -> HttpResponseBase:
-    """Declare the language of the answer, and that it varies between visitors."""
+    """Declare the language of the response, and that it varies between visitors."""
     response.headers.setdefault("Content-Language", translation.get_language() or "")
     patch_vary_headers(response, ("Accept-Language", "Cookie"))
     return response

@@ -53,7 +53,7 @@ Search = Annotated[Text, describe("Only nodes with this in their name.")]
 
 
 class BaseItem(ReportSchema):
-    """A line of the leaderboard: macro pass@1 over the window, and `cells` per dataset."""
+    """A node's line of the leaderboard: its score over the window, and `cells` by dataset."""
 
     rank: Rank
     remark: Remark
@@ -80,7 +80,7 @@ class BaseItem(ReportSchema):
 
 
 class LeaderboardItem(BaseItem):
-    """One trained node; nodes that cannot be told apart share ranks."""
+    """A node on the leaderboard; nodes that cannot be distinguished share ranks."""
 
     model_config = read_under(row=BaseItem.model_fields)
 
@@ -109,7 +109,7 @@ class LeaderboardOut(ReportSchema):
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """A page of the leaderboard; `items` are its lines without the untrained models beside them.
+    """A page of the leaderboard; `items` are its lines, without those of `board.base`.
 
     `next` is the cursor of the next page, None on the last one.
     """

@@ -20,7 +20,7 @@ router = Router(tags=["compare"])
 
 
 class AssignmentOut(ReportSchema):
-    """How many nodes had their arm assigned by coin; a causal claim requires that all had."""
+    """How many nodes had their arm assigned by coin flip; a causal claim requires that all had."""
 
     coin: int = describe("Nodes whose arm was assigned by coin.", 40)
     nodes: int = describe("Nodes that have an arm.", 41)
@@ -79,7 +79,7 @@ class ClaimOut(ReportSchema):
 
 
 class SeasonsClaimOut(ReportSchema):
-    """The comparison over all ended seasons with arms assigned by coin; the unit is a season."""
+    """The comparison over ended seasons with arms assigned by coin flip; the unit is a season."""
 
     model_config = read_under(
         claim="n_seasons difference interval p_value verdict missing_seasons".split()

@@ -26,7 +26,7 @@ class FieldDoc:
 
 @dataclass(frozen=True)
 class ShapeDoc:
-    """A named schema of answers: its description `words`, and its fields."""
+    """A named schema, such as that of a response; `words` is its description."""
 
     name: str
     words: str
@@ -35,9 +35,10 @@ class ShapeDoc:
 
 @dataclass(frozen=True)
 class OperationDoc:
-    """One operation. `anchor` is its element id on the page, `answer` the name of its schema.
+    """One operation; `anchor` is its element id on the page.
 
-    `example` is an example of the answer as JSON text, `refusals` are (status, meaning).
+    `answer` is the name of its response's schema, and `example` an example response as JSON text.
+    `refusals` are (status, meaning) of all other responses.
     """
 
     anchor: str
@@ -124,7 +125,10 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Return the range of a number, at most one text; bounds of database columns are left out."""
+    """Return a number's range as a list of one text.
+
+    Empty without a range, and for the range of a database column.
+    """
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None or high is None or high >= 2**15 - 1:
         return []

@@ -1,4 +1,4 @@
-"""What the API's schemas share: how they read reports, and types of fields that several have.
+"""The base of the API's schemas, and the types of fields that several of them have.
 
 The descriptions and examples appear in the OpenAPI document.
 """
@@ -11,10 +11,10 @@ from pydantic import AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
 
 
 class ReportSchema(BaseModel):
-    """Part of an answer, read from the attributes of a report or a model.
+    """Part of a response, read from the attributes of a report or a model.
 
-    Plain pydantic: the `Schema` of django-ninja puts a Python object between a schema and every
-    object that it reads, which takes twice as long in a leaderboard of thousands of nodes.
+    Plain pydantic: django-ninja's `Schema` wraps every object that it reads in another one, which
+    takes twice as long for a leaderboard of thousands of nodes.
     """
 
     model_config = ConfigDict(from_attributes=True)
@@ -26,7 +26,7 @@ def describe(description: str, *examples: object) -> Any:
 
 
 def at(path: str, description: str = "", *examples: object) -> Any:
-    """Return a field that is read at a path of attributes, such as `node.name`."""
+    """Return a field whose value is read from a path of attributes, such as `node.name`."""
     words: dict[str, Any] = (
         {"description": description, "examples": list(examples) or None} if description else {}
     )

@@ -1,4 +1,4 @@
-"""The read API's /lab: the lab's answers, its reports, and one report as the lab wrote it."""
+"""The read API's /lab: the lab's findings, its reports, and one report as the lab wrote it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class LabItem(ReportSchema):
 
 
 class LabOut(ReportSchema):
-    """What the lab answers, and the reports that it answers from."""
+    """Whether sharing helps according to the lab, its findings, and its published reports."""
 
     verdict: str = describe(
         "`helps`, `hurts`, `unclear`, `explored` (not evidence) or `unmeasured`.", "helps"
@@ -71,7 +71,7 @@ class LabOut(ReportSchema):
 
 
 class LabReport(ReportSchema):
-    """A `report.json` as it stands; docs/lab.md says how its numbers are computed."""
+    """An unchanged `report.json`; docs/lab.md says how its numbers are computed."""
 
     format: int = describe("The version of the file format.", 1)
     name: str = describe("The experiment's name.", "sharing")

@@ -48,7 +48,7 @@ router = Router(tags=["nodes"])
 
 
 class NodeFields(ReportSchema):
-    """What every answer about a node has."""
+    """The fields of every response about a node."""
 
     model_config = read_under(node="title model parameters arm last_seen".split())
 
@@ -68,7 +68,7 @@ class NodeItem(NodeFields):
 
 
 class NodesOut(ReportSchema):
-    """Nodes by name."""
+    """Nodes, sorted by name."""
 
     items: list[NodeItem]
     next: Next
@@ -83,7 +83,7 @@ class VerdictOut(ReportSchema):
 
 
 class CellOut(ReportSchema):
-    """A node's share in one dataset, with its interval at 95 %."""
+    """A node's share of solved questions in one dataset, with its 95 % interval."""
 
     correct: int = describe("How many questions it solved.", 14)
     n: Answered
@@ -114,7 +114,7 @@ class AnswerSpeedOut(ReportSchema):
 
 
 class HandOutOut(ReportSchema):
-    """Why the node's rollouts are handed out less often."""
+    """How much less often the node's rollouts are handed out, and why."""
 
     model_config = read_under(row="level charge since until".split())
 

@@ -1,7 +1,7 @@
 """What all operations of the read API share: methods, errors, the limit of requests, and ETags.
 
-GET and HEAD are answered, other methods refused. Errors are `{code, message, fix}`. Each answer has
-an ETag; a client that sends it in If-None-Match receives 304 while nothing has changed.
+GET and HEAD are answered, other methods refused. Errors are `{code, message, fix}`. Each response
+has an ETag; a client that sends it in If-None-Match receives 304 while nothing has changed.
 """
 
 import logging
@@ -48,7 +48,7 @@ _DOCUMENTED = {
 
 
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
-    """Give an answer its ETag; return it, or 304 if the client has it already."""
+    """Set a response's ETag; return the response, or a 304 if the client has it already."""
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)
     return get_conditional_response(request, etag=etag, response=response) or response
@@ -96,7 +96,7 @@ def register_error_handlers(api: NinjaAPI) -> None:
 
 
 def translate(problem: Exception | type[Exception]) -> RequestError:
-    """Return the error that the API reports for a problem; for an unknown kind, 404."""
+    """Return the error that the API reports for an exception; 404 for one of an unknown kind."""
     if isinstance(problem, RequestError):
         return problem
     if isinstance(problem, ValidationError):
@@ -119,7 +119,7 @@ def translate(problem: Exception | type[Exception]) -> RequestError:
 
 
 def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return a view that replaces another: it answers OPTIONS and refuses other methods."""
+    """Return a view to use in place of `_run`: it answers OPTIONS, and refuses any other method."""
     allowed = {"Allow": ", ".join(METHODS)}
 
     def answer(request: HttpRequest, **path: str) -> HttpResponse:
@@ -151,7 +151,7 @@ class AddressThrottle(BaseThrottle):
         return not limit or self.count(request) <= limit
 
     def count(self, request: HttpRequest, requests: int = 1) -> int:
-        """Add `requests` to the count of the request's address in this minute, and return it.
+        """Add `requests` to the count of the request's address in this minute; return the sum.
 
         Returns 0 while Redis is unavailable.
         """
@@ -173,7 +173,7 @@ class AddressThrottle(BaseThrottle):
 
 
 def count_rows(request: HttpRequest, *, rows: int) -> None:
-    """Count an answer of many rows as one request for every MAX_PAGE rows.
+    """Count a response of many rows as one request for every MAX_PAGE rows.
 
     The request itself was counted already. It is answered even if the count now exceeds the limit;
     later requests are refused.

@@ -245,8 +245,8 @@ def get_round(
 ) -> RoundReport | HttpResponse:
     """Show one round; its secret, rules, questions and scores once it has closed.
 
-    The answers are at /rounds/<number>/answers.jsonl, a line each. Against the limit of requests
-    it counts once for every 500 scores, and only once if you have it already.
+    The answers are at /rounds/<number>/answers.jsonl, one per line. Against the limit of requests,
+    this counts as one request for every 500 scores, but as one in all if it returns 304.
     """
     found = load_round(number)
     if found.is_revealed:
@@ -270,7 +270,7 @@ def list_scores_of_round(
 def list_questions(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
 ) -> ListPage[QuestionReport]:
-    """List the questions of a closed round, in its order."""
+    """List the questions of a closed round, in order."""
     judge_round = _load(number)
     report = question_reporter(judge_round)
     return read_page(list_questions_of(judge_round), cursor=cursor, limit=limit, report=report)

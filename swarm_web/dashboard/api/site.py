@@ -37,7 +37,7 @@ from swarm_web.dashboard.api.reading import (
 
 
 class ReadAPI(NinjaAPI):
-    """An API whose answers have an ETag; a client that already has an answer receives 304."""
+    """An API whose responses have an ETag; a client that already has a response receives 304."""
 
     def create_response(
         self,
@@ -47,7 +47,7 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return an answer, or 304 if the client has it.
+        """Return a response, or 304 if the client has it.
 
         An ETag that the view has set is kept; otherwise it is made from the content.
         """
@@ -60,12 +60,12 @@ class ReadAPI(NinjaAPI):
         return name_answer(request, response, etag=etag)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the view's name as id. Unlike ninja's own ids it stays when a file is moved."""
+        """Return the view's name as id; unlike ninja's own ids, it remains when a file is moved."""
         return operation.view_func.__name__
 
 
 def _digest(data: Any, content: bytes) -> str:
-    """Return an ETag of an answer's content without its time `as_of`."""
+    """Return an ETag of a response's content without its time `as_of`."""
     if isinstance(data, dict) and "as_of" in data:
         content = content.replace(json.dumps(data["as_of"], cls=NinjaJSONEncoder).encode(), b"")
     return f'W/"{blake2b(content, digest_size=16).hexdigest()}"'

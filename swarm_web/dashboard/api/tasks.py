@@ -24,7 +24,7 @@ router = Router(tags=["tasks"])
 
 
 class RateOut(ReportSchema):
-    """A share of `n` answers or rollouts, with its interval at 95 %."""
+    """A share of `n` answers or rollouts, with its 95 % interval."""
 
     share: float = describe("A fraction of one.", 0.4375)
     interval: Interval
@@ -68,7 +68,7 @@ class PassRateOut(RateOut):
 
 
 class AskedOut(ReportSchema):
-    """A revealed question, and how many of the nodes for which it counts solved it."""
+    """A revealed question; of the `counted` nodes for which it counts, `solved` solved it."""
 
     round: RoundNumber
     prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
@@ -99,7 +99,7 @@ DatasetPath = Annotated[
 
 @read(router, "/tasks", TasksOut)
 def list_tasks(request: HttpRequest) -> SeasonTasks:
-    """List the datasets that the season asks: how hard they are, how often they are solved."""
+    """List the season's datasets: how hard they are, and how often they are solved."""
     return read_tasks()
 
 

@@ -30,10 +30,10 @@ class ArmPoint:
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm's mean score over its last rounds up to `round`; `nodes` is their mean number.
+    """An arm's mean score over its last rounds up to `round`; `nodes` is its mean number of nodes.
 
-    The interval is Student's at 95 %, from the spread between nodes within rounds. It ignores that
-    averaging over rounds reduces the spread, so it is too wide. It is None for a single node.
+    The interval is a 95 % Student's t interval from the spread between nodes within rounds; None
+    for a single node. It is too wide: it ignores that averaging over rounds reduces the spread.
     """
 
     round: int

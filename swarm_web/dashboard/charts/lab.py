@@ -49,9 +49,9 @@ DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "l
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn. `colour` is for lines; `rgb` is the same for bands, such as `0,114,178`.
+    """How an arm is drawn; `rgb` is `colour` as bands need it, such as `0,114,178`.
 
-    `dash` and `symbol` (of points) are names of Plotly.
+    `dash` and `symbol` are Plotly's names of the line's dash and the points' symbol.
     """
 
     colour: str
@@ -61,7 +61,7 @@ class Style:
 
 
 def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
-    """Return each arm's style by name; 4/4 and 8/0 look as swarm and isolated nodes elsewhere."""
+    """Return each arm's style by name; 4/4 and 8/0 look like swarm and isolated nodes."""
     styles = {name: Style(*STYLES[arm], symbol) for name, (arm, symbol) in _FIXED_STYLES.items()}
     for place, name in enumerate(arm.name for arm in arms if arm.name not in _FIXED_STYLES):
         colour, rgb = _COLOURS[place % len(_COLOURS)]
@@ -135,7 +135,10 @@ def _vertical_line(at: int) -> Figure:
 
 
 def draw_mechanism(report: PublishedReport) -> Figure:
-    """Draw a point for each arm: x is the informative rollouts in its training sets, y its gain."""
+    """Draw a point for each arm that has a gain, or is the baseline.
+
+    x is its mean number of informative rollouts per training set, y its gain.
+    """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:
         found = report.gains.get(arm.name)

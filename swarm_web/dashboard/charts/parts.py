@@ -34,7 +34,7 @@ Value = str | int | float | tuple[float, float] | None
 
 
 def isolate(text: str) -> str:
-    """Return text for a figure: with direction marks if the active language is right to left.
+    """Return text for a figure, between direction marks if the active language is right to left.
 
     Figures run from left to right in every language.
     """
@@ -49,9 +49,9 @@ def draw_band(
     rgb: str,
     opacity: float = BAND_OPACITY,
 ) -> Figure:
-    """Return a trace of Plotly that fills the area between lows and highs.
+    """Return a Plotly trace that fills the area between lows and highs.
 
-    `rgb` is red, green and blue, such as 0,114,178.
+    `rgb` is red, green and blue, such as `0,114,178`.
     """
     return {
         "type": "scatter",
@@ -69,7 +69,7 @@ def draw_band(
 def draw_line(
     xs: Sequence[float], ys: Sequence[float | None], *, name: str, colour: str, dash: str = "solid"
 ) -> Figure:
-    """Return a trace of Plotly: a line, or a dot if there is only one point; None is a gap."""
+    """Return a Plotly trace: a line, or a dot if there is only one point; None is a gap."""
     return {
         "type": "scatter",
         "mode": "lines" if len(xs) > 1 else "markers",
@@ -114,7 +114,7 @@ def make_layout(*, xaxis: Figure, yaxis: Figure) -> Figure:
 def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
     """Return the layout of a figure of shares over whole numbers.
 
-    `title` and `over` are the titles of the axes y and x; the latter is by default "judge round".
+    `title` is the title of the y axis, `over` that of the x axis, by default "judge round".
     """
     return make_layout(
         xaxis=count_axis(at, title=over or _("judge round")), yaxis=share_axis(title=title)
@@ -139,7 +139,7 @@ class PooledShare:
 
 
 def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
-    """Return a line of one arm's shares, in the arm's style; its labels give the intervals."""
+    """Return a line of one arm's shares, in the arm's style; hover labels give the intervals."""
     colour, _rgb, dash = STYLES[line[-1].arm]
     rounds, shares = [point.round for point in line], [point.share for point in line]
     return draw_line(rounds, shares, name=name, colour=colour, dash=dash) | {
@@ -161,7 +161,7 @@ def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY
 
 
 def thin(count: int, *, about: int) -> Sequence[int]:
-    """Return evenly spaced indices, about as many as given of `count`, including the last one."""
+    """Return about `about` evenly spaced indices of `count` items, including the last one."""
     return range(count - 1, -1, -max(1, count // about))[::-1]
 
 

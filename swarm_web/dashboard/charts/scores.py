@@ -61,7 +61,7 @@ def pool_in(
 
 
 def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledShare]:
-    """Return a pooled score for each end: over the `width` points up to point number `end`."""
+    """Return a pooled score for each of `ends`: over the last `width` of the first `end` points."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -90,7 +90,7 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
     for point in points:
         by_node[point.node].append(point)
     drawn = {node: pool_rounds(by_node[node]) for node in order}
-    # Only the leader's band is opaque: five opaque bands would hide each other.
+    # Other bands are fainter: five bands as opaque as the leader's would hide each other.
     bands = [
         draw_intervals(line, opacity=0.07 if place else BAND_OPACITY)
         for place, line in enumerate(drawn.values())
@@ -109,8 +109,8 @@ def draw_node(
 ) -> Figure:
     """Draw one node: a line of pooled scores with its band, and a line for its model untrained.
 
-    `points` are the node's, `base` the untrained node's, oldest first. The lines have a point every
-    `step` rounds, which pools at least `step` rounds. With `step` 1, single rounds are dots.
+    `points` are the node's, `base` the untrained node's, oldest first. A line has a point for every
+    `step`-th round, which pools at least `step` rounds. If `step` is 1, each round is also a dot.
     """
     if not points:
         return {"data": [], "layout": _layout([]) | {"showlegend": False}}

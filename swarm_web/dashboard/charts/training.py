@@ -12,7 +12,7 @@ from swarm_web.dashboard.charts.parts import (
 )
 from swarm_web.relay.models import TrainingPoint
 
-# Colours of Okabe and Ito's palette that no arm has, each with its own dash.
+# Colours that no arm has, each with its own dash.
 _KINDS = {
     "recheck": ("#009e73", "solid"),
     "hesitation": ("#cc79a7", "dash"),
@@ -56,7 +56,7 @@ def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
 
 
 def name_kinds() -> dict[str, str]:
-    """Return the kinds of phrases: their keys in reports, with their names on pages."""
+    """Return the name on pages of each kind of phrase, by its key in training reports."""
     return {
         "recheck": _("rechecking"),
         "hesitation": _("hesitation"),

@@ -41,7 +41,7 @@ def _runs_version(_request: HttpRequest, name: str) -> str | None:
 @require_safe
 @condition(etag_func=_file_version)
 def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
-    """Send one of a report's FILES. Raises Http404."""
+    """Send one of a report's FILES. Raises Http404 if it is missing or cannot be read."""
     path = load_published(name).file(file)
     if path is None:
         raise Http404

@@ -43,7 +43,7 @@ def _read_chain() -> Iterator[bytes]:
 def download_results(_request: HttpRequest, number: int) -> HttpResponse:
     """Send the results of a closed round: a header line, then a line for each node's score.
 
-    Raises Http404.
+    Raises Http404 for other rounds.
     """
     judge_round = get_object_or_404(Round.objects.select_related("season"), number=number)
     if judge_round.phase != Round.Phase.CLOSED:

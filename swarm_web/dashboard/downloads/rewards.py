@@ -98,7 +98,7 @@ FILTERS = ("season", "node", "arm", "model", "round_from", "round_to")
 
 @dataclass(frozen=True)
 class Rewards:
-    """Queries for the rounds and the scores that were requested, each filtered on its own."""
+    """The requested rounds, and the requested scores of any round; `read` combines the queries."""
 
     rounds: QuerySet[Round]
     scores: QuerySet[Score]
@@ -118,7 +118,7 @@ class Rewards:
 def select_rewards(query: Mapping[str, str]) -> Rewards:
     """Return the scores that a query string selects by FILTERS, by default all.
 
-    Raises RequestError for an unknown filter or a number that is none.
+    Raises RequestError for an unknown filter or an invalid number.
     """
     for name in query:
         if name not in FILTERS:
@@ -141,9 +141,10 @@ def select_rewards(query: Mapping[str, str]) -> Rewards:
 def _read_lookups(
     query: Mapping[str, str], filters: Mapping[str, tuple[str, Callable[[str], object]]]
 ) -> dict[str, object]:
-    """Return the Django lookups for those of these filters that a query string has.
+    """Return the Django lookups, with their values, of the filters that a query string has.
 
-    Raises RequestError.
+    Each of `filters` has a lookup and a parser of the value. Raises RequestError for an invalid
+    number.
     """
     lookups: dict[str, object] = {}
     for name, (lookup, read) in filters.items():

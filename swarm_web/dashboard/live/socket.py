@@ -36,9 +36,9 @@ CLOSE_UNREADABLE = 4503
 
 
 class OriginGate:
-    """Accept browsers whose page is on one of ALLOWED_HOSTS; refuse others with HTTP 403.
+    """Accepts browsers whose page is on one of ALLOWED_HOSTS; refuses others with HTTP 403.
 
-    Channels compares the Origin (RFC 6454), but fails on one that is not a valid URL.
+    Channels checks the header Origin (RFC 6454), but raises an error if it is not a valid URL.
     """
 
     def __init__(self, inner: Any) -> None:

@@ -90,7 +90,7 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
 
 
 def read_view(key: ViewKey) -> LiveView:
-    """Read and render a view. It renews the site's state of this process, too."""
+    """Read and render a view; also renew this process's token of the site's state."""
     now = timezone.now()
     with translation.override(key.language):
         pill = read_pill(now=now)

@@ -60,7 +60,7 @@ class SiteVitals:
 
     @property
     def clock_alive(self) -> bool:
-        """Whether the clock's heartbeat is recent, so that rounds are moved on."""
+        """Whether the heartbeat of the ticks is recent, so that rounds are moved on."""
         return heartbeat.is_alive(self.ages[SitePart.CLOCK])
 
     @property

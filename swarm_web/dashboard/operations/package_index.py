@@ -1,11 +1,11 @@
-"""A package index (PEP 503) that is complete: `--index-url SITE/simple/` is enough to join.
+"""A package index (PEP 503) that is complete: `--index-url SITE/simple/` is enough to install.
 
 Projects with a wheel in DIST_DIR come from here, and from here only. Every other one is redirected
 to PACKAGE_FALLBACK_URL, so that its files never pass through this site. `/simple/cpu/` is the
 same, except that torch is redirected to PACKAGE_TORCH_CPU_URL, which has builds without CUDA.
 
-pip looks for the highest version in all indexes that it is given. With `--extra-index-url` it would
-take a stranger's `swarm-node` from the public index; with this one it asks nobody else.
+pip takes the highest version in all indexes that it is given. With `--extra-index-url` it would
+take a stranger's `swarm-node` from the public index; with `--index-url` it asks this one only.
 """
 
 import re
@@ -43,9 +43,9 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that the index offers; `metadata` is its METADATA file (PEP 658).
+    """A wheel that the index offers.
 
-    `metadata` is empty if it cannot be read.
+    `metadata` is the content of its METADATA file (PEP 658), empty if it cannot be read.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class Wheel:
 
     @property
     def metadata_sha256(self) -> str:
-        """The SHA-256 of `metadata` in hex; empty if that is empty."""
+        """The SHA-256 of `metadata` in hex; empty without metadata."""
         return sha256(self.metadata).hexdigest() if self.metadata else ""
 
     @property
@@ -74,7 +74,7 @@ def normalise(name: str) -> str:
 
 
 def find_wheels(folder: Path) -> dict[str, list[Path]]:
-    """Return the wheels in a folder, sorted by file name, by normalised project name."""
+    """Return the wheels in a folder by normalised project name, each list sorted by file name."""
     wheels: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.whl")):
         wheels.setdefault(normalise(path.name.split("-", 1)[0]), []).append(path)
@@ -88,7 +88,7 @@ def read_wheel(path: Path) -> Wheel:
 
 @lru_cache(maxsize=64)
 def _read_wheel(path: Path, _modified_ns: int) -> Wheel:
-    """Read a wheel once for each version of the file."""
+    """Return a wheel; cached until the file's modification time changes."""
     with path.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     return Wheel(path, digest, _read_metadata(path))
@@ -140,8 +140,8 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658).
 
-    Without it, uv reads a part of the wheel, and if that fails all of it, even of wheels that this
-    index redirects to.
+    Without it, uv requests a part of the wheel; if that fails, uv downloads every package twice,
+    including those from the indexes to which this one redirects.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""
@@ -203,9 +203,9 @@ def _say_missing(reason: str) -> HttpResponse:
 
 
 def _for_programs(response: Response) -> Response:
-    """Return a response that pip must revalidate (a wheel may be rebuilt under the same name).
+    """Forbid search engines to list a response, and programs to cache it without revalidation.
 
-    Search engines must not list it.
+    A wheel may be rebuilt under the same name. Returns the response.
     """
     patch_cache_control(response, no_cache=True)
     response["X-Robots-Tag"] = "noindex"

@@ -15,7 +15,7 @@ from swarm_web.dashboard.reports.tasks import (
 
 @require_safe
 def tasks(request: HttpRequest) -> HttpResponse:
-    """List the datasets that the season asks."""
+    """List the season's datasets."""
     report = read_tasks()
     context = {"season": report.season, "lines": report.lines, "rounds": LATEST_ROUNDS}
     return render(request, "tasks.html", context)

@@ -1,4 +1,4 @@
-"""Pages of mere text: the downloads, how to join, the file for robots, and the page for 404."""
+"""Pages of text: the downloads, how to join, robots.txt, and the page for 404."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -62,7 +62,7 @@ def join(request: HttpRequest) -> HttpResponse:
 def _list_choices(
     by_build: Mapping[Build, Mapping[Tool, Shown]],
 ) -> list[tuple[Build, Tool, Shown]]:
-    """Return (build, tool, value) for each value, as templates list them."""
+    """Return nested values as a list of (build, tool, value), for templates."""
     return [
         (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
     ]

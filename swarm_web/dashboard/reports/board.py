@@ -62,7 +62,7 @@ class Lift:
 
 
 class WithLift:
-    """What has a `lift`, the comparison with the same model untrained; None without one."""
+    """Base of reports with a `lift`: the comparison with the same model untrained, or None."""
 
     lift: Lift | None
 
@@ -139,11 +139,12 @@ def choose_scale_end(
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
-    """Compare a row with that of `bases`, its untrained model's rows, that has most questions.
+    """Compare a row with the one of `bases` that has the most questions; None without `bases`.
 
-    None without `bases`. The interval combines the intervals of the two rows (R. G. Newcombe,
-    Statistics in Medicine 17, 1998, method 10), which assumes independent samples. Both nodes
-    answered the same questions in common rounds, so the true interval is narrower.
+    `bases` are the rows of the same model untrained. The interval combines the intervals of the two
+    rows (R. G. Newcombe, Statistics in Medicine 17, 1998, method 10), which assumes independent
+    samples. Both nodes answered the same questions in common rounds, so the true interval is
+    narrower.
     """
     if not bases:
         return None
@@ -273,7 +274,7 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
 
 
 def common_models(board: Leaderboard) -> list[str]:
-    """Return at most COMMON_MODELS models in the board's window, those of most nodes first."""
+    """Return at most COMMON_MODELS models of the board's window, those with most nodes first."""
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
     models = counted.values_list("model", flat=True)[:COMMON_MODELS]

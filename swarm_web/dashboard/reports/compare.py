@@ -44,7 +44,7 @@ SEASONS_METHOD = (
 
 
 def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
-    """Return how far the scale of differences with their intervals extends on both sides of 0."""
+    """Return how far a scale extends on both sides of 0 to show all differences and intervals."""
     reach = _MIN_REACH
     for shown, interval in bars:
         reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
@@ -56,14 +56,14 @@ def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
 
 @dataclass(frozen=True)
 class ArmAssignment:
-    """Numbers of a season's training nodes: those whose arm was drawn by coin, and all."""
+    """Numbers of a season's training nodes: those whose arm was drawn by coin flip, and all."""
 
     coin: int
     nodes: int
 
     @property
     def is_random(self) -> bool:
-        """Whether all arms were drawn by coin, so that the arm can be the cause of a difference."""
+        """Whether coin flips decided all arms, so that the arm can be the cause of a difference."""
         return 0 < self.nodes == self.coin
 
     @property
@@ -115,7 +115,7 @@ class CompareReport:
 
     @cached_property
     def seasons(self) -> list["SeasonsReport"]:
-        """The claims over ended seasons that assigned arms by coin, read in one query."""
+        """The claims over ended seasons that assigned arms by coin flip, read in one query."""
         return read_seasons()
 
     @property
@@ -351,7 +351,7 @@ class SeasonsReport:
 
 
 def read_seasons() -> list[SeasonsReport]:
-    """Read the claims over ended seasons that assigned arms by coin, in one query."""
+    """Read the claims over ended seasons that assigned arms by coin flip, in one query."""
     claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
     return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]
 

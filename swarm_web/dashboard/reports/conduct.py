@@ -114,7 +114,7 @@ def read_hand_outs(season_id: int) -> HandOuts:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """A node's recent refusals; None while they cannot be read, because Redis is unavailable."""
+    """A node's recent refusals; `refusals` is None while Redis is unavailable."""
 
     refusals: Refusals | None
 

@@ -128,7 +128,7 @@ class Moves:
 
 
 def find_mover(changes: Sequence[ScoreChange]) -> ScoreChange | None:
-    """Return the most significant change, None if none is significant.
+    """Return the most significant change; None if none is significant.
 
     The test is Fisher's exact test of solved and missed questions in the two rounds, with
     Bonferroni's correction for all nodes compared: the largest of many changes is large by chance.
@@ -148,7 +148,7 @@ def _p_value(change: ScoreChange) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare the season's last two closed rounds; cached until a round closes or a ruling."""
+    """Compare the last two closed rounds; cached until a round closes or a ruling is made."""
     closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
     latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
     if len(latest) < 2:
@@ -161,7 +161,7 @@ def read_moves(season: Season) -> Moves:
 
 @lru_cache(maxsize=8)
 def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
-    """Return a node's most significant change between two closed rounds, and the number of nodes.
+    """Return the `mover` and the number of `compared` nodes (`Moves`) of two closed rounds.
 
     `before` and `after` are the rounds' ids. Untrained and quarantined nodes are left out. Scores
     of closed rounds change only with a ruling, so the last ruling's id is part of the cache key.
@@ -255,9 +255,10 @@ def latest_chain_link() -> ChainLink | None:
 def read_state() -> str:
     """Return the token of the site's state: it changes when pages must be fetched again.
 
-    Pages have parts that live messages do not contain. Charts depend on the last booked round and
-    the operator's last ruling, other pages on the season, the current round and its phase, and the
-    home page on the announcement. The token is the same in all processes and languages.
+    Pages have parts that live messages do not contain. Charts depend on the last round in the
+    standings and the operator's last ruling, other pages on the season, the current round and its
+    phase, and the home page on the announcement. The token is the same in all processes and
+    languages.
     """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     announcement = current_announcement(now=timezone.now())

@@ -73,8 +73,9 @@ class Grid:
 class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet. `confirmed`, which
-    is meant for the question `recipe`, is whether all of its findings are confirmatory and hold.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed`, set
+    only for the question `recipe`, is whether none is pending and every finding is confirmatory
+    and holds.
     """
 
     key: str
@@ -111,7 +112,7 @@ class LabQuestion:
 
 @dataclass(frozen=True)
 class LabAnswer:
-    """The lab's answer to "Does sharing help?": the verdict, and the finding that it is from.
+    """The lab's answer to "Does sharing help?": the verdict, and the finding that it follows from.
 
     `found` is None if nothing was measured. `ours` is whether the summary is shipped with the site.
     """

@@ -174,9 +174,9 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Table
 
 
 def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
-    """Return an arm's difference over rounds; that of the first arm, or None, if `arm` is None.
+    """Return an arm's difference over rounds; without `arm`, that of the first arm that has one.
 
-    Raises RequestError if the report has none for this arm.
+    None if `arm` is None and no arm has one. Raises RequestError if the given arm has none.
     """
     if arm is None:
         return next(iter(report.onsets), None)

@@ -106,9 +106,9 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
     """Return a node's results in the season's closed rounds, newest first (`results_of_node`).
 
-    The query is also limited to ids from the season's first round on. So the index alone skips
-    earlier seasons, whose scores lie on separate pages of the database. The ids of a season's
-    rounds are in the order of their numbers.
+    Ids before that of the season's first round are excluded, so that the index alone skips earlier
+    seasons, whose scores lie on other pages of the database. Ids of rounds increase with their
+    numbers.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -118,7 +118,7 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the line of the untrained node, of a node's model, that was asked most questions.
+    """Return the line of the untrained node of the same model that was asked most questions.
 
     None if there is no such node, or if `node` is itself untrained. If the caller has measured the
     node's `lift`, which contains this line, no query is needed.
@@ -145,7 +145,7 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 class Exchanged:
     """The nodes whose rollouts a node trained on, and those that trained on its own.
 
-    Both are limited to the time PEERS_SINCE, and have the nodes with most rollouts first.
+    Both cover the last PEERS_SINCE, and have the nodes with the most rollouts first.
     """
 
     taken: list[Peer]

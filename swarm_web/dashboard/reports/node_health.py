@@ -165,7 +165,8 @@ def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
     """Add what the node does in the current round to a verdict.
 
-    A node that does nothing there is not called healthy, whatever its results are.
+    A node that has not requested the questions when half of the answering time is over is not
+    called healthy, whatever its results are.
     """
     if seat is None:
         return verdict

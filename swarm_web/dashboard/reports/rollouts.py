@@ -41,7 +41,7 @@ _HOUR_FORMAT = "%Y-%m-%dT%H"
 
 @dataclass(frozen=True)
 class ShownCompletion:
-    """One completion with our verifier's verdict; `number` is its position, from 1."""
+    """One completion with the site's verifier's verdict; `number` is its position, from 1."""
 
     number: int
     text: str

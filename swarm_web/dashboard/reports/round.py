@@ -97,10 +97,10 @@ def advise(reason: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question, which `solved` of the `counted` nodes for which it counts solved.
+    """A revealed question; of the `counted` nodes for which it counts, `solved` solved it.
 
-    It counts for all `seated` nodes, which are those that were scored in the round; or for none, if
-    an answer to it could not be graded in time.
+    It counts for all `seated` nodes (those scored in the round), or for none if an answer to it
+    could not be graded in time.
     """
 
     question: Question
@@ -199,7 +199,7 @@ class RoundReport:
 
 @dataclass(frozen=True)
 class RoundEdition:
-    """The version of the API's answer about a revealed round; `rows` is the number of scores."""
+    """The version of the API's response for a revealed round; `rows` is the number of scores."""
 
     etag: str
     rows: int
@@ -228,10 +228,10 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 
 
 def read_edition(judge_round: Round) -> RoundEdition:
-    """Return the version of the API's answer about a revealed round, without reading its scores.
+    """Return the version of the API's response for a revealed round, without reading its scores.
 
-    After a round has closed, the answer changes only with a ruling about the round or about any of
-    its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
+    After a round has closed, the response changes only with a ruling about the round or about any
+    of its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()
@@ -247,7 +247,7 @@ def list_scores_of(judge_round: Round) -> Listing[Score]:
 
 
 def list_questions_of(judge_round: Round) -> Listing[Question]:
-    """List a round's questions in its order."""
+    """List a round's questions, in order of position."""
     return Listing(judge_round.questions.all(), Keyset("position"))
 
 

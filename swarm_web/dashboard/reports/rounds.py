@@ -144,6 +144,6 @@ def _make_spread(judge_round: Round) -> RoundSpread | None:
 
 
 def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
-    """Return the value of `before` for the next newer page; 0 for the newest page."""
+    """Return `before` for the next newer page: 0 for the newest page, None if there is none."""
     newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
     return None if newer is None else next(iter(newer), 0)

@@ -43,7 +43,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question of a closed round, which `solved` of the `counted` nodes solved."""
+    """A closed round's question; of the `counted` nodes for which it counts, `solved` solved it."""
 
     prompt: str
     round: int
@@ -63,8 +63,8 @@ class TaskLine:
     `weight` is its share of the questions, in [0, 1]. `rungs` are the levels on which nodes may
     train, including the season's own, `rungs.home`; None if the dataset is not on the allow-list.
     `example` is its newest revealed question, empty without one. `rates` are the shares of right
-    answers by arm, over the last rounds, and `informative` is the share of its archived rollouts
-    that are informative; None without rollouts.
+    answers by arm, over the last rounds. `informative` is the share of its archived rollouts with
+    both right and wrong completions; None without rollouts.
     """
 
     dataset: str
@@ -155,7 +155,7 @@ def read_tasks() -> SeasonTasks:
 
 
 def load_task(dataset: str) -> TaskReport:
-    """Read the report of one dataset. Raises Http404 if the shown season does not ask it."""
+    """Read the report of one dataset. Raises Http404 if it is not in the shown season."""
     tasks = read_tasks()
     line = next((line for line in tasks.lines if line.dataset == dataset), None)
     if tasks.season is None or line is None:
@@ -198,7 +198,7 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return the informative share of the season's newest archived rollouts, by dataset."""
+    """Return `TaskLine.informative` by dataset, from the season's newest archived rollouts."""
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
         ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])
@@ -224,7 +224,7 @@ def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
 
 
 def make_rate(part: int, n: int) -> Rate:
-    """Return the share of `part` in `n` things; `n` is at least 1."""
+    """Return `part` / `n` with its interval; `n` is at least 1."""
     return Rate(part / n, macro_interval(part / n, n), n)
 
 

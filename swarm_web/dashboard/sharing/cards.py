@@ -81,7 +81,7 @@ def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
 
 
 class Canvas:
-    """A card to draw on, in pixels of the finished card."""
+    """A card to draw on; all lengths are in pixels of the finished card."""
 
     def __init__(self) -> None:
         self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), PAPER)

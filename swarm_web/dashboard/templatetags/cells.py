@@ -162,7 +162,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write why a result is lower than possible or missing, and what helps; else nothing."""
+    """Write why a result is missing or lower than possible, and what helps; empty if it is not."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'
