@@ -103,7 +103,7 @@ def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
 
 
 def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
-    """Read a run's header and rounds from its file, compressed or not. Raises UnreadableRunError."""
+    """Read a run's header and rounds from a file, compressed or not. Raises UnreadableRunError."""
     try:
         first, *rest = _read_lines(path)
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:
