@@ -2,7 +2,7 @@
 
 `records` decodes what the site publishes. `checks`, `chain`, `earlier`, `evidence`, `recount`,
 `results` and `season` compare it with what this machine computes again, and `audit` runs the checks
-of a round in order; all of these do no I/O. `download`, `listing` and `beacon` fetch, and `report`
+of a round in order; none of these does I/O. `download`, `listing` and `beacon` fetch, and `report`
 renders. `command` and `season_command` combine them into `swarm-node verify-round` and
 `verify-season`.
 """

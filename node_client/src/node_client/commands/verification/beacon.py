@@ -1,4 +1,4 @@
-"""Checks that a round used its public beacon's value, and was committed before that value."""
+"""Checks that a round used its beacon's value, and was committed before that value was known."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
