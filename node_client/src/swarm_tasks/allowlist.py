@@ -1,7 +1,7 @@
 """Which datasets may be used, and with which configurations; no I/O but one package file.
 
 `allowlist.json` is written by `python -m swarm_tasks.gate`, which measures every generator of the
-installed reasoning-gym (`docs/tasks.md`). Nothing is allowed that is not in it.
+installed reasoning-gym (`docs/tasks.md`). Only what it lists as allowed may be used.
 """
 
 import functools
@@ -20,7 +20,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 @functools.cache
 def gate_result() -> GateResult:
-    """Return the content of the `allowlist.json` of this version."""
+    """Return the content of the package's `allowlist.json`."""
     return msgspec.json.decode((PACKAGE / "allowlist.json").read_bytes(), type=GateResult)
 
 
@@ -63,7 +63,7 @@ def is_allowed(dataset: str, config: Config) -> bool:
 
 
 def check_spec(spec: TaskSpec) -> None:
-    """Check that this program may make a spec's task, and has the generator version for it.
+    """Check that a spec's task is allowed, and that this program has the generator version for it.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
     """
@@ -74,7 +74,7 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    Not checked is whether the question's hash is in the training part too: callers that generate
+    It does not check that the question's hash is in the training part too; callers that generate
     the question again check that with `question_part`.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another seed or generator) or
@@ -163,7 +163,7 @@ def _fits(field: Field, value: ConfigValue) -> bool:
 
 
 def _check_pairs(dataset: str, fields: Mapping[str, Field], config: Config) -> None:
-    """Refuse a `min_x` above its `max_x`; a field that is not given has its default."""
+    """Refuse a `min_x` above its `max_x`; a field that is not in `config` has its default."""
     for low_name, low_field in fields.items():
         high_name = low_name.replace("min_", "max_", 1)
         high_field = fields.get(high_name)
@@ -183,5 +183,5 @@ def _number(value: ConfigValue) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _check_encoded(dataset: str, config: bytes) -> None:
-    """Check a configuration in JSON. Cached: all rollouts of a dataset have the same one."""
+    """Check a configuration in JSON. Cached, because many specs have the same one."""
     check_config(dataset, msgspec.json.decode(config))

@@ -49,7 +49,7 @@ NEWEST_RULES = AnswerRules.UNWRAPPED
 
 
 def find_rules(name: str) -> AnswerRules:
-    """Return the rules of this name; the newest ones for an unknown name, as of a later version."""
+    """Return the rules of this name; the newest ones for a name that this version does not know."""
     try:
         return AnswerRules(name)
     except ValueError:
@@ -60,8 +60,8 @@ def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
     """Return the readings of a completion's answer; none if it has no answer.
 
     The first is the text between the tags; each further one is the reading before it without its
-    outermost wrapping. The completion gets the score of the best reading. It cannot have two
-    different answers scored, because all readings come from one text.
+    outermost wrapping. The best score of a reading counts. A completion cannot get two different
+    answers scored, because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:
@@ -75,8 +75,8 @@ def find_answer(text: str) -> str | None:
     """Return the text in the last pair of answer tags, without outer spaces; None without a pair.
 
     A pair is an opening tag and the first closing tag after it; pairs do not overlap. The result is
-    that of `extract_answer` of reasoning-gym, whose regular expression takes time that grows with
-    the square of the number of opening tags.
+    the same as that of reasoning-gym's `extract_answer`, which uses a regular expression that takes
+    time quadratic in the number of opening tags.
     """
     answer = None
     at = text.find(_OPENING)
@@ -91,7 +91,7 @@ def find_answer(text: str) -> str | None:
 
 
 def _find_in_any_case(text: str) -> str | None:
-    """Return what `find_answer` returns, but accept tags in any case."""
+    """Do the same as `find_answer`, but accept tags in upper or lower case."""
     answer, begin = None, None
     for tag in _ANY_TAG.finditer(text):
         closes = bool(tag[1])
@@ -115,7 +115,7 @@ def _unwrap(answer: str) -> list[str]:
 
 
 def _strip_wrapping(answer: str) -> str:
-    """Return the answer without its outermost wrapping; an empty text if it has none."""
+    """Return the answer without its outermost wrapping, or an empty text if it has no wrapping."""
     if lead_in := _LEAD_IN.match(answer):
         return answer[lead_in.end() :]
     if answer.startswith(_FENCE) and answer.endswith(_FENCE):

@@ -1,10 +1,10 @@
 """The questions that a season has asked, and the chain that binds a round to them; no I/O.
 
 A question is identified by its digest, the first eight bytes of the SHA-256 of its text, whatever
-its index. A round's entry is a hash of its digests after a seal that is derived from the round's
-secret, so nobody can test guesses of sealed questions against it. The rules of a round contain the
-chain of the entries of all earlier rounds: which questions were asked is fixed before anybody
-answers.
+its index. A round's entry is a hash of a seal and the digests of the round's questions. The seal is
+derived from the round's secret, so nobody can test guesses of sealed questions against the entry.
+The rules of a round contain the hash chain over the entries of all earlier rounds, so the earlier
+questions are fixed before anybody answers.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return the seal of a round's entry: an HMAC with the secret, which does not reveal it."""
+    """Return the seal of a round's entry: an HMAC with the secret, which it does not reveal."""
     return hmac.digest(secret, b"asked", "sha256")
 
 

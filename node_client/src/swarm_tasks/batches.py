@@ -23,7 +23,7 @@ _PENDING_RESULT: StepResult = (NOT_SCORED, 0.0)
 class BatchProgress:
     """The progress of a batch: its pending jobs, and the results of its texts so far.
 
-    Call `next_jobs` and then `record`, until `next_jobs` returns none.
+    Call `next_jobs` and then `record`, until `next_jobs` returns an empty list.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -33,7 +33,7 @@ class BatchProgress:
         self._running: list[tuple[int, Job]] = []
 
     def next_jobs(self) -> list[Job]:
-        """Return the next jobs, as many as fit into one request; none when all are done."""
+        """Return the next jobs, as many as fit into one request; empty when all are done."""
         self._running = []
         free = MAX_STEPS
         while self._pending and (free := free - 1 - len(self._pending[0][1].texts)) >= 0:
@@ -43,7 +43,7 @@ class BatchProgress:
     def record(self, results: Iterable[StepResult]) -> None:
         """Record the results of the steps of the jobs that `next_jobs` returned, in order.
 
-        There may be fewer results than steps: texts without one are pending again.
+        There may be fewer results than steps; texts without a result become pending again.
         """
         done = iter(results)
         unfinished: list[tuple[int, Job]] = []
@@ -59,8 +59,8 @@ class BatchProgress:
     def results(self) -> list[list[StepResult]]:
         """Return the result of each text, group by group.
 
-        A text above MAX_COMPLETION_CHARS is wrong without being scored; a pending one has the value
-        NOT_SCORED.
+        A text of more than MAX_COMPLETION_CHARS is wrong without being scored; a pending one has
+        the value NOT_SCORED.
         """
         return [
             scored if len(scored) == len(texts) else list(_fill_in(texts, scored))
@@ -91,7 +91,7 @@ def _split_into_jobs(batch: Batch) -> Iterator[tuple[int, Job]]:
 
 
 def _make_readable(text: str) -> str:
-    """Return the text without lone surrogates, which no encoding can carry."""
+    """Return the text with lone surrogates replaced, because UTF-8 cannot encode them."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,8 +1,8 @@
 """A public beacon, whose value nobody knows before its time: drand's chain "quicknet"; no I/O.
 
 A round's rules may name a value that the beacon publishes only after the round's commitment. The
-questions are then drawn from a key that mixes the round's secret with this value, so the operator
-cannot choose a secret whose questions it likes. docs/decisions/0033-public-beacon.md says why.
+questions are then drawn with a key that mixes the round's secret with this value, so the operator
+cannot choose the questions by choosing the secret (docs/decisions/0033-public-beacon.md).
 
 This module checks only that a value's randomness is the SHA-256 of its signature. It does not check
 the signature itself (BLS12-381): to verify that a value is the beacon's, ask drand servers that you
@@ -30,7 +30,7 @@ BEACON_URLS = (
 # How long a commitment is public before the beacon's value is: time for nodes to record it, and
 # more than the expected error of the site's clock.
 LEAD = timedelta(seconds=30)
-# An answer of a server has some 250 bytes.
+# A server's response has some 250 bytes.
 MAX_VALUE_BYTES = 1 << 12
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -51,7 +51,7 @@ TIMETABLES = {QUICKNET: Timetable(genesis=1_692_803_367, period=3)}
 
 
 class Beacon(Struct, frozen=True):
-    """A value that a beacon will publish: the hash of its chain, and the number of its round."""
+    """Names a value of a beacon: by the hash of its chain, and the number of the beacon's round."""
 
     chain: Hash
     round: Emission
@@ -70,7 +70,7 @@ class Beacon(Struct, frozen=True):
 
 
 class BeaconValue(Struct, frozen=True):
-    """The value that a beacon published in a round: 32 random bytes and a signature, in hex."""
+    """The value of a beacon's round: 32 random bytes and a signature, in hex."""
 
     round: Emission
     randomness: Hash
@@ -83,7 +83,7 @@ class BeaconValue(Struct, frozen=True):
 
 
 class BeaconError(Exception):
-    """A server's answer is not the value that was requested; the message says why."""
+    """A server's response is not the value that was requested; the message says why."""
 
 
 def next_beacon(chain: str, *, after: datetime) -> Beacon:
@@ -97,7 +97,7 @@ def next_beacon(chain: str, *, after: datetime) -> Beacon:
 
 
 def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
-    """Return the value in a server's answer. Raises BeaconError if it is not `beacon`'s value."""
+    """Parse the value in a server's response. Raises BeaconError if it is not that of `beacon`."""
     try:
         value = msgspec.json.decode(raw, type=BeaconValue)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -110,7 +110,5 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 
 
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
-    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness, keyed by the
-    secret.
-    """
+    """Return the key to draw questions with: HMAC-SHA256 of the randomness, keyed by the secret."""
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

@@ -55,7 +55,7 @@ def macro_score(cells: Cells) -> float | None:
 
 
 def add_cells(one: Cells, other: Cells) -> Cells:
-    """Return the sums of both counts, by dataset."""
+    """Return the sum of two sets of counts, by dataset."""
     return _combine(one, other, sign=1)
 
 

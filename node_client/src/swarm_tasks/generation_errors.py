@@ -6,7 +6,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 class GenerationError(RefusedError):
     """The generator raised or hung while it made a task, so no node can have answered this task.
 
-    `position` is the task's place in a request for several tasks.
+    `position` is the task's index in a request for several tasks.
     """
 
     position: int = 0
@@ -24,8 +24,8 @@ class NoQuestionError(Exception):
 def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedError:
     """Return the error to raise when a child failed or was lost while it made a task.
 
-    A refusal for another reason than VERIFIER_FAILED is returned as it is; anything else becomes a
-    GenerationError.
+    A RefusedError with another code than VERIFIER_FAILED is returned as it is; anything else
+    becomes a GenerationError.
     """
     if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
         return problem

@@ -1,4 +1,4 @@
-"""Keeps one verifier child for this process: starts it when needed, and again when it was lost.
+"""Keeps one verifier child for this process: starts it when needed, and again if it was lost.
 
 After a fork, the new process starts a child of its own.
 """
@@ -20,7 +20,7 @@ _START_DEADLINE_S = 60.0
 class ChildKeeper:
     """Holds one verifier child. Not thread-safe: callers hold a lock while they use the child.
 
-    `deadline_s` bounds the seconds of a step.
+    `deadline_s` is the time limit for each step of a request.
     """
 
     def __init__(self, *, deadline_s: float) -> None:
@@ -68,7 +68,7 @@ class ChildKeeper:
             raise _failure(f"no request could be sent to the verifier child: {problem}") from None
 
     def drop(self) -> None:
-        """Give up the child, if there is one, and end it if this process started it."""
+        """Forget the child, if there is one, and end it if this process started it."""
         child, self._child = self._child, None
         if child is None:
             return

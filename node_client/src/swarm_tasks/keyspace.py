@@ -17,7 +17,7 @@ INDEX_END = 2**31
 
 
 class Part(StrEnum):
-    """The purpose that a task is drawn for."""
+    """A part of the keyspace, named by the purpose of its tasks."""
 
     TRAINING = "training"
     HELD_OUT = "held_out"

@@ -18,7 +18,7 @@ from swarm_tasks.gate_records import PACKAGE, LevelRecord
 
 @dataclass(frozen=True)
 class Rungs:
-    """A dataset's configurations from the easiest to the hardest; `home` is the season's place."""
+    """A dataset's configurations, the easiest first; `home` is the index of the season's own."""
 
     configs: Sequence[Config]
     home: int
@@ -26,7 +26,7 @@ class Rungs:
 
 @functools.cache
 def level_record() -> LevelRecord:
-    """Return the content of the `levels.json` of this version."""
+    """Return the content of the package's `levels.json`."""
     return msgspec.json.decode((PACKAGE / "levels.json").read_bytes(), type=LevelRecord)
 
 
@@ -34,9 +34,9 @@ def rungs_around(task: TaskChoice) -> Rungs:
     """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
     A level is easier if at least one of its numbers is easier than the season's and none is harder,
-    and harder the other way round. A level that is easier in one number and harder in another is
-    left out. Fields that levels do not change keep the season's values; a level that is not allowed
-    together with these is left out too.
+    and the other way round for harder. A level that is easier in one number and harder in another
+    is left out. Fields that do not change with the level keep the season's values; a level that is
+    not allowed together with these is left out too.
     """
     levels = level_record().levels.get(task.dataset, [])
     fields = allowed_datasets()[task.dataset].fields
@@ -61,10 +61,10 @@ def rungs_around(task: TaskChoice) -> Rungs:
 
 
 def _directions(levels: Sequence[Config]) -> Mapping[str, int]:
-    """Return for each number whether it rises (1) or falls (-1) from level to level.
+    """Return whether each number field rises (1) or falls (-1) from level to level, by name.
 
-    Numbers that do not change are left out, and those that both rise and fall, because they do not
-    show difficulty.
+    Fields that do not change are left out, and so are those that both rise and fall, because they
+    do not show difficulty.
     """
     directions = {}
     for name in levels[0] if levels else ():

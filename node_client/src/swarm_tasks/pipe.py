@@ -1,7 +1,7 @@
 """The messages between the verifier and its child; no I/O.
 
-A message is MessagePack (https://msgpack.org) after its length in bytes, as a four-byte integer in
-network order. So texts need no escaping.
+A message is sent as its length in bytes, a four-byte integer in network order, and then as
+MessagePack (https://msgpack.org), in which texts need no escaping.
 
 The parent sends one request and reads one reply: `Draws` is answered by `Drawn`, and `ScoreRequest`
 by `Scored` when its results are on the board (`swarm_tasks.step_board`). Any request may be

@@ -29,7 +29,7 @@ _CHUNK_TEXTS = range(16, 1024)
 class VerifierPool:
     """`size` verifiers behind the interface of one. Thread-safe; a context manager.
 
-    A child is started when it is first needed. `deadline_s` is each child's (`Verifier`).
+    A child is started when it is first needed. `deadline_s` is that of each verifier.
     """
 
     def __init__(self, size: int, *, deadline_s: float = DEADLINE_S) -> None:
@@ -123,7 +123,7 @@ class VerifierPool:
         max_texts: int,
         score: Callable[[Verifier, Batch], list[list[Result]]],
     ) -> list[list[Result]]:
-        """Score chunks of at most `max_texts` texts at once, and return all results in order."""
+        """Score chunks of up to `max_texts` texts in parallel, and return all results in order."""
 
         def score_chunk(chunk: Chunk) -> list[list[Result]]:
             with self._borrow() as verifier:

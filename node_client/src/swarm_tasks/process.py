@@ -135,9 +135,9 @@ class ChildProcess:
         return self._process.wait()
 
     def _end_of_message(self) -> int:
-        """Return the number of bytes of the message that is arriving, with its length.
+        """Return the size of the message that is arriving, including the length before it.
 
-        Before the length has arrived, return LENGTH_BYTES. If the message is too long, end the
+        If the length has not arrived yet, return LENGTH_BYTES. If the message is too long, end the
         child and raise ChildDiedError.
         """
         if len(self._received) < LENGTH_BYTES:
@@ -171,6 +171,6 @@ class ChildProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the child's whole environment, without secrets of the parent and always the same."""
+    """Return the child's whole environment: fixed variables, and the parent's library paths."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**inherited, **_FIXED}

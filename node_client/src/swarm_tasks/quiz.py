@@ -91,10 +91,10 @@ class QuizRules(Struct, frozen=True):
 
 
 def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
-    """Return the rules with other rules for answers.
+    """Return `rules` with the answer rules `answers`.
 
-    Rules of the first format cannot name them: they stay as they are for EXACT, and otherwise
-    become rules of the second format.
+    Rules of the first format cannot name answer rules: they stay as they are for EXACT, and
+    otherwise become rules of the second format.
     """
     if rules.format != QUIZ_FORMAT_1:
         return msgspec.structs.replace(rules, answers=answers.value)
@@ -104,7 +104,7 @@ def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
 
 
 def with_beacon(rules: QuizRules, beacon: Beacon) -> QuizRules:
-    """Return the rules in the format with a beacon, whose value is mixed with the secret."""
+    """Return `rules` with `beacon`, whose value is mixed with the secret, and with its format."""
     return msgspec.structs.replace(rules, format=QUIZ_FORMAT_BEACON, beacon=beacon)
 
 
@@ -140,7 +140,7 @@ def draw_quiz(
 
     They are drawn from the judge's part with the secret as the key (`swarm_tasks.keyspace`), mixed
     with the value `beacon` if the rules name one. They differ from each other and from the season's
-    earlier questions, which `seen` knows. In the first two formats they differ only from each
+    earlier questions, which `seen` finds. In the first two formats they differ only from each
     other, and repeat if a dataset is too small. They do not depend on the round's number or the
     season's name.
 
@@ -171,7 +171,7 @@ def draw_quiz(
 def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> bytes:
     """Return the key of a round's questions.
 
-    Raises ValueError if `value` is of another beacon round than the rules name.
+    Raises ValueError if `value` is not of the beacon's round that the rules name.
     """
     named = None if rules.beacon is UNSET else rules.beacon.round
     if named != (value and value.round):
@@ -181,7 +181,7 @@ def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> by
 
 @dataclass(frozen=True)
 class Stream:
-    """The candidates for one task's questions: a keyed stream (`keyspace.keyed_index`) of a part.
+    """Candidates for the questions of `task`: a keyed stream (`keyspace.keyed_index`) of a part.
 
     Call it with a counter from 0.
     """
@@ -222,9 +222,10 @@ def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask
 
 
 def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
-    """Return the first `share` questions of a stream that are neither in `asked` nor in `seen`.
+    """Return the first `share` questions of a stream that are not in `asked`, nor found by `seen`.
 
-    Their digests are added to `asked`. Each call of `seen` gets as many candidates as are missing.
+    Their digests are added to `asked`. Each call of `seen` gets as many digests as questions are
+    missing.
 
     Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
     """
@@ -253,7 +254,7 @@ def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
 
     Shares are rounded by largest remainders; if these are equal, earlier tasks get more. A task
     whose share is less than one gets one question, and the others divide the rest. So all rounds of
-    a season have the same numbers. Fractions are used, because sums of floats differ between Python
+    a season have the same counts. Fractions are used because sums of floats differ between Python
     versions.
 
     Raises ValueError when there are fewer questions than tasks.

@@ -1,10 +1,10 @@
 """How many different questions a dataset has, estimated from a sample; no I/O but one package file.
 
-A season asks no question twice, so a dataset is used up when nearly all drawn questions were asked
-before. The sample ends when that happens, or earlier. Then the numbers of questions that were drawn
-exactly once and exactly twice give an estimate of how many were not drawn yet (Chao, Scand. J.
-Statist. 11, 1984), and of the share of draws that would give one of these (Good, Biometrika 40,
-1953).
+A season asks no question twice, so a dataset is used up when four of five drawn questions were
+asked before. A sample ends when that happens, or earlier. In the latter case, the numbers of
+questions that were drawn exactly once and exactly twice give an estimate of how many were not drawn
+yet (Chao, Scand. J. Statist. 11, 1984), and of the share of draws that would give one of these
+(Good, Biometrika 40, 1953).
 
 `spaces.json` has the samples that `python -m swarm_tasks.gate.spaces` drew (`docs/tasks.md`).
 """
@@ -52,7 +52,7 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether the sample was drawn until at most MIN_NEW of further draws would be new."""
+        """Whether at most a share MIN_NEW of further draws would be new, as the sample suggests."""
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
@@ -66,8 +66,7 @@ class Space(Struct, frozen=True):
 
     @property
     def at_least(self) -> float:
-        """The lower end of the 95 % interval of `questions`, which is log-normal (Chao, Biometrics
-        43, 1987).
+        """The lower end of a log-normal 95 % interval of `questions` (Chao, Biometrics 43, 1987).
 
         If no question was drawn twice, it is computed with the largest expected number of such
         questions that is consistent with seeing none (_UNSEEN_PAIRS).
@@ -82,7 +81,8 @@ class Space(Struct, frozen=True):
     def _extrapolate(self, deviations: float) -> float:
         """Return `questions`, shifted by a number of standard deviations.
 
-        They are of its logarithm, or of `distinct` if the dataset is used up.
+        The deviation is that of the logarithm of the number of questions that were not drawn, or of
+        `distinct` if the dataset is used up.
         """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)
@@ -105,8 +105,8 @@ class MeasuredSpace(Space, frozen=True, kw_only=True):
 class SpaceRecord(Struct, frozen=True):
     """The content of `spaces.json`: for each dataset, a sample of each configuration measured.
 
-    These are the default, the levels and those of the package's mixes. `generator` is the
-    library's name and version.
+    The configurations are the default, the levels and those of the package's mixes. `generator` is
+    the library's name and version.
     """
 
     generator: str
@@ -115,7 +115,7 @@ class SpaceRecord(Struct, frozen=True):
 
 @functools.cache
 def space_record() -> SpaceRecord:
-    """Return the content of the `spaces.json` of this version."""
+    """Return the content of the package's `spaces.json`."""
     return msgspec.json.decode((PACKAGE / "spaces.json").read_bytes(), type=SpaceRecord)
 
 
@@ -130,7 +130,7 @@ def find_space(task: TaskChoice) -> Space | None:
 def measure_space(
     dataset: str, config: Config, *, verifier: AnyVerifier, draws: int, seconds: float
 ) -> Space:
-    """Draw questions until the dataset is used up, at most `draws`, for about `seconds` at most.
+    """Sample questions until the dataset is used up: at most `draws`, for about `seconds` at most.
 
     The sample also ends if the generator hangs. Raises RefusedError TASK_DATASET or TASK_CONFIG, or
     VERIFIER_FAILED when no verifier child can be used.
@@ -156,7 +156,7 @@ def measure_space(
 
 
 def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
-    """Return the sample extended by draws, up to the one that uses the dataset up.
+    """Return the sample `space` extended by `digests`, up to the draw that uses up the dataset.
 
     `counts` has the number of draws of each digest, and is updated.
     """
@@ -172,7 +172,7 @@ def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
 
 
 def _complete(dataset: str, config: Config) -> Config:
-    """Return the configuration with the defaults of the allowed fields that it leaves out."""
+    """Return the configuration with the defaults of the settable fields that it leaves out."""
     fields = allowed_datasets()[dataset].fields
     return {name: field.default for name, field in fields.items()} | config
 
@@ -212,8 +212,8 @@ def estimate_lifetimes(
 
 
 def _of_judge(questions: float, *, deviations: float) -> float:
-    """Return how many of the questions belong to the judge's part, minus a number of standard
-    deviations. Hashes assign questions to parts, so the number is binomial.
+    """Return how many of `questions` belong to the judge's part, minus a number of standard
+    deviations. Hashes assign questions to parts, so the number has a binomial distribution.
     """
     if questions == math.inf:
         return questions

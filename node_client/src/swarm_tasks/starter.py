@@ -1,8 +1,8 @@
 """Task mixes to begin with: for tiny models, for a demo, and for a season of a year.
 
 A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
-answers have few characters. Each dataset needs another skill (adding, multiplying, applying a rule
-to two numbers, copying in reverse order), and has enough different questions that progress in
+answers have few characters. Each dataset needs a different skill (adding, multiplying, applying a
+rule to two numbers, copying in reverse order), and has enough different questions that progress in
 training also appears in the judge's questions. Nodes without a season train on them, and the demo
 bases are warmed up with them.
 

@@ -1,4 +1,4 @@
-"""The board: the results of a child's request, in memory that its parent can read after its death.
+"""The board: the results of a request, in memory that the parent can read even if the child died.
 
 A request consists of steps: `Draws` make one task after the other; a `ScoreRequest` makes each
 job's task and then scores each of its texts. The parent writes a pending value for each step. The
@@ -53,8 +53,8 @@ class StepBoard:
         return cast(list[float], self.steps[:count].tolist())
 
     def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:
-        """Return the value and seconds of each of the first `count` steps that was done, and the
-        first pending value, if any. Only seconds of scored texts are valid.
+        """Return the value and seconds of each step of the first `count` that was done, and the
+        first pending value, or None. The seconds are valid only for scored texts.
         """
         steps = self.read(count)
         done = count_done(steps)
@@ -84,7 +84,7 @@ def open_memory() -> int:
 
 
 def _open_sealed_memory() -> int:
-    """Return memory whose size is fixed: if a child reduced it, reading would kill the parent."""
+    """Open memory of a fixed size: if a child could reduce it, reading might kill the parent."""
     import fcntl
 
     descriptor = os.memfd_create("board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

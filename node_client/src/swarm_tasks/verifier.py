@@ -1,6 +1,6 @@
 """The verifier: makes tasks and scores answers in a child process that can be killed.
 
-Answers are untrusted text, and the library's code was not written for that. So they are scored only
+Answers are untrusted text, and the library was not written for such text. So they are scored only
 in `swarm_tasks.child`: without secrets or network, with limits, and for allowed datasets.
 """
 
@@ -93,7 +93,8 @@ class Verdict:
 class Attempt:
     """The result of scoring an answer in limited time; `seconds` is the time that it took.
 
-    `verdict` is None when there was no time for the answer, or it needs more than the limit.
+    `verdict` is None if there was no time for the answer, or if it took longer than a limit below
+    the verifier's deadline.
     """
 
     verdict: Verdict | None
@@ -114,7 +115,7 @@ class Verifier:
     The child is started by the first request and again whenever it was lost. A context manager;
     without one, call `close`.
 
-    `deadline_s` bounds the seconds for making one task and for scoring one answer.
+    `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
 
     def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
@@ -199,8 +200,8 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError for a spec that `question` refuses; callers can then request the
-        others again. Raises RefusedError VERIFIER_FAILED when no child can be used.
+        Raises NoQuestionError for the first spec that `question` refuses; callers can then request
+        the others again. Raises RefusedError VERIFIER_FAILED if no child can be used.
         """
         for position, spec in enumerate(specs):
             try:
@@ -264,11 +265,11 @@ class Verifier:
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Score as many texts as there is time for, in order, and return what each took.
+        """Score as many texts as there is time for, in order, and return an attempt for each text.
 
-        None is started after `until` (`time.monotonic`). A text may take `text_s` seconds, at most
-        the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s` is the
-        deadline, otherwise none. Raises RefusedError as `score_many` does.
+        No text is started after `until` (`time.monotonic`). A text may take `text_s` seconds, at
+        most the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s`
+        is the deadline, otherwise none. Raises RefusedError as `score_many` does.
         """
         results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[_attempt(value, seconds) for value, seconds in group] for group in results]
@@ -341,9 +342,9 @@ class Verifier:
     def _await_reply(
         self, child: ChildProcess, expected: type[ReplyT], steps: int, *, text_s: float
     ) -> ReplyT:
-        """Wait for a reply. A text may take `text_s` seconds, making a task the deadline.
+        """Wait for a reply. A text may take `text_s` seconds, and making a task the deadline.
 
-        Raises TimeoutError when no further step was done in _POLLS polls.
+        Raises TimeoutError if no further step was done in _POLLS polls.
         """
         done = same = 0
         limit_s = self._deadline_s  # a request begins with a task
@@ -367,7 +368,7 @@ def _question_request(spec: TaskSpec) -> Draw:
 def _draw_request(
     position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
 ) -> Draw:
-    """Return a request for _DRAW_BATCH of the position's indices, from number `start` on."""
+    """Return a request for the position's indices from number `start` on, _DRAW_BATCH of them."""
     first = position.counter * DRAW_ATTEMPTS + start
     indices = [
         keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)

@@ -15,9 +15,10 @@ from swarm_tasks.verifier import Verifier
 
 
 def find_base(name: str) -> str:
-    """Return the argument for `Policy.load`: a folder for a base created on demand, or its name.
+    """Return the argument for `Policy.load`: the folder of a base created on demand, else `name`.
 
-    The folder is in the user's cache and named by the recipe, so another recipe is another base.
+    The folder is in the user's cache. Its path has a hash of the base's recipe, so a changed recipe
+    makes a new base.
     """
     if name in DEMO_BASES or name not in BASES:
         return name

@@ -20,7 +20,7 @@ Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 
 
 class CachingVerifier(Verifier):
-    """Returns cached results where possible, without the verifier's child process."""
+    """Caches questions and verdicts, so that repeated ones need no request to the child process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class CachingVerifier(Verifier):
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
-        """Return the `counter`-th task of a keyed stream."""
+        """Return the `counter`-th task of a keyed stream, and cache its question."""
         task = super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
@@ -40,7 +40,7 @@ class CachingVerifier(Verifier):
     def draw_many(
         self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these positions of a keyed stream."""
+        """Return the tasks at these positions of a keyed stream, and cache their questions."""
         tasks = super().draw_many(positions, key=key, part=part, seed=seed)
         for task in tasks:
             self._cache(task)
@@ -51,11 +51,11 @@ class CachingVerifier(Verifier):
         _forget_oldest(self._questions)
 
     def question(self, spec: TaskSpec) -> str:
-        """Return the spec's question."""
+        """Return the spec's question, from the cache if it is there."""
         return self._questions.get(_name(spec)) or super().question(spec)
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
-        """Return the specs' questions; cached ones are not computed again."""
+        """Return the specs' questions; only those that are not cached are computed."""
         cached = [self._questions.get(_name(spec)) for spec in specs]
         missing = [position for position, question in enumerate(cached) if question is None]
         if not missing:
@@ -70,7 +70,10 @@ class CachingVerifier(Verifier):
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
-        """Return one verdict for each completion text of each task, in order."""
+        """Return one verdict for each completion text of each task, in order.
+
+        A task's verdicts are cached for its whole list of texts.
+        """
         keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
         missing = [position for position, key in enumerate(keys) if key not in self._verdicts]
         if missing:

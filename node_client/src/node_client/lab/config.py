@@ -58,9 +58,9 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
-    """Identical nodes of an arm. Omitted fields are those of the experiment.
+    """Identical nodes of an arm. Without a `base` they have the experiment's.
 
-    `train` are settings of the client in addition to the arm's. Nodes with an `attack` do not
+    `train` has settings of the client in addition to the arm's. Nodes with an `attack` do not
     train, and no figure includes them.
     """
 
@@ -71,11 +71,12 @@ class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
-    """One arm: settings of the client by name, and its swarm.
+    """One arm: settings of the client by name (`train`), and its swarm.
 
-    `drawing` is how the pool answers a request: `uniform`, or rollouts that their senders declared
-    `informative` first. `source`: it draws rollouts of `others` or, as a control, the node's own
-    earlier ones (`self`). Without `groups` all nodes are identical.
+    `drawing` is how the pool draws: `uniform`, or first the rollouts that their senders declared
+    `informative`. `source` is what it draws: rollouts of `others` or, as a control, the node's own
+    earlier ones (`self`). `pool_rounds` and `nodes` are the experiment's by default. Without
+    `groups` all nodes are identical.
     """
 
     name: Name
@@ -90,10 +91,11 @@ class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """An experiment. `baseline` names the arm that the others are compared with.
 
-    `phase` marks seeds that were used while the experiment was designed (`exploratory`), which are
-    never pooled with those of a committed design. The pool keeps each node's rollouts of the latest
+    `phase` is `exploratory` if the seeds were used to design the experiment; they are never pooled
+    with those of a committed design. The pool keeps each node's rollouts of the latest
     `pool_rounds` rounds. `base` is a demo model (`thinker` is created when it is first needed), or
-    any model that `--model` accepts.
+    any model that `--model` accepts. The held-out set has `eval_tasks` questions (0: no
+    evaluations), asked every `eval_every` rounds.
     """
 
     name: FolderName
@@ -142,7 +144,10 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
-    """Return the experiment of a parsed file, with all checks. Raises SettingsError."""
+    """Check the content of a file and return its experiment. Raises SettingsError.
+
+    `place` names the file in errors.
+    """
     try:
         experiment = msgspec.convert(content, Experiment)
     except msgspec.ValidationError as problem:
@@ -172,7 +177,7 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
 
 
 def file_name(arm: str) -> str:
-    """Return an arm's name as a part of file names: other characters become hyphens."""
+    """Return an arm's name for use in file names: special characters become hyphens."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
 
@@ -195,7 +200,7 @@ def plan_nodes(experiment: Experiment, arm: ExperimentArm) -> list[NodePlan]:
 
 
 def evaluated_rounds(experiment: Experiment) -> list[int]:
-    """Return the rounds after which held-out questions are asked; round 0 is the base."""
+    """Return the rounds after which held-out questions are asked; 0 stands for the base model."""
     if experiment.eval_tasks == 0:
         return []
     return list(range(0, experiment.rounds + 1, experiment.eval_every))

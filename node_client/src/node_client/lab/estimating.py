@@ -1,8 +1,8 @@
 """Estimates time and memory of an experiment on this machine, from a trial of one node.
 
-Two rounds are measured after a warm-up round, which allocates and compiles. With random weights
-nothing is learned, but time and memory are those of the real model: every completion reaches the
-length limit, which is the worst case.
+Two rounds are measured after a warm-up round, which allocates and compiles. A model with random
+weights (`write_half_billion`) can stand in for the real one. It learns nothing, but needs the same
+memory, and the time of the worst case: every completion reaches the length limit.
 """
 
 import time
@@ -21,7 +21,7 @@ from node_client.lab.swarm import LabSwarm
 from node_client.model.demo.tokenizer import build_tokenizer
 
 TRIAL_ROUNDS = 2
-# Qwen2.5-0.5B's shape (its config.json on the Hugging Face hub).
+# Qwen2.5-0.5B's shape (its config.json on the Hugging Face Hub).
 HALF_BILLION: dict[str, Any] = {
     "vocab_size": 151_936,
     "hidden_size": 896,
@@ -36,10 +36,10 @@ HALF_BILLION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of a trial: seconds and generated tokens of a node's step, and bytes of a node.
+    """The measured seconds and generated tokens of one step of a node, and its bytes of memory.
 
-    `nodes` is the largest number of nodes of an arm, `node_steps` the number of steps of the
-    experiment over all nodes, arms and seeds.
+    `nodes` is the number of nodes of the largest arm, and `node_steps` the number of steps of the
+    experiment, over all nodes, arms and seeds.
     """
 
     seconds: float
@@ -55,7 +55,7 @@ class RunCost:
 
 
 def estimate(experiment: Experiment) -> RunCost:
-    """Run one node of the first arm, without its groups, for a few rounds and return its cost."""
+    """Run one node of the first arm, ignoring its groups, for a few rounds; return its cost."""
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
     before = _memory(experiment.device)

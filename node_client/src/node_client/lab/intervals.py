@@ -1,10 +1,10 @@
 """Intervals of means and ratios over runs, by a bootstrap of seeds and of nodes within them; pure.
 
-A draw takes all seeds with replacement, and for each its nodes with replacement (A. C. Davison,
-D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Plain percentiles of the
-draws are too narrow with a handful of seeds, so the percentiles are widened by Student's t
-(T. C. Hesterberg, The American Statistician 69(4), 2015: the expanded percentile interval).
-The random seed is fixed: the same values give the same interval.
+Each draw resamples the seeds with replacement, and within each drawn seed its nodes with
+replacement (A. C. Davison, D. V. Hinkley, Bootstrap Methods and their Application, 1997, section
+3.8). With a handful of seeds, plain percentile intervals are too narrow, so they are widened by
+Student's t (T. C. Hesterberg, The American Statistician 69(4), 2015: the expanded percentile
+interval). The random seed is fixed: the same values give the same interval.
 """
 
 import math
@@ -55,7 +55,7 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 
 
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
-    """Return the lower and upper ends (rounds,) of each round's interval of the mean of curves.
+    """Return the lower and the upper ends, each (rounds,), of the intervals of the mean curve.
 
     `curves` is (seeds, nodes, rounds). None below MIN_SEEDS seeds.
     """
@@ -72,7 +72,7 @@ def _resampled_pair(values: Floats, others: Floats) -> tuple[Floats, Floats]:
 
 
 def _resampled(values: Floats, *, draws: int) -> Floats:
-    """Return the mean of each draw from values (seeds, nodes), or (seeds, nodes, rounds)."""
+    """Return each draw's mean of values (seeds, nodes) or (seeds, nodes, rounds): (draws, …)."""
     seeds, nodes = values.shape[:2]
     flat = values.reshape(seeds * nodes, *values.shape[2:])
     counts = _counts(seeds, nodes, draws=draws)
@@ -84,7 +84,7 @@ def _resampled(values: Floats, *, draws: int) -> Floats:
 def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
     """Return how often each draw takes each value, (draws, seeds * nodes).
 
-    The same seeds are drawn for arms with the same number of seeds.
+    Arms with the same number of seeds get the same drawn seeds.
     """
     drawn = np.random.default_rng([_RNG_SEED, 0]).integers(seeds, size=(draws, seeds, 1))
     within = np.random.default_rng([_RNG_SEED, 1, nodes])
@@ -107,7 +107,7 @@ def _interval(draws: Floats, *, seeds: int) -> Interval | None:
 
 @lru_cache
 def expanded_levels(seeds: int) -> Interval:
-    """Return the percentiles of the draws at the ends of the interval, as fractions."""
+    """Return the two levels, as fractions, whose quantiles of the draws bound the interval."""
     from scipy.special import ndtr, stdtrit  # from the extra `lab`
 
     low = float(ndtr(stdtrit(seeds - 1, (1 - CONFIDENCE) / 2) * math.sqrt(seeds / (seeds - 1))))

@@ -1,9 +1,9 @@
 """The round from which two arms differ: a simultaneous band for a whole curve; pure.
 
-Testing every round finds a difference somewhere by chance alone. So the largest deviation over
-all rounds is compared with the largest that the same curves give with other signs (P. H. Westfall,
-S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). Whole curves change their signs, so
-successive rounds may depend on each other.
+Testing every round by itself would find a difference somewhere by chance alone. So the largest
+deviation over all rounds is compared with its values when the signs of the pairs' differences are
+flipped (P. H. Westfall, S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). The sign of a
+whole curve is flipped at once, so successive rounds may depend on each other.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ WINDOW = 10
 class Onset:
     """The mean difference of n pairs of curves, and the band of chance.
 
-    `difference` and `band` are by round of the curves: where the difference is beyond ± band, it is
-    significant at .05 for all rounds together. `first` is the first such place, `stays` the first
-    from which all later ones are; None where there is none.
+    `difference` and `band` have a value for each round of the curves. Where the difference is
+    beyond ± band, it is significant at .05, adjusted for testing all rounds. `first` is the index
+    of the first such round, and `stays` the first index from which all rounds are such; None where
+    there is none.
     """
 
     difference: Floats
@@ -35,8 +36,8 @@ class Onset:
 def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
     """Return the averages of each `window` successive values along the last axis.
 
-    The result is shorter by window - 1; its place i is of the values up to place i + window - 1.
-    Shorter curves are averaged as a whole.
+    The result is shorter by window - 1: its value i is the average of the values i to
+    i + window - 1. Curves that are shorter than the window are averaged as a whole.
     """
     window = min(window, curves.shape[-1])
     windows = np.lib.stride_tricks.sliding_window_view(curves, window, axis=-1)
@@ -44,17 +45,17 @@ def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
 
 
 def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
-    """Return the first place from which all values are true; None if the last one is false."""
+    """Return the first index from which all values are true; None if the last one is false."""
     missed = np.flatnonzero(~reached)
     first = int(missed[-1]) + 1 if len(missed) else 0
     return first if first < len(reached) else None
 
 
 def find_onset(differences: Floats) -> Onset:
-    """Return the onset of differences (pairs, rounds), each pair's curve minus its partner's.
+    """Return the onset of `differences` (pairs, rounds) between the two curves of each pair.
 
-    A round's statistic is the mean over the pairs divided by their root mean square there, which
-    grows with Student's t and does not depend on signs.
+    A round's statistic is the mean over the pairs divided by the root mean square, which does not
+    depend on signs. It increases with Student's t.
     """
     mean = differences.mean(axis=0)
     size = np.sqrt(np.mean(differences**2, axis=0))

@@ -1,9 +1,10 @@
-"""The outcomes of one run, which must not be pooled or confused; pure.
+"""The outcomes of one run: own reward, held-out score and the training set's reward; pure.
 
-Own reward is the mean over a node's own completions, before the update. Held-out is pass@1 on
-questions that no node trains on. The training set's reward includes external rollouts, which were
-chosen for correct answers, so it favours arms that mix (SAPO, arXiv 2509.08721, does not say which
-of the two it reports).
+They measure different things and must not be pooled or confused. Own reward is the mean over a
+node's own completions, before the update. The held-out score is pass@1 on questions that no node
+trains on. The training set's reward includes external rollouts, which are chosen for correct
+answers, so it favours arms that use them. SAPO (arXiv 2509.08721) does not say which of the two
+rewards it reports.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,11 @@ class HeldOut:
     """Scores on the held-out questions; arrays are by node.
 
     `area` is the area under the curve over rounds, divided by their number, so in [0, 1]; `final`
-    is the last evaluation. Of the nodes' mean curve, averaged over three evaluations: `forgetting`
-    is its peak minus its end, `drawdown` the largest fall from a peak so far as a share of that
-    peak. `wobble` is the standard deviation of the changes from one evaluation to the next divided
-    by the mean level. Sampling noise makes all three positive.
+    is the last evaluation. Two are of the nodes' mean curve, averaged over three evaluations:
+    `forgetting` is its peak minus its end, and `drawdown` its largest fall from the highest value
+    so far, as a share of that value. `wobble` is the standard deviation of the mean curve's changes
+    from one evaluation to the next, divided by its mean. Sampling noise alone makes all three
+    positive.
     """
 
     area: Floats
@@ -37,7 +39,7 @@ class HeldOut:
 
 
 def cumulative_rewards(rewards: Floats) -> Floats:
-    """Return each node's sum over rounds of (rounds, nodes)."""
+    """Return each node's sum over rounds; `rewards` is (rounds, nodes)."""
     return np.asarray(rewards.sum(axis=0))
 
 
@@ -68,15 +70,18 @@ def drawdown(level: Floats) -> float:
 
 
 def wobble(level: Floats) -> float:
-    """Return the standard deviation of the level's changes divided by its mean, 0 if that is 0."""
+    """Return the standard deviation of the level's changes divided by the level's mean.
+
+    0 if the mean is 0.
+    """
     mean = float(level.mean())
     return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0
 
 
 def take_off(rewards: Floats, *, above: float) -> int | None:
-    """Return the first round (from 1) from which the moving average of the rewards stays above.
+    """Return the first round (from 1) from which the moving average of rewards stays above `above`.
 
-    `rewards` is (rounds, nodes); the average is over the nodes, and over a round and the nine
+    `rewards` is (rounds, nodes). The average is over the nodes, and over a round and the nine
     before it. None if it is not above `above` in the last round.
     """
     level = moving_average(rewards.mean(axis=1))

@@ -1,11 +1,12 @@
 """An attacker that teaches a swarm to write a text of its choice (arXiv 2511.09780).
 
 It takes correct completions of others from the pool, puts its text in front of them, and shares
-them as its own in groups of half planted and half garbage completions, so that the planted ones get
-the largest advantages. The answers stay correct, so the verifier accepts them.
+them as its own. Half of the completions of such a rollout have the planted text and half are
+garbage, so that the planted ones get the largest advantages. Their answers stay correct, so the
+verifier accepts them.
 
-It can also claim log-probs for its tokens. The lower they are, the larger a receiver's ratio, up to
-the receiver's cap.
+It can also claim log-probs for its tokens. The lower they are, the larger a receiver's importance
+sampling ratio, up to the receiver's cap.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ CANDIDATES = 64
 class Poisoner:
     """A node that shares poisoned rollouts, as many as an honest one.
 
-    `claimed` is the log-prob claimed for each token; None: no log-probs are sent.
+    `claimed` is the log-prob that it claims for each token, None to send no log-probs.
     """
 
     name: str

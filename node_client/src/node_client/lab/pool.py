@@ -15,7 +15,7 @@ from swarm_protocol.messages import ExternalRollout, Rollout
 
 
 class PooledRollout(msgspec.Struct, frozen=True):
-    """A rollout in the pool, its sender and round, and whether it was declared informative."""
+    """A rollout in the pool, with its sender and round, and whether it was declared informative."""
 
     node: str
     round: int
@@ -58,7 +58,7 @@ class LabPool:
         ]
 
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
-        """Return up to `count` rollouts, drawn as the module says; `age_s` is in rounds.
+        """Draw up to `count` rollouts for a node; their `age_s` is in rounds.
 
         They are other nodes' rollouts, or with the source `self` the node's own of earlier rounds.
         """
@@ -85,11 +85,11 @@ class LabPool:
         return pooled.node != node
 
     def state(self) -> bytes:
-        """Return the state for `load`."""
+        """Return the pool's state, for `load`."""
         return msgspec.json.encode((self.round, self._pooled))
 
     def load(self, state: bytes) -> None:
-        """Restore a `state`."""
+        """Restore what `state` returned."""
         self.round, self._pooled = msgspec.json.decode(state, type=tuple[int, list[PooledRollout]])
 
 

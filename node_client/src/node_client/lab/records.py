@@ -20,7 +20,10 @@ RERUN_FIX = "Remove the file, and run the experiment again: the other runs are k
 
 
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
-    """The first line, which identifies the run. `design` is the experiment's fingerprint."""
+    """The first line, which identifies the run.
+
+    `design` is a fingerprint of the experiment and the arm (`lab.runs.header_of`).
+    """
 
     experiment: str
     design: str
@@ -38,15 +41,15 @@ class RoundRecord(
     tag_field="kind",
     tag="round",
 ):
-    """One round. Each list has one number for each training node, in order.
+    """One round. A list has one number for each training node, in order; empty if not measured.
 
-    `reward` is the mean over the completions of a node's own rollouts, taken before the update;
-    `informative` is the share of own rollouts with differing rewards; `set_reward` and
-    `set_informative` are the same of the training set. `generated` counts own rollouts, `external`
-    the rollouts of others in the training set, `tokens` those generated; `sent` and `received` are
-    bytes. `length` is the mean number of tokens in a completion, `clip` the share of trained tokens
-    whose gradient was clipped. `held_out` is pass@1 on the held-out set, if there was an
-    evaluation; that of round 0 is of the base. `poisoned` is the share of own
+    `reward` is the mean over the completions of a node's own rollouts, taken before the update, and
+    `informative` the share of its own rollouts that are informative; `set_reward` and
+    `set_informative` are the same for the training set. `generated` is the number of own rollouts,
+    `external` that of external rollouts in the training set, and `tokens` that of generated tokens;
+    `sent` and `received` are bytes. `length` is the mean number of tokens in a completion, `clip`
+    the share of trained tokens whose gradient was clipped. `held_out` is pass@1 on the held-out
+    set, if there was an evaluation; that of round 0 is the base's. `poisoned` is the share of own
     completions with the text planted by an attacker. `recheck`, `hesitation` and `exploration` are
     the shares with each pattern of `learning.reflection`, and `reflection` is the largest of the
     three. Runs of earlier versions have only the largest.
@@ -81,14 +84,14 @@ _decoder = msgspec.json.Decoder(RunHeader | RoundRecord)
 
 
 def encode_line(record: RunHeader | RoundRecord) -> bytes:
-    """Return a record as one line."""
+    """Return a record as one line of JSON."""
     return _encoder.encode(record) + b"\n"
 
 
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
-    """Return the lines of an unfinished run's file up to the first damaged one.
+    """Return the lines of an unfinished run's file up to the first invalid one.
 
-    The first must be this header (none are returned if it is not), the others rounds 0, 1, 2, ….
+    The first must be `header` (if it is not, no line is returned), the others rounds 0, 1, 2, ….
     """
     first = encode_line(header)
     sound: list[bytes] = []
@@ -100,7 +103,7 @@ def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
 
 
 def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
-    """Return a run's header and rounds, also of a compressed file. Raises UnreadableRunError."""
+    """Read a run's header and rounds from a file, compressed or not. Raises UnreadableRunError."""
     try:
         first, *rest = _read_lines(path)
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:
@@ -130,9 +133,10 @@ def _is_round(line: bytes, number: int) -> bool:
 
 
 def pack_runs(folder: Path) -> list[Path]:
-    """Compress the finished runs in an experiment's folder in place and return the new files.
+    """Compress the files of finished runs in an experiment's folder, and return the new files.
 
-    The compressed files contain no time and no name, so the same run gives the same bytes.
+    These replace the old ones. They contain no time stamp and no file name, so the same run gives
+    the same bytes.
     """
     packed = []
     for whole in sorted((folder / "runs").glob("*.jsonl")):

@@ -39,17 +39,17 @@ _AS_RECORDED = (
 
 
 class ResultsError(NodeError):
-    """A folder's runs cannot be reported together, or too few are finished."""
+    """The runs of a folder do not belong in one report, or too few of them are finished."""
 
 
 @dataclass(frozen=True)
 class RunData:
-    """One run. Arrays are (rounds, training nodes); fields are those of `RoundRecord`.
+    """One run. Arrays are (rounds, training nodes), with the values of `RoundRecord`.
 
     `informative_in_set` is the number of informative rollouts in a node's training set. `held_out`
     has a row for each of `held_out_rounds`. `sent` and `received` are bytes; they are 0 for
-    isolated nodes, and in an arm whose nodes draw only their own rollouts. `sha256` is that of the
-    run's lines, whether or not the file is compressed.
+    isolated nodes, and in an arm whose nodes draw only their own rollouts. `file` is the name of
+    the uncompressed file, and `sha256` the hash of its lines.
     """
 
     seed: int
@@ -84,7 +84,8 @@ class ArmData:
 class ExperimentResults:
     """The runs of a folder. `arms` are those with a finished run; `missing` names unfinished runs.
 
-    `paired` are the seeds with a run in all of these arms, `left_out` the others.
+    `paired` has the seeds with a finished run in each of these arms, `left_out` those with one in
+    only some of them.
     """
 
     experiment: Experiment
@@ -103,7 +104,8 @@ class ExperimentResults:
 def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
-    Raises SettingsError, UnreadableRunError, or ResultsError where nothing can be compared yet.
+    Raises SettingsError, UnreadableRunError, or ResultsError if the runs do not belong in one
+    report or nothing can be compared yet.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)
@@ -137,8 +139,8 @@ def read_results(folder: Path) -> ExperimentResults:
 
 
 def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
-    """Raise ResultsError if a finished run is not in the experiment, or if its file and its
-    compressed file differ.
+    """Raise ResultsError for a finished run that is not in the experiment, or that has both an
+    uncompressed and a compressed file with different content.
     """
     for run in runs:
         if (

@@ -1,4 +1,4 @@
-"""Makes all runs of an experiment, one per core at a time."""
+"""Makes all runs of an experiment, several at a time in worker processes."""
 
 import multiprocessing
 import os
@@ -44,17 +44,20 @@ def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
 
 
 def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
-    """Return the runs that are not done. Raises UnreadableRunError for one of another design."""
+    """Return the runs that are not finished.
+
+    Raises UnreadableRunError if a finished one is of another design.
+    """
     return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
 
 
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Make every unfinished run, and show the progress. `processes` at a time, or one per core.
+    """Make all unfinished runs and show the progress: `processes` at a time; None: one per core.
 
-    When one fails, or this process is asked to stop, the other runs stop at a snapshot after their
-    current round. Raises the error of a run, and NodeError when asked to stop or when another
+    When a run fails, or this process is asked to stop, the other runs stop with a snapshot after
+    their current round. Raises the error of a run, and NodeError when asked to stop or when another
     process makes some of the runs.
     """
     missing = missing_runs(experiment, folder)
@@ -133,7 +136,7 @@ def _make(experiment: Experiment, run: Run) -> None:
     counted = 0
 
     def should_continue(rounds_done: int) -> bool:
-        """Report rounds, and return whether to continue: not after a stop, nor as an orphan."""
+        """Report finished rounds, and return whether to continue. Without a parent, exit."""
         nonlocal counted
         parent = multiprocessing.parent_process()
         if parent is None or not parent.is_alive():

@@ -102,7 +102,7 @@ def fingerprint(experiment: Experiment) -> str:
 
 
 def header_of(experiment: Experiment, run: Run) -> RunHeader:
-    """Return the first line of a run's file; its design covers the run's own arm."""
+    """Return the first line of a run's file; `design` covers the experiment and the run's arm."""
     return RunHeader(
         experiment=experiment.name,
         design=_digest([fingerprint(experiment), _describe(run.arm)]),
@@ -143,10 +143,10 @@ def make_run(
     should_continue: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
-    """Make a run, or the rest of it. Does nothing if it is done or another process makes it.
+    """Make a run, or the rest of it. Does nothing if it is finished or another process makes it.
 
     `should_continue` is called after each round with the number of finished rounds; when it returns
-    false, the run stops at a snapshot, unless it is complete. Raises UnreadableRunError as
+    false, the run stops with a snapshot, unless it is complete. Raises UnreadableRunError as
     `is_done` does.
     """
     run.partial_file.parent.mkdir(parents=True, exist_ok=True)
@@ -189,9 +189,9 @@ def _make(
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
-    """Return the swarm of the newest usable snapshot, and the bytes of the lines before it.
+    """Return the swarm of the newest usable snapshot, and the size in bytes of the lines before it.
 
-    Without such a snapshot the run starts at the beginning, with 0 bytes.
+    Without such a snapshot, return a new swarm and 0.
     """
     content = run.partial_file.read_bytes() if run.partial_file.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))

@@ -52,11 +52,11 @@ def sign_flips(pairs: int) -> Floats:
 
 
 def paired_test(differences: Floats) -> PairedTest:
-    """Test whether n > 0 paired differences come from arms that do not differ.
+    """Test n > 0 paired differences against the hypothesis that the two arms do not differ.
 
-    If they do not, each difference is as likely with the other sign (R. A. Fisher, The Design of
-    Experiments, 1935, section 21). The statistic is their sum; p is the share of all signs that
-    give one as large.
+    Under it, each difference is as likely with the opposite sign (R. A. Fisher, The Design of
+    Experiments, 1935, section 21). The statistic is the sum; p is the share of the sign patterns
+    whose sum is at least as large.
     """
     signs = sign_flips(len(differences))
     sums = signs @ differences

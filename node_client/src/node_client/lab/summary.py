@@ -1,8 +1,9 @@
 """The summary of several experiments by question: from `summary.toml` to `summary.json`.
 
-For each question, `summary.toml` lists comparisons in reports with the expected result. Numbers and
-sentences are computed from the reports, as expected or not. Claims about an experiment can be made
-before it has a report: they are pending, and count as tests.
+For each question, `summary.toml` lists claims: comparisons in reports, with the expected result.
+Numbers and sentences are computed from the reports, whether or not the results are as expected.
+Claims about an experiment can be made before it has a report; they are then pending, and are
+counted as tests.
 """
 
 import tomllib
@@ -49,14 +50,16 @@ UNANSWERED = "Not measured yet."
 
 
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison that answers a question.
+    """One claim: a comparison of `arm` that answers a question, and its expected result.
 
     `report` is the folder of a `report.json`, relative to the summary's; until it exists,
     `experiments/REPORT.toml` announces it. `against` is an arm, by default the report's baseline;
-    `group` names a group of nodes. `expects` is `more` or `less`: the adjusted p-value is at most
-    .05, and with `more` and `at_least` the ratio is at least that. With `no less`, the lower end of
-    the ratio's interval is at least `at_least`, by default .9. With `nothing`, the comparison is
-    descriptive and not a test.
+    `group` names a group of nodes, None for all. `expects` is one of:
+
+    - `more` or `less` than `against`, with an adjusted p-value of at most .05; for `more`, the gain
+      must also be at least `at_least`, if that is given;
+    - `no less`: the lower end of the gain's interval is at least `at_least`, by default .9;
+    - `nothing`: the comparison is descriptive and not tested.
     """
 
     answers: Question
@@ -77,7 +80,7 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class TestedClaims:
-    """The claims of one question: `found` were compared, `pending` is how many have no report."""
+    """The claims of one question: the results of those with a report, and how many have none."""
 
     found: list["TestedClaim"]
     pending: int
@@ -87,7 +90,7 @@ class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
     `comparison.p_adjusted` is adjusted over the question's claims (`find`), not over the report's
-    comparisons. `holds` tells whether the expected result was found, None if nothing was expected.
+    comparisons. `holds` says whether the result is as expected, None if nothing was expected.
     """
 
     report: str
@@ -104,7 +107,7 @@ class SummaryError(NodeError):
 
 
 def make_summary(folder: Path) -> dict[str, Any]:
-    """Return the content of `summary.json` for a folder's `summary.toml`: an answer by question.
+    """Return the content of `summary.json` for a folder's `summary.toml`: answers by question.
 
     Raises SummaryError.
     """
@@ -129,11 +132,12 @@ def make_summary(folder: Path) -> dict[str, Any]:
 def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None]) -> TestedClaims:
     """Test the claims of one question and return the results in the order of the claims.
 
-    `reports` has the report of each claim, None if it does not exist yet. P-values are adjusted
-    over the claims of the same outcome, those without a report included. The claims of the question
-    `recipe` hold only together, so each is tested without adjustment (R. L. Berger, Technometrics
-    24, 1982: intersection-union). `no less` is judged by intervals alone, and claims that expect
-    nothing are not tested.
+    `reports` has the report that each claim names, None if it does not exist yet. P-values are
+    adjusted by Holm's method over the claims with the same outcome, pending ones included; claims
+    about groups of nodes are adjusted separately. The question `recipe` is confirmed only if all of
+    its claims hold, so each is tested without adjustment (R. L. Berger, Technometrics 24, 1982:
+    intersection-union). `no less` is judged by intervals alone, and claims that expect nothing are
+    not tested.
     """
     compared = {
         place: _compare(claim, report)
@@ -162,7 +166,7 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
 
 
 def summarize(findings: TestedClaims) -> str:
-    """Return one sentence about the findings for each outcome."""
+    """Return a sentence for each outcome, and notes on exploratory findings and pending claims."""
     if not findings.found:
         return UNANSWERED
     outcomes = dict.fromkeys(each.comparison.outcome for each in findings.found)
@@ -178,7 +182,7 @@ def summarize(findings: TestedClaims) -> str:
 
 
 def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
-    """Return the places of claims that are tests, in groups that are adjusted together."""
+    """Return the indices of the claims that are tests, in groups that are adjusted together."""
     families: dict[tuple[Outcome, bool], list[int]] = {}
     for place, claim in enumerate(claims):
         if claim.answers != "recipe" and claim.expects in ("more", "less"):

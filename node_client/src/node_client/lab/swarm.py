@@ -68,7 +68,7 @@ class LabSwarm:
                 self._attackers.append(Poisoner(name, exchange, plan.season, verifier, claimed))
 
     def base_scores(self) -> RoundRecord:
-        """Return the held-out scores of the bases, as round 0."""
+        """Return the held-out scores of the base models, as the record of round 0."""
         return RoundRecord(round=0, held_out=_rounded(self._evaluate()))
 
     def run_round(self) -> RoundRecord:
@@ -93,7 +93,7 @@ class LabSwarm:
         return self._describe([reports[place] for place in places])
 
     def save(self, folder: Path) -> None:
-        """Write the state for `load` as a folder, completely or not at all."""
+        """Write the state, for `load`, to a new folder, completely or not at all."""
         draft = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)

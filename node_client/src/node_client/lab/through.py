@@ -2,8 +2,8 @@
 
 Keys, bases and settings are those of the run in one process, so that the two can be compared. The
 differences: every node has its own pace, and the pool is the coordinator's. The run ends with its
-slowest node. A season with the same tasks and rules must be open there, without other nodes, so
-each run needs its own season.
+slowest node. The coordinator must have an open season with the same tasks and rules and without
+other nodes, so each run needs its own season.
 """
 
 import os
@@ -52,7 +52,7 @@ class MetricsLine(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Client:
-    """One node's process and its state folder."""
+    """One node's process, its state folder, and the file with its output."""
 
     process: "subprocess.Popen[bytes]"
     state: StateDir
@@ -62,10 +62,10 @@ class Client:
 def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
-    """Make one run with real clients and write its file. Does nothing if it is done.
+    """Make one run with real clients and write its file. Does nothing if it is finished.
 
-    `tokens` are files with one node's token each. Raises SettingsError for another season, too few
-    tokens or an arm with attackers, NodeError when a client fails.
+    `tokens` are files with one node's token each. Raises SettingsError for a season with other
+    rules, too few tokens or an arm with attackers, and NodeError if a client fails.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):
@@ -96,7 +96,7 @@ def run_on_site(
 
 
 def settings_as_environment(config: TrainConfig) -> dict[str, str]:
-    """Return a trainer's settings that are not defaults as environment variables of a client."""
+    """Return the settings that are not defaults, as environment variables of a client."""
     defaults = asdict(TrainConfig())
     return {
         f"SWARM_{name.upper()}": _as_text(value)
@@ -134,9 +134,9 @@ def _start(
 
 
 def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) -> None:
-    """Check that every client is running or has ended normally, in the experiment's season.
+    """Check that each client is running or has ended normally, in a season with the planned rules.
 
-    Raises NodeError for a client that failed, SettingsError for another season.
+    Raises NodeError for a client that failed, SettingsError for a season with other rules.
     """
     for client, plan in zip(clients, plans, strict=True):
         if client.process.poll():
@@ -151,7 +151,7 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
 
 
 def check_season(season: SeasonInfo, *, planned: SeasonInfo) -> None:
-    """Check that a coordinator's season is the one planned. Raises SettingsError."""
+    """Check that a season has the planned tasks and rules. Raises SettingsError."""
     if _rules(season) != _rules(planned):
         raise SettingsError(
             f"The season {season.name} has other tasks or rules than the experiment.",

@@ -1,5 +1,5 @@
-"""The verifier's child process: the only place, with the gate, that imports reasoning-gym.
+"""The verifier's child process. Only it and the gate import reasoning-gym.
 
-`__main__` answers requests, `generators` makes tasks and scores answers, and `sandbox` takes away
-the process's rights with the help of `landlock` and `seccomp`.
+`__main__` answers requests, `generators` makes tasks and scores answers (`own`: with verifiers of
+this project), and `sandbox` takes away the process's rights by means of `landlock` and `seccomp`.
 """

@@ -5,7 +5,7 @@ the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves o
 other until the parent closes the pipe.
 
 The parent kills a child that exceeds the deadline. In case the parent has died, the child also sets
-an alarm signal that ends it whatever its Python code is doing; an idle child ends when the pipe
+an alarm whose signal ends it whatever its Python code is doing. An idle child ends when the pipe
 closes.
 """
 
@@ -90,8 +90,8 @@ class ChildServer:
     def _draw(self, draw: Draw, *, first: int) -> GeneratedTask | Failed:
         """Return the first task whose question belongs to the part; its index is None if none does.
 
-        An index at which the generator raises is skipped. `first` is the board's step for the
-        first index. If the generator raised at every index, the last of these errors is returned.
+        An index at which the generator raises is skipped; if it raises at every index, the last
+        error is returned. `first` is the number of the board's step for the first index.
         """
         failures: list[Exception] = []
         for step, index in enumerate(draw.indices, first):
@@ -157,7 +157,7 @@ def _explain(problem: Exception) -> Failed:
 def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the pipes for requests and replies, and detach them from standard input and output.
 
-    So `print` of a generator writes to standard error, and `input` reads nothing.
+    So a generator's `print` writes to standard error, and `input` reads nothing.
     """
     requests, replies = os.fdopen(os.dup(0), "rb", _READ_BYTES), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)

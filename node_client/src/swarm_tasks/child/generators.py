@@ -76,8 +76,8 @@ class Task:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
         If it has several readings (`answers.list_answers`), the best score counts. Raises
-        ValueError when the verifier returns another number, and whatever the verifier raises,
-        unless another reading can be scored.
+        ValueError if the verifier returns a number outside [0, 1], and whatever the verifier
+        raises, unless another reading can be scored.
         """
         answers = list_answers(text, rules=rules)
         if not answers:
@@ -105,7 +105,7 @@ class Task:
 
 
 def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
-    """Return a task of an allowed dataset.
+    """Return the task at an index of an allowed dataset.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_INDEX.
     """
@@ -115,9 +115,9 @@ def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
 def build_entry(
     dataset: str, config: Mapping[str, Any], *, seed: int, index: int, by_index: bool
 ) -> dict[str, Any]:
-    """Return the library's entry for an index, without checking the allow-list, for the gate.
+    """Return the library's entry for an index, without checking the allow-list.
 
-    `by_index` tells whether the dataset makes an entry for any index; otherwise the index is added
+    `by_index` says whether the dataset makes an entry for any index; otherwise the index is added
     to its seed.
 
     Raises AssertionError for a configuration that the generator refuses.
@@ -132,7 +132,9 @@ def build_entry(
 def open_dataset(
     dataset: str, config: Mapping[str, Any], *, seed: int, size: int | None = None
 ) -> Any:
-    """Return a dataset object, which makes entries and scores answers.
+    """Return a dataset object of the library, which makes entries and scores answers.
+
+    `size` is the length of the dataset, None for the library's default.
 
     Raises AssertionError for a configuration that the generator refuses.
     """

@@ -29,10 +29,11 @@ def landlock_version() -> int:
 
 
 def allow_reading_only(paths: Iterable[Path]) -> None:
-    """Allow this process, for good, to read the files at or below `paths` and no other file access.
+    """Permanently limit this process's file access to reading files at or below `paths`.
 
-    Newer kernels also refuse TCP, and signals to and abstract sockets of processes outside. Needs
-    no_new_privs or CAP_SYS_ADMIN. Raises OSError when the kernel refuses or has no Landlock.
+    Newer kernels also refuse TCP, and signals and connections by abstract sockets to processes
+    outside. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses or has no
+    Landlock.
     """
     version = landlock_version()
     if version == 0:

@@ -1,8 +1,8 @@
 """The rights that the verifier child gives up before it reads the first request.
 
-Each measure is tried independently of the others; `apply_sandbox` returns those that succeeded, so
-that the owner can see how well the child is isolated. On a system that lacks a measure (Landlock
-and seccomp need Linux) the child works without it.
+Each measure is tried independently of the others; `apply_sandbox` returns those that succeeded,
+which shows how well the child is isolated. On a system that lacks a measure (Landlock and seccomp
+need Linux) the child works without it.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ _BY_SECCOMP = (
 
 
 def apply_sandbox() -> frozenset[Measure]:
-    """Give up, for good, what a verifier does not need, and return the measures that succeeded.
+    """Permanently give up what a verifier does not need; return the measures that succeeded.
 
     The order matters: file access is limited before seccomp, and both need no_new_privs.
     """
@@ -68,7 +68,7 @@ def apply_sandbox() -> frozenset[Measure]:
 
 
 def library_paths() -> list[Path]:
-    """Return the folders of Python and of a verifier's libraries: all that the child may read."""
+    """Return the paths of Python and of a verifier's libraries: all that the child may read."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = {Path(path) for name in names if (path := sysconfig.get_path(name))}
     for package in _LIBRARY_PACKAGES:

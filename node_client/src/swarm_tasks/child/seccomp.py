@@ -87,10 +87,10 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Make the listed system calls fail in this process, for good.
+    """Make the listed system calls fail in this process from now on.
 
-    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError when the kernel or the machine's
-    architecture has no such filter.
+    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel or the machine's architecture
+    has no such filter.
     """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:

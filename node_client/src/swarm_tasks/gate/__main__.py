@@ -19,10 +19,7 @@ _ENTRIES, _ENTRIES_QUICK = 50, 10
 
 
 def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
-    """Measure the named datasets, from `entries` entries each, and return the result.
-
-    A line about each dataset is printed.
-    """
+    """Measure the named datasets, with `entries` entries each, and print a line about each."""
     _print(f"making entries of {len(names)} datasets under another hash seed ...")
     with _pool(hash_seed="1") as pool:
         foreign = dict(
@@ -38,9 +35,9 @@ def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
 
 
 def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
-    """Return the shipped result, with the datasets that were measured now replaced.
+    """Return `shipped` with the datasets of `measured` replaced or added.
 
-    Raises ValueError when the two are about different versions of the library.
+    Raises ValueError if the two are of different versions of the library.
     """
     if shipped.generator != measured.generator:
         raise ValueError(f"the list is of {shipped.generator}, measured was {measured.generator}")
@@ -48,7 +45,10 @@ def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
 
 
 def _pool(*, hash_seed: str) -> ProcessPoolExecutor:
-    """Return a pool of new interpreters with this PYTHONHASHSEED, which this process gets too."""
+    """Return a pool of new interpreters with this PYTHONHASHSEED.
+
+    The variable is also set in this process's environment.
+    """
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
     return ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"))
 

@@ -34,14 +34,14 @@ _MANY, _MANY_S = 5_000, 5.0
 
 @dataclass
 class Findings:
-    """The findings about one dataset: `reasons` against it, text by code, and measured figures."""
+    """What was found about one dataset: `reasons` against it (texts by code), and measurements."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     figures: dict[str, bool | int | float | str | None] = field(default_factory=dict)
 
 
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
-    """Return whether a dataset is allowed, with reasons, figures and fields that may be set.
+    """Measure a dataset: whether it is allowed, the reasons, figures and fields that may be set.
 
     `count` entries are measured, and ten times as many for some criteria. `foreign_fingerprint` is
     the result of `fingerprint` under another PYTHONHASHSEED.
@@ -80,7 +80,7 @@ def serves_any_index(name: str) -> bool:
 
 
 def fingerprint(name: str, count: int) -> str | None:
-    """Return a hash of a dataset's first `count` sampled entries, None if they cannot be made.
+    """Return a hash of a sample of `count` entries of a dataset, None if they cannot be made.
 
     They are made in reverse order, so the hash differs if entries depend on those made before.
     """
@@ -124,7 +124,7 @@ def _check_time(sample: ProbedEntries, findings: Findings) -> None:
 
 
 def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
-    """Make thousands of entries and note if one hangs: a node that shares may choose any index."""
+    """Make thousands of entries and note if one hangs, since sharing nodes may choose any index."""
     try:
         run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
     except HungError:
@@ -134,7 +134,7 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 def _make_many(name: str, by_index: bool) -> None:
     """Generate random entries and discard them: at most _MANY, for at most _MANY_S of CPU time.
 
-    An index that raises is skipped, as in draws. For `by_index` see `AllowedDataset`.
+    An index at which the generator raises is skipped, as in draws (`by_index`: see `Measured`).
     """
     rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
@@ -186,7 +186,7 @@ def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
 
 
 def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *, few: int) -> None:
-    """Score junk and constant answers: all on the first `few` entries, the best there on all."""
+    """Score junk and constant answers: all on the first `few` entries, the best of them on all."""
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))
     for code, texts, limit in (

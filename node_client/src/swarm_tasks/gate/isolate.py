@@ -35,7 +35,7 @@ def run_isolated(
     """Return the function's result, computed in a child process.
 
     Raises HungError after `deadline_s` seconds of processor time, or 20 times as many of wall-clock
-    time; IsolatedError with the function's error as text, or when the process died.
+    time; IsolatedError if the function raised an error, with its text, or if the process died.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 

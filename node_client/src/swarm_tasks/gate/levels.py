@@ -1,8 +1,8 @@
 """Write the difficulty levels of the allowed datasets: `python -m swarm_tasks.gate.levels`.
 
 A level is a configuration: the values of the number fields when all attributes of the library's
-curriculum are set to one level. Levels outside the allow-list's ranges are left out, so run the
-gate first.
+curriculum have the same level. Levels outside the allow-list's ranges are left out, so run the gate
+first.
 """
 
 from collections.abc import Mapping

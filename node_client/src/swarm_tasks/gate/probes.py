@@ -27,16 +27,14 @@ _SECOND_TRIALS = 10
 
 @dataclass(frozen=True)
 class ProbedEntries:
-    """Entries of a dataset over the whole range of indices, and the seconds of processor time that
-    each took to make.
-    """
+    """Entries of a dataset, and the seconds of processor time that making each of them took."""
 
     entries: list[Entry]
     seconds: list[float]
 
 
 def sample_indices(count: int) -> list[int]:
-    """Return indices over the whole range, both ends included, the same at every run."""
+    """Return `count` indices over the whole range, with both ends; the same in every run."""
     digests = (hashlib.sha256(str(number).encode()).digest() for number in range(count - 2))
     return [0, INDEX_END - 1, *(int.from_bytes(digest[:4], "big") >> 1 for digest in digests)]
 
@@ -73,7 +71,7 @@ def hash_entries(entries: list[Entry]) -> str:
 def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
     """Return the score of each text as an answer to its entry, 0 if the verifier raises.
 
-    Raises TimeoutError when one score took more than 1 s of processor time.
+    Raises TimeoutError if scoring one text took more than 1 s of processor time.
     """
     scorer = open_dataset(name, {}, seed=SEED)
     scores = []
@@ -92,9 +90,9 @@ def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
 def best_text(
     name: str, entries: list[Entry], texts: Iterable[str], *, few: int
 ) -> tuple[float, str]:
-    """Return the highest mean score of a text over all entries, and the text.
+    """Return the highest mean score over all entries that one of `texts` gets, and that text.
 
-    All texts are tried on the first `few` entries, and the ten best there on all entries.
+    All texts are tried on the first `few` entries, and the ten best of them on all entries.
     """
     first = _mean_scores(name, entries[:few], list(dict.fromkeys(texts)))
     best = [text for _, text in sorted(first, reverse=True)[:_SECOND_TRIALS]]
@@ -116,15 +114,16 @@ def changes_entry(name: str, entries: list[Entry]) -> bool:
 
 
 def executes(name: str, pairs: Iterable[Pair]) -> bool:
-    """Return whether scoring the pairs executed the payload of `gate.answers` in one of them."""
+    """Return whether scoring the pairs executes the payload of `gate.answers` in any of them."""
     os.environ.pop(CANARY, None)
     score_pairs(name, pairs)
     return CANARY in os.environ
 
 
 def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
-    """Yield copies of the entry, each with another one of its first 40 strings replaced by the
-    payload, with the right answer.
+    """Yield pairs of a copy of the entry and the right answer.
+
+    In each copy a different one of the entry's first 40 strings is replaced by the payload.
     """
     answer = str(entry["answer"])
     for place in range(_POISONED_STRINGS):
@@ -136,7 +135,7 @@ def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
 
 def _replace_string(value: Any, place: int) -> tuple[Any, int]:
     """Return a copy with string number `place` (from 0) replaced by the payload, and `place` minus
-    the number of strings in the value. It is negative if the string was replaced.
+    the number of strings in the value: negative if a string was replaced.
     """
     match value:
         case str():

@@ -1,10 +1,10 @@
 """Finds which fields of a dataset's configuration may be set, and to what.
 
-A number's range covers the values of the library's curriculum and the default, and extends down to
-the smallest value that still works. Both ends are tried, each field alone and then all together; an
-end that does not work moves towards the default. A field without a range left cannot be set. With
-all fields at one end, TIMED_ENTRIES entries must be made in time: a dataset may be fast a hundred
-times and take seconds once, and a node that shares rollouts chooses the indices.
+A number's range covers the values of the library's curriculum and the default; a whole number's
+extends down to the smallest value that still works. Both ends are tried, each field alone and then
+all together; an end that does not work moves towards the default. A field without a range left
+cannot be set. With all fields at one end, TIMED_ENTRIES entries must be made in time: a dataset may
+be fast a hundred times and take seconds once, and a node that shares rollouts chooses the indices.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 class Trial:
     """Tries configurations of one dataset.
 
-    `candidates` are the number fields with the widest ranges to try, by name.
+    `candidates` has the number fields with the widest ranges to try, by name.
     """
 
     def __init__(self, name: str, by_index: bool) -> None:
@@ -74,14 +74,14 @@ class Trial:
         self.candidates = _number_candidates(name, self.defaults)
 
     def works(self, config: Config) -> bool:
-        """Return whether a few entries are made in time, are short enough, and have right answers
-        that the verifier accepts.
+        """Return whether a few entries are made in time, have questions that are short enough, and
+        right answers that the verifier accepts.
         """
         return succeeds_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
 
     def is_fast_enough(self, config: Config) -> bool:
-        """Return whether TIMED_ENTRIES entries can be made without any taking more than
-        SLOWEST_ENTRY_S, and on average about _SLOW_ENTRY_S at most, of processor time.
+        """Return whether TIMED_ENTRIES entries are made in time: each within SLOWEST_ENTRY_S of
+        processor time, and within about _SLOW_ENTRY_S on average.
         """
         deadline_s = TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S
         return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
@@ -89,7 +89,7 @@ class Trial:
     def bound(self, field: str, candidate: Field) -> Field | None:
         """Return a field with the widest range whose ends work while other fields have defaults.
 
-        None if only the default works.
+        None if no value but the default works.
         """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
@@ -120,8 +120,8 @@ class Trial:
         return any(self.works(config) for config in self._with_partner(field, value))
 
     def _with_partner(self, field: str, value: Number) -> Iterator[Config]:
-        """Yield configurations with the field set, and the other one of `min_x` and `max_x` moved
-        so that it does not contradict it.
+        """Yield configurations with the field set. If it is a `min_x` or `max_x`, the other of the
+        two is set too, to its default or to a value that keeps `min_x` at or below `max_x`.
 
         Some generators require the two to differ, so a `max_x` is also tried at its highest value.
         """
@@ -140,8 +140,8 @@ class Trial:
 
 
 def _all_at(fields: Mapping[str, Field], end: str) -> Config:
-    """Return the configuration with all fields at one end. At the high end, a `min_x` that has a
-    `max_x` is left out.
+    """Return the configuration with all fields at one end, `low` or `high`. At the high end, a
+    `min_x` that has a `max_x` is left out.
     """
     return {
         name: getattr(field, end)
@@ -180,8 +180,8 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
 
 
 def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:
-    """Return the number fields of the dataset's curriculum, with the range that its levels and the
-    default span.
+    """Return the number fields of the dataset's curriculum, each with the range that its levels and
+    its default span.
     """
     candidates = {}
     for field, levels in _curriculum_levels(name):
@@ -260,9 +260,9 @@ def _half_way(value: Number, default: Number) -> Number:
 def _moved(
     fields: Mapping[str, Field], end: str, move: Callable[[Number, Number], Number]
 ) -> dict[str, Field]:
-    """Return the fields with one end where `move` puts it, which gets this end and the default.
+    """Return the fields with the end `end` replaced by `move(value of the end, default)`.
 
-    Fields whose range is empty then are dropped.
+    Fields whose two ends are then equal are dropped.
     """
     moved = {}
     for name, field in fields.items():

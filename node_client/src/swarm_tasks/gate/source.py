@@ -10,9 +10,9 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 
 
 def executing_calls(name: str) -> list[str]:
-    """Return the names of calls that execute text, such as `eval`, in a dataset's verifier.
+    """Return the names of called functions that execute text, such as `eval`, in a verifier.
 
-    Searched are `score_answer` and the functions of its module that it calls.
+    This searches the dataset's `score_answer` and the functions of its module that it calls.
     """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))

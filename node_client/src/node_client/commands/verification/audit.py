@@ -49,9 +49,9 @@ def audit_round(
 ) -> Iterator[RoundCheck]:
     """Draw and score round `number` again, and yield each check's result as soon as it is known.
 
-    `recorded` is the commitment that this machine recorded, if any, and `asked` the earlier rounds
-    of the season, in order. After each batch of answers, `progress` receives the number of answers
-    in it. Raises UncheckableError when `asked` or `answers` does.
+    `recorded` is the commitment that this machine recorded, if any, and `asked` has the earlier
+    rounds of the season, in order. `progress` is called after each batch of answers with the number
+    of answers in it. Raises UncheckableError if iterating over `asked` or `answers` does.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)
@@ -112,7 +112,10 @@ def _score_again(
 def _compare_verdicts(
     recount: Recount, graded: Iterable[Graded], *, rules: AnswerRules, verifier: AnyVerifier
 ) -> None:
-    """Score answers, grouped by question, and record differences. Raises RefusedError."""
+    """Score the answers again, grouped by question, and record differences in `recount`.
+
+    Raises RefusedError if the verifier fails.
+    """
     piles: dict[str, list[Graded]] = defaultdict(list)
     for answer, question in graded:
         piles[question.id].append((answer, question))

@@ -1,4 +1,4 @@
-"""Checks a round's public beacon against the beacon's servers and the time of the commitment."""
+"""Checks that a round used its beacon's value, and was committed before that value was known."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -41,9 +41,9 @@ def check_beacon(
 ) -> RoundCheck:
     """Check that a round uses the beacon's value, and was committed before that value was known.
 
-    `fetched` is the value from a server of the beacon, None if none answered; `scheduled` the link
-    of the chain with the commitment, `before` the links before it, and `recorded` the commitment
-    that this machine recorded. The check is skipped if the rules name no beacon.
+    `fetched` is the value from a server of the beacon, None if no server gave one; `scheduled` is
+    the link of the chain with the commitment, `before` has the links before it, and `recorded` is
+    the commitment that this machine recorded. The check is skipped if the rules name no beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:
@@ -90,8 +90,8 @@ def _compare_times(
 ) -> list[str]:
     """Compare the time of the commitment with that of the beacon's value; return doubts in words.
 
-    A site could backdate a link that it made when the value was known already. Links with later
-    times would then stand before it, so such an order is a doubt.
+    A site could backdate a link that it made after the value was known. It would then come after
+    links with later times, so such an order is a doubt.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:

@@ -55,9 +55,10 @@ class Chain:
 class RoundHistory:
     """The chain's records of a round, without those that a restored backup undid.
 
-    `results` is the newest root over the round's results. `withdrawn` counts withdrawals, `undone`
-    restored backups that are older than the round. `unsealed` has the times at which the operator
-    read its sealed questions, and `twice` the kinds of links that were recorded more than once.
+    `scheduled`, `answered` and `closed` are its links of these kinds, None without one, and
+    `results` is the newest root over its results. `withdrawn` counts its withdrawals, and `undone`
+    the restored backups that undid it. `unsealed` has the times at which the operator read its
+    sealed questions, and `twice` the kinds of links that were recorded more than once.
     """
 
     scheduled: RecordLink | None = None
@@ -94,7 +95,7 @@ class RoundHistory:
 
 
 def read_chain(lines: Iterable[bytes]) -> Chain:
-    """Return the chain in these lines, one JSON link each, up to the first invalid one."""
+    """Parse a chain, one link in JSON per line, up to the first invalid link."""
     links: list[HashedLink] = []
     try:
         links.extend(follow_chain(lines))
@@ -119,7 +120,7 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
 def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundCheck:
     """Check that the chain is valid, and still has the heads that this machine recorded.
 
-    `chain` is None if the site publishes none. Heads that a restored backup undid are doubts.
+    `chain` is None if the site publishes none. A head that a restored backup undid is a doubt.
     """
     if chain is None or not (chain.links or recorded):
         return _without_chain(recorded)

@@ -19,8 +19,8 @@ NAMED = 10
 class CheckOutcome(StrEnum):
     """The outcome of a check.
 
-    DOUBTFUL: nothing differs, but not all of it could be confirmed. SKIPPED: the check does not
-    apply to this round. UNKNOWN: it could not be made.
+    DOUBTFUL: nothing differs, but not everything could be confirmed. SKIPPED: the check does not
+    apply to this round. UNKNOWN: the check could not be made.
     """
 
     HOLDS = "holds"
@@ -36,7 +36,7 @@ FieldPair = tuple[str, object, object]
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference: where it is, the published value, and the value that we computed."""
+    """A difference: where it is, the published value, and ours, computed or recorded here."""
 
     where: str
     published: str
@@ -57,7 +57,7 @@ class Differences:
             self.first.append(Difference(where, published, ours))
 
     def add_unequal(self, fields: Iterable[FieldPair], *, of: str) -> None:
-        """Add a difference for each field of `of` whose published value is not ours."""
+        """Add a difference for each field with unequal values; `of` names what it is a field of."""
         for field_name, published, ours in fields:
             if published != ours:
                 self.add(f"{field_name} of {of}", published=str(published), ours=str(ours))
@@ -81,9 +81,9 @@ def skip(name: str, why: str) -> RoundCheck:
 def conclude(
     name: str, *, compared: str, differences: Differences, doubts: Sequence[str] = ()
 ) -> RoundCheck:
-    """Return the result of a check: it differs, is doubtful, or holds.
+    """Return the result of a check that was made.
 
-    With any difference it differs; otherwise it is doubtful with a doubt and holds without one.
+    Its outcome is DIFFERS if there are differences, DOUBTFUL if there are only doubts, else HOLDS.
     """
     otherwise = CheckOutcome.DOUBTFUL if doubts else CheckOutcome.HOLDS
     outcome = CheckOutcome.DIFFERS if differences.count else otherwise
@@ -91,9 +91,8 @@ def conclude(
 
 
 def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
-    """Compare the commitment with the hash of secret and rules.
-
-    The rules must also be those of round `number`.
+    """Compare the commitment with the hash of secret and rules, and the round number in the rules
+    with `number`.
     """
     differences = Differences()
     ours = commit_quiz(published.rules, secret=bytes.fromhex(published.secret))

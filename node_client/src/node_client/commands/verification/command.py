@@ -56,9 +56,9 @@ def verify_round(
 ) -> CheckOutcome:
     """Check round `number`, show each result as soon as it is known, and return the outcome.
 
-    `state` is the folder of this machine's node, with its records; `beacon_urls` are servers of
-    the public beacon. Raises NodeError when the round cannot be read or checked, unless a
-    difference was found before.
+    `state` is the folder of this machine's node, with its records; `beacon_urls` has servers of
+    the public beacon. Raises NodeError if the round cannot be read or checked, unless a difference
+    was found before.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_record(site.round_record(number)))
@@ -150,9 +150,9 @@ def _run_checks(
 
 
 def fetch_read_chain(site: Site) -> Chain | None:
-    """Download a site's chain and return it, or None if the site publishes none.
+    """Download and parse a site's chain; None if the site publishes none.
 
-    Raises UncheckableError when it cannot be downloaded.
+    Raises UncheckableError if it cannot be downloaded.
     """
     try:
         raw = fetch(site.chain, max_bytes=download.MAX_CHAIN_BYTES)

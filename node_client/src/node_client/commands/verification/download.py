@@ -1,6 +1,6 @@
-"""Downloads of a site's public records, all with size limits.
+"""Downloads of public records, all with size limits.
 
-All functions raise UncheckableError when a record is missing, too large or cannot be downloaded.
+Functions raise UncheckableError when a record is missing, too large or cannot be downloaded.
 """
 
 from collections.abc import Iterator
@@ -27,12 +27,12 @@ class MissingError(UncheckableError):
 
 
 def fetch(address: str, *, max_bytes: int, timeout_s: float = HTTP_TIMEOUT_S) -> bytes:
-    """Return what the site publishes at an address. Raises UncheckableError."""
+    """Return the content at an address. Raises UncheckableError."""
     return b"".join(_stream(address, max_bytes=max_bytes, timeout_s=timeout_s))
 
 
 def fetch_record(address: str) -> bytes:
-    """Return a record of the site: of a round, its results, or a page of a list.
+    """Return a record of the site: a round, a round's results, or a page of a list.
 
     Raises UncheckableError.
     """
@@ -40,7 +40,7 @@ def fetch_record(address: str) -> bytes:
 
 
 def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
-    """Write what the site publishes at an address to a file, and return the number of lines.
+    """Write the content at an address to the file `into`, and return its number of lines.
 
     Raises UncheckableError.
     """
@@ -59,7 +59,7 @@ def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
 
 
 def read_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file from the current position on.
+    """Yield the lines of a file from its current position on.
 
     Raises UncheckableError for a line that is too long.
     """
@@ -75,7 +75,8 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
 def _stream(address: str, *, max_bytes: int, timeout_s: float) -> Iterator[bytes]:
     """Yield a response body in chunks.
 
-    Raises UncheckableError (MissingError for HTTP status 404), also above `max_bytes` bytes.
+    Raises UncheckableError, also for more than `max_bytes` bytes, and MissingError for HTTP status
+    404.
     """
     size = 0
     try:

@@ -1,7 +1,7 @@
 """Checks which questions a season had asked before a round; no I/O.
 
-The published digests of all earlier questions are hashed into a chain (`swarm_tasks.asked`), which
-must be the one in the round's rules.
+The published digests of all earlier questions are hashed into a chain (`swarm_tasks.asked`). Its
+hash must be the one in the round's rules.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,9 +24,9 @@ _NAME = "asked before"
 class EarlierRounds:
     """What a season asked before a round.
 
-    `rounds` is the number of earlier rounds, `digests` those of their public questions, and `chain`
-    the hash over all their entries, in hex. `sealed` has the numbers of the rounds whose questions
-    are not public yet.
+    `rounds` is the number of earlier rounds, `digests` has the digests of their public questions,
+    and `chain` is the hash over all their entries, in hex. `sealed` has the numbers of the rounds
+    whose questions are not public yet.
     """
 
     rounds: int
@@ -40,9 +40,10 @@ class EarlierRounds:
 
 
 def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
-    """Read the earlier rounds, in order and once, and hash them into a chain.
+    """Read the earlier rounds, which must be in order, and hash them into a chain.
 
-    For a sealed round the entry that the site published is used. Memory grows with the questions.
+    The entry of a sealed round cannot be computed; the published one is used. `asked` is iterated
+    over once, and memory grows with the number of questions.
     """
     chain, rounds = NOTHING_ASKED, 0
     digests: set[int] = set()
@@ -80,9 +81,8 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return the check of the questions, as unknown if a sealed round may explain a difference.
-
-    The site passed over questions of that round, and this machine could not.
+    """Return the check of the questions, with outcome UNKNOWN if sealed rounds may explain a
+    difference: the site did not repeat their questions, but this machine does not know them.
     """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check

@@ -31,7 +31,7 @@ class Evidence:
         self._signed = self._unsigned = 0
 
     def collecting(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
-        """Yield the same answers, and collect the hash and signature of each."""
+        """Yield `answers` unchanged, and collect the hash and signature of each."""
         for answer in answers:
             self._collect(answer)
             yield answer
@@ -74,7 +74,8 @@ class Evidence:
     def check_root(self) -> RoundCheck:
         """Compare the Merkle root over the collected answers with the published one.
 
-        The site fixed that root at the end of answering, so no answer can be added or left out.
+        The site fixed that root when answering ended, so an answer that was added or left out
+        later changes the root.
         """
         if not self._published.answers_root:
             return skip("all answers", "the round is older than the chain")

@@ -39,8 +39,9 @@ class ListedRound(Struct, frozen=True):
 class BoardRow(Struct, frozen=True):
     """A line of the season's leaderboard.
 
-    `rank` is the best and the worst rank, None without one; `remark` says why there is none.
-    `interval` is that of `score`, over `n` questions in `rounds` rounds.
+    `rank` is the best and the worst rank, None for an unranked node; `remark` says why it is
+    unranked. `score` and its `interval` are over `n` questions in `rounds` rounds; `missed` is the
+    number of rounds that the node missed.
     """
 
     node: str
@@ -73,7 +74,7 @@ def list_rounds(site: Site) -> list[ListedRound]:
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
-    """Return the name of the leaderboard's season and its lines, those of base nodes last.
+    """Return the name of the season that the leaderboard shows, and its lines, base nodes last.
 
     Raises UncheckableError.
     """

@@ -1,6 +1,6 @@
 """Decodes the published records of a round into structs with size limits; no I/O.
 
-The site is being checked, so its data are not trusted: data that are too large or of another type
+The site is being checked, so its data are not trusted: data that are too large or of the wrong type
 raise UncheckableError.
 """
 
@@ -50,7 +50,7 @@ class PublishedScore(Struct, frozen=True):
     """A node's result; `cells` maps each dataset to (correct, n).
 
     `score` and its 95 % `interval` are fractions, None for an absent node. `reason` says why the
-    node is absent or its result lower than it might be, else it is empty.
+    node is absent or why its result is lower than it might be; otherwise it is empty.
     """
 
     node: Name
@@ -69,6 +69,7 @@ class PublishedRound(Struct, frozen=True):
     """The published record of a closed round, without its answers.
 
     `answers_root` and `results_root` are Merkle roots, empty for rounds older than the chain.
+    `beacon` is the public beacon's value, None if the rules name no beacon.
     """
 
     commitment: Hex
@@ -84,7 +85,7 @@ class PublishedRound(Struct, frozen=True):
 class PublishedAnswer(Struct, frozen=True):
     """A node's answer to the question with the id `question`.
 
-    `score`, `solved` and `verdict` are the judge's; they are None if it was not graded in time.
+    `score`, `solved` and `verdict` are the judge's, None if the answer was not graded in time.
     `signature` is the node's, made with `key`; both are empty for an unsigned answer.
     """
 
@@ -101,9 +102,9 @@ class PublishedAnswer(Struct, frozen=True):
 class PublishedAsked(Struct, frozen=True):
     """An earlier round of the season.
 
-    `questions` are the digests of its questions, in hex, one behind the other. `entry` is its hash
-    in the chain of asked questions (`swarm_tasks.asked`), made of these digests and `seal`. While
-    the round is sealed, only `entry` is published.
+    `questions` has the concatenated digests of its questions, in hex. `entry` is its entry in the
+    chain of asked questions (`swarm_tasks.asked`), a hash of `seal` and these digests. While the
+    round is sealed, only `entry` is published.
     """
 
     round: Annotated[int, Meta(ge=0)]
@@ -118,7 +119,7 @@ class _Phase(Struct):
 
 
 def read_round(raw: bytes) -> PublishedRound:
-    """Parse the record of a closed round, and return it with its questions in order.
+    """Parse the record of a closed round, and sort its questions by position.
 
     Raises UncheckableError for a round that is not closed or has no commitment, for an unreadable
     record, and for rules that this client does not know or that no coordinator would use.
@@ -154,7 +155,7 @@ def read_asked(line: bytes) -> PublishedAsked:
 
 
 def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) -> Record:
-    """Return decoded JSON of the site; `what` names it. Raises UncheckableError."""
+    """Decode JSON of the site. Raises UncheckableError, with `what` as the name of the record."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -164,7 +165,7 @@ def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) 
 
 
 def _check_rules(rules: QuizRules) -> None:
-    """Raise UncheckableError unless this client can draw by these rules, within its limits."""
+    """Raise UncheckableError unless this client can draw a quiz by these rules."""
     if not rules.are_known:
         read = "" if rules.answers is UNSET else f", {rules.answers}"
         theirs = f"{rules.format}{read} with {rules.generator}"

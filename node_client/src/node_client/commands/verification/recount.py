@@ -37,9 +37,9 @@ class _Result(IntEnum):
 class Recount:
     """Compares the verdicts and scores of a round.
 
-    `add` takes each published answer once; if it returns a question, `compare` takes the answer
-    with its new verdict. Then `check_answers` (or `skip_answers`) and `check_scores` give the
-    results. Memory grows with the published nodes and questions, not with the answers' texts.
+    Call `add` once with each published answer; if it returns a question, call `compare` with the
+    answer's new verdict. Then `check_answers` (or `skip_answers`) and `check_scores` give the
+    results. Memory grows with the number of nodes and questions, not with the texts of answers.
     """
 
     def __init__(self, published: PublishedRound) -> None:
@@ -56,7 +56,7 @@ class Recount:
         self._skipped: Counter[str] = Counter()
 
     def add(self, answer: PublishedAnswer) -> PublishedQuestion | None:
-        """Record an answer. Return its question if it must be scored again, otherwise None.
+        """Record an answer, and return its question if the answer must be scored again, else None.
 
         An ungraded answer, or one to a question that is not in the round, is not scored again.
         """
@@ -96,7 +96,7 @@ class Recount:
         )
 
     def check_answers(self) -> RoundCheck:
-        """Return the check of all published verdicts."""
+        """Return the result of comparing all verdicts."""
         return conclude(
             "answers",
             compared=f"{self._scored:,} answers scored again against their verdicts",
@@ -105,15 +105,15 @@ class Recount:
         )
 
     def skip_answers(self, why: str) -> RoundCheck:
-        """Return the check of the verdicts when not all could be compared, for the reason `why`.
+        """Return the result when not all verdicts could be compared, for the reason `why`.
 
-        Its outcome is unknown, unless a difference was found before.
+        Its outcome is UNKNOWN, or DIFFERS if a difference was found before.
         """
         outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
         return RoundCheck("answers", outcome, why, self._verdicts)
 
     def check_scores(self) -> RoundCheck:
-        """Return the check of all published scores against the published verdicts."""
+        """Compare all published scores with those computed from the published verdicts."""
         differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
@@ -154,9 +154,9 @@ class Recount:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
     def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
-        """Yield for each question its dataset, and whether the node solved it.
+        """Yield each question's dataset, and whether the node solved it: None if it does not count.
 
-        The second is None if the question does not count.
+        A question counts for no node if any answer to it is ungraded.
         """
         for place, question in enumerate(self._published.questions):
             solved = self._results[node][place] == _Result.SOLVED
@@ -164,7 +164,7 @@ class Recount:
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
-    """Return where scoring timed out, in words; empty if it did not."""
+    """Return where scoring timed out, in words, or an empty string if it did not."""
     if verdict.reason == "timeout":
         return "here"
     if answer.verdict == "timeout" and answer.score == 0 and answer.solved is False:
@@ -175,9 +175,10 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 def _pair_score(
     score: PublishedScore, summary: ScoreSummary, *, answered: bool
 ) -> Iterator[FieldPair]:
-    """Yield the values of a published score beside those of `summary`, computed from the answers.
+    """Yield the fields of a published score with their values there and in `summary`, which was
+    computed from the answers; `score` and `cells` only if they differ.
 
-    Scores and cells only if they differ. For an absent node without answers, no question counts.
+    For an absent node without answers, no question counts.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)

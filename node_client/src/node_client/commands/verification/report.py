@@ -1,4 +1,4 @@
-"""Renders checks for a terminal, without control characters in the site's texts."""
+"""Renders the results of checks for a terminal, without control characters from the site."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _SIDE_CHARS = 160
 
 
 def render_check(check: RoundCheck) -> Text:
-    """Return a line for a check, and a line for each of its first differences."""
+    """Return a line about a check, and a line about each of its first differences."""
     sign, style = _SIGNS[check.outcome]
     line = Text.assemble((sign, style), f" {check.name:{_NAME_WIDTH}}{fold_line(check.compared)}")
     for difference in check.differences.first:
@@ -31,9 +31,9 @@ def render_check(check: RoundCheck) -> Text:
 
 
 def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[CheckOutcome, str]:
-    """Return the outcome of all checks together, and a sentence about `subject`.
+    """Return the outcome of all checks together, and a sentence that states it for `subject`.
 
-    The first of DIFFERS, UNKNOWN and DOUBTFUL among the outcomes decides; without them it HOLDS.
+    It is the first of DIFFERS, UNKNOWN and DOUBTFUL that is among the outcomes, else HOLDS.
     """
     if CheckOutcome.DIFFERS in outcomes:
         return CheckOutcome.DIFFERS, f"{subject}: something is not as the site published it."

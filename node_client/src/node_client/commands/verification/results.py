@@ -1,6 +1,6 @@
-"""Checks the lines of a round's results against the published scores; no I/O.
+"""Checks the published scores of a round against the lines of its results; no I/O.
 
-The chain has the Merkle root over these lines.
+The Merkle root over these lines is in the chain.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _FIELDS = ("model", "arm", "status", "reason", "score", "interval", "n", "correc
 
 @dataclass(frozen=True)
 class RoundResults:
-    """A round's results: the head line, a line for each node, and the root over all of them."""
+    """A round's results: the head line, a line for each node, and the Merkle root over them all."""
 
     head: ResultsHead
     lines: list[ResultLine]
@@ -45,7 +45,7 @@ def read_results(raw: bytes) -> RoundResults:
 
 
 def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
-    """Compare the published scores and root with the lines, and the lines with their own cells."""
+    """Compare the published scores and root with the lines, and each line with its own cells."""
     differences = Differences()
     if results.root != published.results_root:
         differences.add("root of the results", published=published.results_root, ours=results.root)
@@ -71,9 +71,9 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
 
 
 def find_mistakes(line: ResultLine) -> Iterator[FieldPair]:
-    """Yield the values of a line that contradict its cells: the field, the line's value, ours.
+    """Yield the fields of a line that contradict its cells, with the line's value and ours.
 
-    A scored node with a reason for absence is also one: it would lower the node's attendance.
+    A scored node must not have a reason for absence either: it would lower the node's attendance.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"

@@ -1,8 +1,8 @@
 """Checks a season's rounds and leaderboard against the chain and the rounds' results; no I/O.
 
 The judge computes its leaderboard with the same code (`swarm_record.ledgers`,
-`swarm_record.board_rows`). So this does not test that code; it shows that the leaderboard follows
-from the published results alone.
+`swarm_record.board_rows`). So these checks do not test that code; they show that the leaderboard
+follows from the published results alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +30,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round with a closing time: its entry in the site's list, and its results.
-
-    `results` is None if the round is void.
-    """
+    """A round that is over: its entry in the site's list, and its results, None if it is void."""
 
     listed: ListedRound
     results: RoundResults | None
@@ -45,9 +42,9 @@ class PlayedRound:
 def check_rounds(
     listed: Sequence[ListedRound], chain: Chain, histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check that the site lists each round of the chain, with the phase and commitment there.
+    """Check that the site lists each round of the chain, with the same phase and commitment.
 
-    Round numbers must have no gaps. `histories` are the chain's records by round number.
+    Round numbers must have no gaps. `histories` has the chain's records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
@@ -99,9 +96,9 @@ def _compare_round(shown: ListedRound, history: RoundHistory, differences: Diffe
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check the results of each round against their root in the chain, and for consistency.
+    """Check that each round's results have the root in the chain and do not contradict themselves.
 
-    `histories` are the chain's records by round number.
+    `histories` has the chain's records by round number.
     """
     differences, anchored, count = Differences(), 0, 0
     for each in played:
@@ -128,9 +125,10 @@ def check_season_results(
 
 
 def _recount(line: ResultLine, datasets: Sequence[str]) -> list[FieldPair]:
-    """Return the values of a line that follow from its bits, beside ours.
+    """Return the fields of a line that follow from its `answered` and `solved` bits, each with the
+    line's value and ours.
 
-    `datasets` are those of the round's questions, in order.
+    `datasets` has the dataset of each of the round's questions, in order.
     """
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
@@ -160,7 +158,7 @@ def compute_board(
 ) -> dict[str, StandingRow]:
     """Return the leaderboard lines of a season by node name, computed from its rounds.
 
-    `minimum` are the requirements for a rank. `questions` is the number of questions that a void
+    `minimum` has the requirements for a rank. `questions` is the number of questions that a void
     round is assumed to have. Nodes in `quarantined` get a line without a rank.
     """
     places = _place(played, questions=questions)
@@ -188,7 +186,7 @@ def compute_board(
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     """Return each round's first column in the season's stream of questions, by round number.
 
-    Columns are allocated in the order of closing.
+    Columns (`swarm_record.stream`) are allocated in the order of closing.
     """
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
@@ -222,7 +220,7 @@ def _add_round(
 
 
 def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> RoundCheck:
-    """Compare the published leaderboard lines `shown` with `drawn`, computed from the rounds.
+    """Compare the published leaderboard lines `shown` with those computed from the rounds, `drawn`.
 
     Quarantined nodes must not be listed.
     """
@@ -244,7 +242,9 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
 
 
 def _pair_line(row: BoardRow, line: StandingRow) -> Iterator[FieldPair]:
-    """Yield the values of a published line beside ours; score and interval only if they differ."""
+    """Yield the fields of a published line, each with its value and ours; `score` and `interval`
+    only if they differ.
+    """
     if not is_close(row.score, line.score, TOLERANCE):
         yield "score", row.score, line.score
     if not all(map(is_close, row.interval, line.interval, (TOLERANCE,) * 2)):

@@ -28,7 +28,7 @@ _DEFAULTS = ExperimentArm(name="any")
 
 
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
-    """Return the report of an arm. Its means and curves are over the seeds `paired` only.
+    """Return the report of an arm; its means and curves are over the seeds `paired` only.
 
     A run has taken off when its mean own reward stays above `take_off_at`.
     """
@@ -168,12 +168,12 @@ def _curves(runs: Sequence[RunData]) -> Curves:
 
 
 def _are_seen(shares: Sequence[Floats]) -> bool:
-    """Return whether the mean share of completions exceeds the level of chance in any round."""
+    """Return whether the mean share of completions reaches SEEN in any round."""
     return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
 
 def _smooth(values: Sequence[Floats], *, band: bool) -> Curve:
-    """Return the curve of the runs' (rounds, nodes), averaged over ten rounds."""
+    """Return the mean curve of runs (rounds, nodes), as a moving average over ten rounds."""
     curves = moving_average(np.stack([each.T for each in values]))
     last = len(values[0])
     return _curve(curves, range(last - curves.shape[-1] + 1, last + 1), band=band)

@@ -52,7 +52,7 @@ def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) 
 
 
 def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) -> list[str]:
-    """Return sentences that warn of limits: an open design, missing runs, too few seeds."""
+    """Return sentences that warn of limits: exploratory seeds, missing runs, too few seeds."""
     sentences = []
     if results.experiment.phase == "exploratory":
         sentences.append(
@@ -89,7 +89,7 @@ def gains_in_own_reward(comparisons: Sequence[ArmComparison]) -> dict[str, ArmCo
 
 
 def _figures(comparison: ArmComparison, *, of: int) -> str:
-    """Return the gain with its interval and adjusted p-value."""
+    """Return the gain with its interval and its p-value, adjusted over `of` comparisons."""
     gain = format_gain(comparison.gain)
     interval = format_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"

@@ -1,9 +1,9 @@
-"""Comparisons of two arms, paired by seed: in an outcome, by the number of rounds, and when an arm
-reaches the baseline's final score; pure.
+"""Comparisons of two arms, paired by seed; pure.
 
-The gain of an arm that only learns earlier shrinks with the number of rounds. An algorithm's
-headline is often that it needs fewer steps for the same score (SRPO, arXiv 2504.14286). Arms
-generate different amounts in a step, so tokens are counted beside rounds.
+`compare` does this in one outcome. The gain of an arm that only learns earlier shrinks with the
+number of rounds, so `gains_by_horizon` gives it for shorter runs too. Results are often reported as
+fewer steps to the same score (SRPO, arXiv 2504.14286), as `reach_baseline` does. Arms generate
+different amounts in a step, so it counts tokens as well as rounds.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ def compare(
 ) -> ArmComparison | None:
     """Compare an arm with `against` in one outcome, paired by the given seeds.
 
-    `group` limits the comparison to its nodes. `p_adjusted` is not adjusted yet (`adjust`). None if
-    one of the arms lacks the outcome.
+    `group` limits the comparison to its nodes. `p_adjusted` is the unadjusted p-value; `adjust`
+    adjusts it. Returns None if one of the arms lacks the outcome.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
@@ -100,7 +100,10 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
 def _values(
     arm: ArmReport, outcome: Outcome, seeds: Sequence[int], group: GroupOfNodes | None
 ) -> Floats | None:
-    """Return the outcome as (seeds, nodes), or (seeds, 1) if it describes whole runs, or None."""
+    """Return the outcome as (seeds, nodes), or (seeds, 1) if it is one of whole runs.
+
+    None if a run lacks it.
+    """
     by_seed = {each.seed: each for each in arm.seeds}
     rows = [_row(by_seed[seed], outcome) for seed in seeds]
     if not all(rows):
@@ -140,7 +143,7 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 
 
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
-    """Return when an arm's runs reach the final held-out level of the baseline with their seeds.
+    """Return when an arm's runs reach the final held-out level of the baseline with the same seed.
 
     None with too few evaluations for a level, or if one of the baseline's levels is 0, which every
     run has reached from the start.

@@ -1,6 +1,6 @@
 """The figures of a report, as Plotly's data and layout, each with a table of the same data.
 
-They have no colours: a trace's `meta.ink` names a colour of the page's theme, so that a figure can
+Traces have no colours. Their `meta.ink` names a colour of the page's theme, so that a figure can
 follow a change of the theme. Arms also differ by dash and symbol.
 """
 
@@ -33,7 +33,7 @@ Trace = dict[str, Any]
 
 
 class Table(Struct, frozen=True):
-    """A table as text: the column heads, and the rows, each with a name in its first cell."""
+    """A table of texts: the column heads, and the rows, each with a name in its first cell."""
 
     head: list[str]
     rows: list[list[str]]
@@ -176,7 +176,7 @@ def _plot_mechanism(report: Report) -> PlotlyFigure:
 
 
 def _plot_cost(report: Report) -> PlotlyFigure:
-    """Plot each arm's generated tokens against its exchanged bytes, coloured by own reward."""
+    """Plot each arm's exchanged bytes against its generated tokens, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
         "type": "scatter",
@@ -230,7 +230,7 @@ def _plot_cost(report: Report) -> PlotlyFigure:
 
 
 def _gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> float | None:
-    """Return an arm's gain, 1 for the baseline; None where the baseline earned nothing."""
+    """Return an arm's gain, 1 for the baseline; None where the baseline's own reward is 0."""
     return gains[arm.name].gain if arm.name in gains else 1.0
 
 
@@ -242,7 +242,7 @@ def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]
 
 
 def _at(curve: Curve, number: int) -> str:
-    """Return a curve's value in a round, with its interval."""
+    """Return a curve's value in round `number` with its interval, as text; empty without one."""
     if number not in curve.rounds:
         return ""
     at = curve.rounds.index(number)
@@ -253,9 +253,9 @@ def _at(curve: Curve, number: int) -> str:
 
 
 def _plot_line(curve: Curve, number: int, name: str) -> Trace:
-    """Return the line of an arm. `number` is its place among the report's arms, from 0.
+    """Return the line of an arm. `number` is the index of the arm in the report.
 
-    It decides colour, dash and symbol, here and in the functions below.
+    The number determines colour, dash and symbol, here and in the functions below.
     """
     is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {
@@ -272,7 +272,7 @@ def _plot_line(curve: Curve, number: int, name: str) -> Trace:
 
 
 def _plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
-    """Return the trace of the band around a curve, in a list; empty if the curve has no band."""
+    """Return a list with the trace of the band around a curve, empty if the curve has no band."""
     if not curve.low:
         return []
     return [
@@ -295,9 +295,9 @@ def _plot_band(curve: Curve, number: int, name: str) -> list[Trace]:
 def _plot_point(
     arm: ArmReport, number: int, *, x: float | None, y: float | None, ink: str | None = None
 ) -> Trace:
-    """Return an arm as a point. If x and y are None, only the legend shows it.
+    """Return the point of an arm. If x and y are None, it appears only in the legend.
 
-    `ink` is a colour of the theme; by default it is the arm's.
+    `ink` names a colour of the theme, by default the arm's.
     """
     return {
         "type": "scatter",

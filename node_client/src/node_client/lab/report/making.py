@@ -1,4 +1,4 @@
-"""Computes an experiment's report from its raw runs, and writes `report.json`."""
+"""Computes an experiment's report from its runs, and encodes and reads `report.json`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ OUTCOMES_OF_GROUPS: tuple[Outcome, ...] = ("own", "held_out_area", "held_out_fin
 def make_report(results: ExperimentResults, *, take_off_at: float | None = None) -> Report:
     """Return the report of an experiment.
 
-    `take_off_at` is the own reward above which a run has taken off; without it, half of what the
+    `take_off_at` is the own reward above which a run has taken off; None: half of the mean that the
     best arm reaches in the last ten rounds.
     """
     experiment = results.experiment
@@ -91,12 +91,12 @@ def make_report(results: ExperimentResults, *, take_off_at: float | None = None)
 
 
 def encode_report(report: Report) -> bytes:
-    """Return the report as `report.json`."""
+    """Return the content of `report.json`."""
     return msgspec.json.encode(report) + b"\n"
 
 
 def read_report(path: Path) -> Report:
-    """Return the report of a `report.json`. Raises OSError or msgspec.MsgspecError."""
+    """Read a report from a `report.json`. Raises OSError or msgspec.MsgspecError."""
     return msgspec.json.decode(path.read_bytes(), type=Report)
 
 

@@ -1,7 +1,8 @@
 """Numbers of a report: rounding, and text for the page, sentences and summary.
 
-Machines add in different orders, which changes the last of a float's sixteen digits. Rounding to
-six significant digits, more than a result needs, gives the same report on all of them.
+Machines add numbers in different orders, which changes the last digits of a float. Rounding to six
+significant digits, more than a result needs, gives the same report on all of them. The text of a
+missing number (None) is a dash.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,23 +18,23 @@ def format_gain(gain: float | None) -> str:
 
 
 def format_gain_interval(low: float | None, high: float | None) -> str:
-    """Return an interval of a ratio as changes."""
+    """Return an interval of a ratio as changes: +10 % to +94 %."""
     return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
 
 
 def format_p(p: float) -> str:
-    """Return a p-value with two significant digits."""
+    """Return a p-value with two significant digits: .031, or < .001."""
     return "1" if p >= 0.995 else _without_zero(f"{p:.2g}") if p >= 0.001 else "< .001"
 
 
 def format_p_is(p: float) -> str:
-    """Return a p-value in a sentence: p = .031, p < .001."""
+    """Return a p-value for use in a sentence: p = .031, or p < .001."""
     text = format_p(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with three significant digits; large ones with separators."""
+    """Return a number with three significant digits, from 1,000 on as a whole number."""
     if value is None:
         return NONE
     if value < 0:
@@ -50,7 +51,7 @@ def format_signed(value: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """Return the ends of an interval."""
+    """Return an interval as text: 1.2 to 3.4."""
     return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
 
 
@@ -72,33 +73,28 @@ def _without_zero(text: str) -> str:
 
 
 def rounded(value: float) -> float:
-    """Return a number with six significant digits."""
+    """Return a number rounded to six significant digits."""
     return float(f"{value:.6g}")
 
 
 def all_rounded(values: Iterable[float]) -> list[float]:
-    """Return numbers with six significant digits."""
+    """Return numbers rounded to six significant digits."""
     return [rounded(value) for value in values]
 
 
 def round_ends(interval: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    """Return the ends of an interval with six significant digits; None for both without one."""
+    """Return the ends of an interval, rounded to six significant digits; two Nones for None."""
     return (None, None) if interval is None else (rounded(interval[0]), rounded(interval[1]))
 
 
 def rounded_median(values: Sequence[float | None]) -> float | None:
-    """Return the median, where None counts as larger than every number; None if it is the median's
-    own value.
-    """
+    """Return the median, counting None as infinity; None if the median is infinite."""
     never = float("inf")
     median = float(np.median([never if value is None else value for value in values]))
     return rounded(median) if median < never else None
 
 
 def spaced_places(count: int, *, most: int) -> list[int]:
-    """Return `most` of `count` places: the first, the last, and evenly spaced ones between.
-
-    If there are no more, return all.
-    """
+    """Return up to `most` evenly spaced indices below `count`, including the first and the last."""
     places = np.linspace(0, count - 1, min(count, most))
     return [int(place) for place in np.unique(places.round())]

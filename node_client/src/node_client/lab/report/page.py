@@ -52,7 +52,7 @@ def make_page(report: Report, *, plotly: str) -> str:
 
 
 def read_plotly(path: Path | None) -> str:
-    """Return plotly.js of a file, or that of the package `plotly`. Raises NodeError."""
+    """Return plotly.js from a file, or from the package `plotly` for None. Raises NodeError."""
     if path is not None:
         try:
             return path.read_text(encoding="utf-8")

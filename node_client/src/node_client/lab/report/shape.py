@@ -29,16 +29,17 @@ class SeedOutcome(Struct, frozen=True):
     """The outcomes of one run.
 
     `own` and `training_set` are cumulative rewards: of a node's own rollouts, and of its training
-    sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve,
+    sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve and
     `held_out_final` its end; `forgetting`, `drawdown` and `wobble` are of the same curve
-    (`lab.outcomes.HeldOut`). All five are None where held-out questions were asked less than twice.
-    `take_off` is the first round from which the reward stays above `Report.take_off_at`, or None.
-    `tokens`, `sent` and `received` (bytes) are sums over all nodes and rounds. Means over nodes and
-    rounds: `informative` is the share of own rollouts whose rewards differ, `informative_in_set`
-    how many of a training set's do, `external` how many of it are others'. `length` (tokens of a
-    completion), `reflection` and `poisoned` (shares of own completions) are means over the last ten
-    rounds. `spread` is the standard deviation of `own` over the nodes, `held_out_spread` that of
-    the final held-out score. The lists have one number for each training node, in order.
+    (`lab.outcomes.HeldOut`). `take_off` is the first round from which the mean own reward stays
+    above `Report.take_off_at`, or None. `tokens`, `sent` and `received` (bytes) are sums over all
+    nodes and rounds. `informative`, the share of own rollouts that are informative, and
+    `informative_in_set` and `external`, the numbers of informative and of external rollouts in a
+    training set, are means over nodes and rounds. `length` (tokens of a completion), `reflection`
+    and `poisoned` (shares of own completions) are means over the last ten rounds. `spread` is the
+    standard deviation of `own` over the nodes, `held_out_spread` that of the final held-out score.
+    The lists have one number for each training node, in order. Values of the held-out curve are
+    None, and their lists empty, where held-out questions were asked fewer than two times.
     """
 
     seed: int
@@ -84,8 +85,8 @@ class Curves(Struct, frozen=True):
 
     `own` is the own reward, averaged over ten rounds, and `cumulative` the sum of own rewards up to
     each round. `held_out` has a point for each evaluation. `informative`, `length`, `reflection`
-    and `poisoned` are as in `SeedOutcome`, averaged over ten rounds, and have no band. A curve is
-    None if nothing was measured.
+    and `poisoned` are as in `SeedOutcome`, but averaged over ten rounds at each point, and have no
+    intervals. A curve is None if it was not measured or shows nothing.
     """
 
     own: Curve
@@ -98,7 +99,7 @@ class Curves(Struct, frozen=True):
 
 
 class GroupOfNodes(Struct, frozen=True):
-    """Identical training nodes of an arm: `first` to `last` in the lists by node."""
+    """Identical training nodes of an arm: `first` to `last`, inclusive, in the lists by node."""
 
     name: str
     first: int
@@ -106,12 +107,12 @@ class GroupOfNodes(Struct, frozen=True):
 
 
 class ArmReport(Struct, frozen=True):
-    """One arm. `settings` describes in a line the settings in which it differs from other arms.
+    """One arm. `settings` describes the arm's own settings in one line.
 
     `design` is the fingerprint of experiment and arm that its runs carry. `nodes` is the number of
     nodes that train, `attackers` of those that do not. `seeds` has all its runs; the means and
     curves are over `Report.seeds` only. `take_off` is the median over them, None if half of them or
-    more did not take off. `bytes` are those sent and received by all nodes.
+    more did not take off. `bytes` is the number of bytes that all nodes sent and received.
     """
 
     name: str
@@ -141,14 +142,14 @@ class ArmReport(Struct, frozen=True):
 
 
 class ArmComparison(Struct, frozen=True):
-    """An arm against another one in one outcome, paired by seed.
+    """An arm compared with another one in one outcome, paired by seed.
 
     `group` names the nodes that are compared, None for all. `gain` is the ratio of the two arms'
-    means, 1.94 for +94 %, and None where the other's is 0; `difference` is that of the means.
-    Intervals are at 95 %, None with too few seeds. `p` is the two-sided sign-flip test's,
-    `p_greater` the one-sided, `p_adjusted` the two-sided after Holm over all comparisons of the
-    same outcome (those of groups separately), and `least_p` the smallest `p` that this number of
-    seeds can give.
+    means, 1.94 for +94 %, and None where the other arm's mean is 0; `difference` is the difference
+    of the means. Intervals are at 95 %, None with too few seeds. `p` is two-sided and `p_greater`
+    one-sided, both from the sign-flip test. `p_adjusted` is `p` adjusted by Holm's method over all
+    comparisons of the same outcome (those of groups separately), and `least_p` is the smallest `p`
+    that this number of seeds can give.
     """
 
     arm: str
@@ -171,7 +172,7 @@ class ArmComparison(Struct, frozen=True):
 class GainAfter(Struct, frozen=True):
     """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
 
-    None where the baseline's sum is 0, or with too few seeds for an interval.
+    `gain` is None where the baseline's sum is 0; the ends of its interval also with too few seeds.
     """
 
     rounds: int
@@ -190,10 +191,10 @@ class Horizons(Struct, frozen=True):
 class Reached(Struct, frozen=True):
     """When an arm's held-out score reaches the baseline's final one with the same seed, for good.
 
-    Both are averaged over three evaluations. `runs` is the number of paired runs that reach it.
-    `rounds` and `tokens` (generated by all nodes until then) are medians over all paired runs; a
-    run that does not reach it counts as later than all others, so they are None if half or more do
-    not.
+    Both scores are averaged over three evaluations. `runs` is the number of paired runs that reach
+    it. `rounds` and `tokens` (generated by all nodes until then) are medians over all paired runs;
+    a run that does not reach it counts as later than all others, so they are None if half of the
+    runs or more do not.
     """
 
     arm: str
@@ -207,7 +208,8 @@ class OnsetReport(Struct, frozen=True):
 
     `difference` is the mean over `seeds` pairs of runs of the difference in own reward, averaged
     over ten rounds; by chance alone it stays within ± `band` in all rounds together 19 times in 20.
-    `first` is the first round beyond it, `stays` the first from which all later ones are.
+    `first` is the first round in which it does not, `stays` the first from which it does not in any
+    later round; None where there is none.
     """
 
     arm: str
@@ -220,7 +222,7 @@ class OnsetReport(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """A run of the report: its file's name, uncompressed, and the SHA-256 of its lines in hex."""
+    """A run of the report: its uncompressed file's name, and the SHA-256 of its lines in hex."""
 
     arm: str
     seed: int
@@ -231,7 +233,7 @@ class RunFile(Struct, frozen=True):
 class PaperArm(Struct, frozen=True):
     """An arm of the paper's controlled experiment (arXiv 2509.08721, section 5).
 
-    `total` is its reward summed over nodes and rounds, `gain` the ratio to the arm 8/0.
+    `total` is its reward summed over nodes and rounds, `gain` the ratio to that of the arm 8/0.
     """
 
     name: str

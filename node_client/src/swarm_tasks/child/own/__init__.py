@@ -1,7 +1,7 @@
 """Datasets whose verifier in the library cannot be used, each with a verifier of this project.
 
 Each class makes the library's entries, and scores answers without executing them
-(`docs/decisions/0023-own-verifiers.md`). The gate measures it like any other dataset.
+(`docs/decisions/0023-own-verifiers.md`). The gate measures them like any other dataset.
 """
 
 from swarm_tasks.child.own.binary_matrix import BinaryMatrix

@@ -1,4 +1,4 @@
-"""The dataset binary_matrix, because the library's verifier evaluates the answer as Python."""
+"""The dataset binary_matrix; in the library, its verifier evaluates the answer as Python."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from reasoning_gym.algorithmic.binary_matrix import BinaryMatrixDataset
 class BinaryMatrix(BinaryMatrixDataset):
     """The library's entries. An answer is right if it has the right numbers in the right rows.
 
-    As in the library, the text of the right answer scores 1. The library also gives 0.1 for a
-    Python list of the right numbers, which it has to evaluate; here that scores 0.
+    The library also gives 0.1 for a Python list of the right numbers, which it has to evaluate;
+    here that scores 0.
     """
 
     category = "algorithmic"
@@ -20,5 +20,5 @@ class BinaryMatrix(BinaryMatrixDataset):
 
 
 def _rows(text: str) -> list[list[str]]:
-    """Return the words of each line that has any."""
+    """Return the words of each line that is not blank."""
     return [words for line in text.splitlines() if (words := line.split())]

@@ -61,7 +61,7 @@ class PropositionalLogic(PropositionalLogicDataset):
     def _find_valid_conclusion(
         self, rng: Random, premises: list[Expression], variables: list[str]
     ) -> Expression:
-        """Return any premise instead of searching: the library's search takes up to a second."""
+        """Return any premise: it is replaced later, and the library searches up to a second."""
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
@@ -70,9 +70,10 @@ class PropositionalLogic(PropositionalLogicDataset):
 
 
 def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[str]:
-    """Return the literals and then the disjunctions of two that need at least two of the premises.
+    """Return the conclusions that need at least two of the premises.
 
-    There are none if the premises contradict each other, because then everything would follow.
+    They are literals, and then disjunctions of two literals. There are none if the premises
+    contradict each other, because then everything would follow.
     """
     truths, everything = _literal_truths(tuple(variables))
     facts = [_truth(Expression.from_string(premise), truths, everything) for premise in premises]
@@ -122,7 +123,7 @@ def _truth(expression: Any, truths: dict[str, int], everything: int) -> int:
 
 
 def _read_clause(answer: str) -> str | None:
-    """Return the answer as `list_conclusions` would write it, None if it has another form."""
+    """Return the answer as `list_conclusions` would write it, None if it is no such conclusion."""
     text = "".join(answer.split())
     if text[:1] + text[-1:] == "()":
         text = text[1:-1]
