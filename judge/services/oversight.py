@@ -133,7 +133,7 @@ def quarantine_node(
 
 
 def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Return a quarantined node to the ranks; False if it is not quarantined."""
+    """Put a quarantined node back into the ranks; False if it is not quarantined."""
     with transaction.atomic():
         if not _set_quarantined(node, to=False, now=now):
             return False

@@ -172,7 +172,9 @@ def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
 
 
 def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
-    """Add and subtract rounds, and write those that enter the season's window into the stream.
+    """Update the ledgers for rounds that enter or leave a window.
+
+    Rounds that enter the season's window are appended to the stream of question results.
 
     One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
     """

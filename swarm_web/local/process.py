@@ -181,7 +181,7 @@ def spawn_options(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -
     """Return the `subprocess` options for a process.
 
     The process leads its own process group, so that Ctrl-C in the terminal reaches only the
-    launcher, and gets its stop signal when the launcher dies. It inherits the descriptors
+    launcher. On Linux it gets its stop signal when the launcher dies. It inherits the descriptors
     `keep_open`.
     """
     owner = site_process.run_as.owner

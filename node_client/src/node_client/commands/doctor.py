@@ -1,4 +1,4 @@
-"""The tests of `swarm-node doctor`: what a node needs on this machine, and its coordinator."""
+"""The checks that `swarm-node doctor` makes, of this machine and of the coordinator."""
 
 import platform
 import shutil
@@ -32,9 +32,9 @@ HTTP_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The result of one test: what was found (`detail`), and what to do about it (`remedy`).
+    """The result of one check: what was found (`detail`), and what to do about it (`remedy`).
 
-    A `warn` does not prevent training. `remedy` is empty if the test passed.
+    A `warn` does not prevent training. `remedy` is empty if the check passed.
     """
 
     name: str
@@ -46,7 +46,7 @@ class DoctorCheck:
 def check_machine(
     *, model: str, device: str, folder: Path, gpu_fraction: float | None = None
 ) -> Iterator[DoctorCheck]:
-    """Run the tests that need no coordinator, and yield each result as soon as it is known.
+    """Make the checks that need no coordinator, and yield each result as soon as it is known.
 
     `folder` is where checkpoints will be, and `gpu_fraction` the usable part of the GPU's memory.
     """

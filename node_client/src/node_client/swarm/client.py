@@ -43,7 +43,7 @@ Item = TypeVar("Item", bound=msgspec.Struct)
 
 
 def new_id() -> str:
-    """Return an id for a request."""
+    """Return a new random id for a request."""
     return secrets.token_hex(8)
 
 

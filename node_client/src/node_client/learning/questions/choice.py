@@ -52,7 +52,7 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
-        If the batch fails, here or when it is scored, its old questions come again in the next
+        If the batch fails, here or when it is scored, its old questions are asked again in the next
         batch, except one that is dropped by `exclude`.
         """
         if self._history is None:
@@ -62,7 +62,7 @@ class Questions:
     def exclude(self, spec: TaskSpec) -> None:
         """Never ask this question again, because the verifier fails on it.
 
-        Without history resampling no question comes again, so nothing has to be done.
+        Without history resampling no question is asked again, so nothing has to be done.
         """
         if self._history is not None:
             self._history.exclude(spec)
@@ -110,7 +110,7 @@ class Questions:
     def _draw_new(self, count: int) -> list[DrawnTask]:
         """Return the next tasks of the stream, as the curriculum chooses them."""
         places = [self._choose(counter) for counter in range(self._counter, self._counter + count)]
-        # Counted before the draw: a task that the verifier cannot make must not come again.
+        # Counted before the draw: a task that the verifier cannot make must not be drawn again.
         self._counter += count
         return self._verifier.draw_many(
             places, key=self._key, part=Part.TRAINING, seed=self._season.seed
@@ -134,7 +134,7 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return the parts of the curriculum that the settings name, by name.
+    """Return the curriculum's parts that the settings select, by name.
 
     The last one chooses the questions, and passes what it learns on to the one before it.
     """

@@ -34,7 +34,7 @@ class Curriculum(ABC):
     """Chooses what to ask, and learns from the answers. By default it has no state.
 
     `stage` is the number of the current stage, starting at 1. A new stage asks new questions: no
-    question of the previous one comes again.
+    question of the previous one is asked again.
     """
 
     stage = 1

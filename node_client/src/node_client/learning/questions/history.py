@@ -1,4 +1,4 @@
-"""History resampling: questions that a node has mastered are dropped, the others come again.
+"""History resampling: mastered questions are dropped, the others are asked again.
 
 SRPO (arXiv 2504.14286, section on history resampling) records the rewards of all completions of an
 epoch. At its end, prompts that all completions solved are dropped, because they no longer give an
@@ -52,7 +52,7 @@ class QuestionHistory:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
-        """Record which completions of a question were right; unless all were, it comes again."""
+        """Record which completions of a question were right; it is asked again unless all were."""
         self.exclude(spec)
         if not all(solved):
             self._kept.append(spec)
