@@ -61,7 +61,7 @@ class SettingChoices:
 
     @property
     def folders(self) -> list[StateDir]:
-        """The folder that the site or `state_dir` selects; with neither, all used default folders."""
+        """The folder that the site or `state_dir` selects; with neither, all used defaults."""
         if self.site is not None or self.value("state_dir") is not None:
             return [self.state]
         return StateDir.of_user() or [self.state]
