@@ -67,8 +67,12 @@ def should_give_up(*, failures: int, failing_since: datetime, now: datetime) -> 
 
 
 def is_outdated(version: str, *, minimum: str) -> bool:
-    """Return whether a client version is older than the minimum; false for an invalid one."""
+    """Return whether a client version is older than the minimum; false for an invalid version.
+
+    Raises ValueError for an invalid minimum.
+    """
+    oldest = parse_version(minimum)
     try:
-        return parse_version(version) < parse_version(minimum)
+        return parse_version(version) < oldest
     except ValueError:
         return False

@@ -12,7 +12,7 @@ from judge.services.seasons import (
     start_season,
 )
 from swarm_protocol.codec import decode_from_server
-from swarm_protocol.messages import SeasonState
+from swarm_protocol.messages import SeasonInfo, SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web.core import bus
 from swarm_web.core.store import sync_redis
@@ -22,6 +22,12 @@ Assignment = Season.Assignment
 
 
 # ---- seasons
+
+
+def test_every_rule_that_nodes_get_is_a_field_of_the_season() -> None:
+    fields = {field.name for field in Season._meta.get_fields()}
+    # A message's field of another name would be sent with its default; `answers` is set separately.
+    assert set(SeasonInfo.__struct_fields__) - fields == {"answers"}
 
 
 def test_a_season_starts_once_and_stores_its_generator(db: None, clock: Clock) -> None:

@@ -144,14 +144,19 @@ class SeasonLedgers:
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round's results, as they were added, from the tallies of a window."""
+        """Subtract a round's results, as they were added, from the tallies of a window.
+
+        Raises KeyError for a node without a tally: nothing was added for it.
+        """
         self._count(window, entries, sign=-1)
 
     def _count(self, window: str, entries: Iterable[RoundEntry], *, sign: int) -> None:
         combine = add_cells if sign > 0 else subtract_cells
         for entry in entries:
             ledger = self.by_node[entry.node_id]
-            tally = ledger.tallies.setdefault(window, WindowTally())
+            if sign > 0:
+                ledger.tallies.setdefault(window, WindowTally())
+            tally = ledger.tallies[window]
             tally.cells = combine(tally.cells, entry.cells)
             if entry.is_missed:
                 tally.missed += sign
