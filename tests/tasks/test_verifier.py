@@ -82,6 +82,14 @@ def test_questions_reports_the_place_of_a_spec_without_a_question(verifier: Veri
         assert (caught.value.position, caught.value.refusal.code) == (1, code)
 
 
+def test_sample_of_long_questions_fits_into_replies_of_the_child(verifier: Verifier) -> None:
+    longest = {"max_inputs": 7, "max_terms": 11, "min_inputs": 6, "min_terms": 9}
+    digests = verifier.sample_digests(
+        dataset="circuit_logic", config=longest, seed=1, indices=range(256)
+    )
+    assert len(digests) == 256
+
+
 def test_stream_skips_tasks_that_cannot_be_made(verifier: Verifier) -> None:
     drawn = verifier.draw(
         key=UNGENERATED_KEY,

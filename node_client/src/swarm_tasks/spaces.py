@@ -36,8 +36,6 @@ _Z = 1.959964
 # A Poisson count with this mean is 0 in one of forty samples.
 _UNSEEN_PAIRS = -math.log(0.025)
 _FIRST_BATCH, _BATCH_S = 16, 0.1
-# The questions of a batch are one reply of the verifier child, whose size is limited.
-_MAX_BATCH = 256
 
 
 class Space(Struct, frozen=True):
@@ -151,7 +149,7 @@ def measure_space(
         if not digests or (space.used_up and space.draws > _FIRST_BATCH):
             break
         if time.monotonic() - start < _BATCH_S:
-            size = min(2 * size, _MAX_BATCH)
+            size *= 2
     return space
 
 

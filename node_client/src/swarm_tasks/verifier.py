@@ -49,6 +49,7 @@ from swarm_tasks.step_board import (
 DEADLINE_S = 5.0
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
+# The questions of so many draws, of 27 kB at most, are in one reply of the child (4 MiB at most).
 _MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
 # How often within a deadline the parent checks whether the child has done another step.
 _POLLS = 8
@@ -222,18 +223,20 @@ class Verifier:
     def sample_digests(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
     ) -> list[int]:
-        """Return the digests (`asked.digest_question`) of the questions at up to 256 indices.
+        """Return the digests (`asked.digest_question`) of the questions at these indices.
 
         An index at which the generator raises is left out. Raises RefusedError: TASK_DATASET,
         TASK_CONFIG or VERIFIER_FAILED.
         """
         check_config(dataset, config)
         digests: list[int] = []
-        for made in self._make([Draw(dataset, config, seed, [index], None) for index in indices]):
-            if isinstance(made, GeneratedTask):
-                digests.append(digest_question(made.question))
-            elif not isinstance(made, GenerationError):
-                raise made
+        draws = [Draw(dataset, config, seed, [index], None) for index in indices]
+        for first in range(0, len(draws), _MAX_DRAWS):
+            for made in self._make(draws[first : first + _MAX_DRAWS]):
+                if isinstance(made, GeneratedTask):
+                    digests.append(digest_question(made.question))
+                elif not isinstance(made, GenerationError):
+                    raise made
         return digests
 
     def score(

@@ -35,6 +35,12 @@ def damage_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\xff" * 64)
 
 
+def damage_header(folder: Path) -> None:
+    tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, None]}
+    header = json.dumps({"model.embed_tokens.weight": tensor}).encode()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+
+
 def leave_only_gguf(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
@@ -64,6 +70,7 @@ def enlarge_weights(folder: Path) -> None:
         (cut_weights_short, "model.safetensors is cut short"),
         (lose_a_shard, "model-2.safetensors is missing"),
         (damage_weights, "cut short or damaged"),
+        (damage_header, "model.safetensors is damaged"),
         (leave_only_gguf, "GGUF, which cannot be trained"),
         (empty, "has no config.json"),
         (enlarge_weights, "its weights take 4000.0 GB"),

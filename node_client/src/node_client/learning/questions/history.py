@@ -69,7 +69,7 @@ class QuestionHistory:
 
     def load(self, state: Any) -> None:
         """Continue from a saved `state`. Raises msgspec.ValidationError."""
-        self.epoch = state["epoch"]
+        self.epoch = msgspec.convert(state["epoch"], int)
         self._places = msgspec.convert(state["places"], list[TaskSpec | None])
         self._kept = msgspec.convert(state["kept"], list[TaskSpec])
         self._pending = []

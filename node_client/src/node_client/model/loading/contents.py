@@ -109,10 +109,10 @@ def _count_in(file: Path, *, name: str) -> int:
             header = json.loads(raw.read(length))
             tensors = [part for key, part in header.items() if key != "__metadata__"]
             end = max(part["data_offsets"][1] for part in tensors)
+            expected_size = _LENGTH_BYTES + length + end
             parameters: int = sum(prod(part["shape"]) for part in tensors)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             raise _damaged(name, f"{file.name} is damaged") from None
-    expected_size = _LENGTH_BYTES + length + end
     if size < expected_size:
         raise _damaged(
             name, f"{file.name} is cut short: {size:,} of {expected_size:,} bytes are there"
