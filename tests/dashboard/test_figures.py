@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from swarm_web.dashboard.templatetags.figures import (
+    grouped,
     interval,
     moment,
     p_value,
@@ -25,6 +26,13 @@ def test_share_has_three_decimals_without_leading_zero(
     value: float | str | None, text: str
 ) -> None:
     assert share(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(7, "7"), (1408.4, "1\u202f408"), (12480, "12\u202f480")]
+)
+def test_count_has_thin_spaces_between_thousands(count: float, text: str) -> None:
+    assert grouped(count) == text
 
 
 def test_interval_has_two_shares_or_a_dash() -> None:

@@ -133,9 +133,9 @@ def short_model(name: str) -> str:
 
 
 @register.filter
-def grouped(count: int) -> str:
-    """Write a count with thin spaces between thousands: `12 480`."""
-    return f"{count:,}".replace(",", "\u202f")
+def grouped(count: float) -> str:
+    """Write a count, rounded to a whole number, with thin spaces between thousands: `12 480`."""
+    return f"{count:,.0f}".replace(",", "\u202f")
 
 
 @register.filter
