@@ -239,7 +239,7 @@ def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
 
 
 def _has_newer_counted(rounds: Sequence[Round]) -> bool:
-    """Tell whether the season counts a round that is newer than one of these."""
+    """Return whether the season counts another round, newer than the oldest of these."""
     numbers = [judge_round.number for judge_round in rounds]
     newer = Round.objects.filter(season=rounds[0].season_id, number__gt=min(numbers))
     return newer.exclude(number__in=numbers).filter(counted__window=Window.SEASON).exists()

@@ -28,10 +28,10 @@ class CellUnit:
 
 @dataclass(frozen=True)
 class TaskGap:
-    """The arms' mean shares in one dataset, as fractions, and the interval of their difference.
+    """The mean fraction of a dataset's questions that the nodes of each arm solved.
 
-    Both means are over nodes with at least MIN_ROUNDS rounds. The interval is Welch's at 95 %, or
-    None if all nodes of an arm have the same share.
+    Both means are over nodes with at least MIN_ROUNDS rounds. `interval` is of the difference,
+    swarm minus isolated: Welch's at 95 %, or None if all nodes of an arm solved the same fraction.
     """
 
     dataset: str

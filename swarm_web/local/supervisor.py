@@ -229,9 +229,10 @@ def catches_interrupt(pid: int) -> bool:
 def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
     """Check a process now, and return a coroutine that waits until it no longer catches SIGINT.
 
-    Ctrl-C in a terminal reaches make and the launcher alike. A SIGINT sent to make alone, as
-    scripts and process managers do, is not passed on: make stops catching the signal and waits for
-    its recipe. For a process that does not catch SIGINT now, the coroutine never returns.
+    The launcher watches its parent, make, in this way. Ctrl-C in a terminal reaches both, but make
+    does not pass on a SIGINT that only it received, from a script or a process manager: it stops
+    catching the signal and waits for its recipe. If the process does not catch SIGINT at the first
+    check, the coroutine never returns.
     """
     return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_forever()
 

@@ -25,9 +25,9 @@ def encode_logprobs(logprobs: Sequence[float]) -> str:
 
 
 def decode_logprobs(text: str) -> list[float] | None:
-    """Return the log-probs in a text of `encode_logprobs`, None if it is not such a text.
+    """Decode what `encode_logprobs` returned; return None if the text is invalid.
 
-    Every value is in [-31.9995, 0], but may be false: nobody can check it.
+    Every value is in [-31.9995, 0], but may be invented: nobody can check it.
     """
     try:
         packed = base64.b64decode(text, validate=True)

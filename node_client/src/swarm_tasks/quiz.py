@@ -222,10 +222,10 @@ def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask
 
 
 def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
-    """Return the first `share` questions of a stream that are not in `asked`, nor found by `seen`.
+    """Return a stream's first `share` questions that are neither in `asked` nor found by `seen`.
 
-    Their digests are added to `asked`. Each call of `seen` gets as many digests as questions are
-    missing.
+    Their digests are added to `asked`. `seen` is called with one digest for each question that is
+    still missing, until none is.
 
     Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
     """

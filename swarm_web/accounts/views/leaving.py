@@ -40,7 +40,7 @@ def data(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def export(request: HttpRequest) -> HttpResponse:
-    """Download all data of an account."""
+    """Return all data of the signed-in user's account, as a JSON download."""
     answer = JsonResponse(export_account(signed_in_user(request)), json_dumps_params={"indent": 1})
     answer["Content-Disposition"] = 'attachment; filename="account.json"'
     return answer

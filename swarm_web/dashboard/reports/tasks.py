@@ -92,7 +92,7 @@ class TaskLine:
 
     @property
     def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
-        """The settings of each level by name, the easiest level first."""
+        """The settings of each rung as (name, value) pairs, the easiest rung first."""
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 
     @property

@@ -2,8 +2,8 @@
 
 For each question, `summary.toml` lists claims: comparisons in reports, with the expected result.
 Numbers and sentences are computed from the reports, whether or not the results are as expected.
-Claims about an experiment can be made before it has a report; they are then pending, and are
-counted as tests.
+Claims about an experiment can be made before it has a report; they are then pending, and
+already count in the correction for multiple tests.
 """
 
 import tomllib

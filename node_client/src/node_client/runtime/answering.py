@@ -161,7 +161,7 @@ class RoundAnswerer:
                     self._idle.set()
 
     def _update_idle(self, current: RoundInfo | None) -> None:
-        """Set `_idle` unless the current round is open and not answered yet."""
+        """Clear `_idle` if the current round is open and still to be answered, otherwise set it."""
         if current is None or current.phase != "open" or current.number in self._handled:
             self._idle.set()
         else:
