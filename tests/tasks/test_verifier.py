@@ -83,7 +83,7 @@ def test_questions_reports_the_place_of_a_spec_without_a_question(verifier: Veri
 
 
 def test_sample_of_long_questions_fits_into_replies_of_the_child(verifier: Verifier) -> None:
-    longest = {"max_inputs": 7, "max_terms": 11, "min_inputs": 6, "min_terms": 9}
+    longest: Config = {"max_inputs": 7, "max_terms": 11, "min_inputs": 6, "min_terms": 9}
     digests = verifier.sample_digests(
         dataset="circuit_logic", config=longest, seed=1, indices=range(256)
     )
