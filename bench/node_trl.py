@@ -22,7 +22,8 @@ from bench.node_work import LenientVerifier, draw_tasks
 from node_client.learning.timing import clock_of
 from node_client.model.prompts import write_prompt
 from swarm_protocol.prompts import SYSTEM_PROMPT
-from swarm_tasks.verifier import DrawnTask, Verdict
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask
 
 
 def run_trl(connection: Connection, size: Size, model: Path, device: str) -> None:

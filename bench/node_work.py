@@ -11,7 +11,8 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, Verifier
 
 KEY = b"the bench's questions"
 

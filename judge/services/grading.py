@@ -29,7 +29,8 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.batches import Batch
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.verifier import DEADLINE_S, Attempt, Verdict
+from swarm_tasks.verdicts import Attempt, Verdict
+from swarm_tasks.verifier import DEADLINE_S
 
 logger = logging.getLogger(__name__)
 

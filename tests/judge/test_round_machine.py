@@ -30,7 +30,7 @@ from judge.services.seasons import enrol, pause_season, resume_season, start_sea
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 from swarm_web.nodes.models import Node
 from tests.judge.naive import SeasonData, stored_boards
 from tests.judge.toys import Clock, Site, ToyVerifier, make_toy_season

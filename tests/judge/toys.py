@@ -26,7 +26,8 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DEADLINE_S, Attempt, DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Attempt, Verdict
+from swarm_tasks.verifier import DEADLINE_S, DrawnTask, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.presence import touch
 from swarm_web.nodes.services import create_node

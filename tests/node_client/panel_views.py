@@ -7,7 +7,7 @@ from node_client.learning.report import ShownExample, StepReport, TrainingTotals
 from node_client.site import Site
 from node_client.swarm.connection import ConnectionState
 from swarm_protocol.messages import NodeStanding, RoundInfo
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 from tests.node_client.fakes import toy_season
 
 

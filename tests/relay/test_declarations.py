@@ -15,7 +15,8 @@ from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services.declarations import check_declarations, restore_declarations

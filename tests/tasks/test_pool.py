@@ -12,7 +12,8 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import INDEX_END, Part
 from swarm_tasks.pool import VerifierPool
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import child_pid, faulty_children
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 

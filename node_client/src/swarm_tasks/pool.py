@@ -10,13 +10,8 @@ from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Chunk, split_batch
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import (
-    DEADLINE_S,
-    Attempt,
-    DrawnTask,
-    Verdict,
-    Verifier,
-)
+from swarm_tasks.verdicts import Attempt, Verdict
+from swarm_tasks.verifier import DEADLINE_S, DrawnTask, Verifier
 
 Result = TypeVar("Result")
 

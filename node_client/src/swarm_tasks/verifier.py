@@ -4,12 +4,11 @@ Answers are untrusted text, and the library was not written for such text. So th
 in `swarm_tasks.child`: without secrets or network, with limits, and for allowed datasets.
 """
 
-import functools
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -37,31 +36,23 @@ from swarm_tasks.pipe import (
 from swarm_tasks.process import ChildDiedError, ChildProcess
 from swarm_tasks.step_board import (
     MAX_STEPS,
-    NO_ANSWER,
     NOT_GENERATED,
     NOT_SCORED,
-    SOLVED,
     TIMEOUT,
     VERIFIER_ERROR,
     count_done,
 )
+from swarm_tasks.verdicts import Attempt, Verdict, read_attempt, read_verdict
 
 DEADLINE_S = 5.0
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
-# The questions of so many draws, of 27 kB at most, are in one reply of the child (4 MiB at most).
+# So that the questions, of 27 kB at most, fit into one reply of the child (4 MiB).
 _MAX_DRAWS = MAX_STEPS // _DRAW_BATCH
 # How often within a deadline the parent checks whether the child has done another step.
 _POLLS = 8
 # Seconds that are added to the cost of a text that loses the child: a new child has to start.
 _RESTART_S = 1.0
-
-Reason = Literal["right", "partial", "wrong", "no_answer", "timeout", "verifier_error"]
-_REASONS: dict[float, Reason] = {
-    NO_ANSWER: "no_answer",
-    TIMEOUT: "timeout",
-    VERIFIER_ERROR: "verifier_error",
-}
 
 
 @dataclass(frozen=True)
@@ -70,36 +61,6 @@ class DrawnTask:
 
     spec: TaskSpec
     question: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result of scoring an answer: `score` in [0, 1], and the reason for it."""
-
-    score: float
-    reason: Reason
-
-    @property
-    def solved(self) -> bool:
-        """Whether the answer counts as right."""
-        return self.score >= SOLVED
-
-    @property
-    def failed(self) -> bool:
-        """Whether the verifier hung or failed on the answer, so that its score says nothing."""
-        return self.reason in ("timeout", "verifier_error")
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """The result of scoring an answer in limited time; `seconds` is the time that it took.
-
-    `verdict` is None if there was no time for the answer, or if it took longer than a limit below
-    the verifier's deadline.
-    """
-
-    verdict: Verdict | None
-    seconds: float
 
 
 class StreamPosition(NamedTuple):
@@ -258,7 +219,7 @@ class Verifier:
         verdict is returned at all.
         """
         results = self._score_batch(batch, rules, until=float("inf"), text_s=self._deadline_s)
-        return [[_verdict(value) for value, _ in group] for group in results]
+        return [[read_verdict(value) for value, _ in group] for group in results]
 
     def score_until(
         self,
@@ -275,7 +236,7 @@ class Verifier:
         is the deadline, otherwise none. Raises RefusedError as `score_many` does.
         """
         results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
-        return [[_attempt(value, seconds) for value, seconds in group] for group in results]
+        return [[read_attempt(value, seconds) for value, seconds in group] for group in results]
 
     def _score_batch(
         self, batch: Batch, rules: AnswerRules, *, until: float, text_s: float
@@ -388,17 +349,3 @@ def _drawn_task(
         return None
     spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)
     return DrawnTask(spec, made.question)
-
-
-@functools.lru_cache(maxsize=1024)
-def _verdict(value: float) -> Verdict:
-    """Return the verdict of a step that was done; an unknown value counts as a verifier error."""
-    if not 0 <= value <= 1:
-        return Verdict(0.0, _REASONS.get(value, "verifier_error"))
-    if value >= SOLVED:
-        return Verdict(value, "right")
-    return Verdict(value, "partial" if value > 0 else "wrong")
-
-
-def _attempt(value: float, seconds: float) -> Attempt:
-    return Attempt(None if value == NOT_SCORED else _verdict(value), seconds)

@@ -8,7 +8,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.generation_errors import GenerationError
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 from swarm_web.relay.conduct import Checked
 
 

@@ -9,7 +9,8 @@ from node_client.learning.rewards import Reward, confidences, make_reward
 from node_client.settings.ranges import REWARDS
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.prompts import SYSTEM_PROMPT
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
 
 TEXTS = ["<answer>4</answer>", "So <answer>5</answer>\n", "<answer>5", "4"]

@@ -11,7 +11,8 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.generation_errors import NoQuestionError
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, StreamPosition, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 # A few rounds of a large swarm. An evicted task is computed again.
 REMEMBERED = 1 << 16

@@ -15,7 +15,8 @@ from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, Verifier
 
 
 @dataclass(frozen=True)

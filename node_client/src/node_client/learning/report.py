@@ -13,7 +13,7 @@ from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import UpdateReport
 from swarm_protocol.messages import Reflection, RolloutName
 from swarm_tasks.cells import summarize_outcomes
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 
 
 @dataclass(frozen=True)

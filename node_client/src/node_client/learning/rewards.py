@@ -15,7 +15,7 @@ import torch
 from node_client.learning.plugins import make_plugin
 from node_client.model.padding import Rows
 from node_client.model.policy import Policy
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 
 # The reward of `format` for the format alone.
 FORMAT_REWARD = 0.1

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from node_client.model.sampling import Generated
 from swarm_protocol.messages import RolloutName, SeasonInfo
 from swarm_tasks.answers import find_rules
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, Verifier
 
 
 @dataclass(frozen=True)

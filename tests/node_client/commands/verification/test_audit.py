@@ -15,7 +15,8 @@ from swarm_tasks.asked import digest_question, encode_digests
 from swarm_tasks.batches import Batch
 from swarm_tasks.pool import VerifierPool
 from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, draw_quiz, with_answers
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.node_client.commands.verification.auditing import HOLDS, audit, differing, outcomes
 from tests.node_client.commands.verification.rounds import (
     NUMBER,

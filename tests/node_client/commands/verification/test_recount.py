@@ -1,6 +1,6 @@
 from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.recount import Recount
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 from tests.node_client.commands.verification.rounds import Published
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from node_client.learning.rollouts import LocalRollout
 from swarm_protocol.messages import TaskSpec
-from swarm_tasks.verifier import DrawnTask, Verdict
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import DrawnTask
 from tests.node_client.fakes import group_of
 
 RIGHT, PARTIAL, WRONG = Verdict(1.0, "right"), Verdict(0.4, "partial"), Verdict(0.0, "wrong")

@@ -14,7 +14,8 @@ from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     BorrowingVerifier,
     FailingVerifier,

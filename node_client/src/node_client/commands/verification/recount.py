@@ -22,7 +22,7 @@ from node_client.commands.verification.records import (
 )
 from node_client.commands.verification.results import SCORE_TOLERANCE, is_close
 from swarm_tasks.cells import Cells, ScoreSummary, summarize_outcomes
-from swarm_tasks.verifier import Verdict
+from swarm_tasks.verdicts import Verdict
 
 
 class _Result(IntEnum):

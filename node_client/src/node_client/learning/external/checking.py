@@ -27,7 +27,8 @@ from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.answers import find_rules
 from swarm_tasks.generation_errors import GenerationError, NoQuestionError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verdicts import Verdict
+from swarm_tasks.verifier import Verifier
 
 DropReason = Literal[
     "own",  # this node made it

@@ -1,0 +1,59 @@
+"""What the value of a scored text on the step board means: a verdict, or an attempt at one."""
+
+import functools
+from dataclasses import dataclass
+from typing import Literal
+
+from swarm_tasks.step_board import NO_ANSWER, NOT_SCORED, SOLVED, TIMEOUT, VERIFIER_ERROR
+
+Reason = Literal["right", "partial", "wrong", "no_answer", "timeout", "verifier_error"]
+_REASONS: dict[float, Reason] = {
+    NO_ANSWER: "no_answer",
+    TIMEOUT: "timeout",
+    VERIFIER_ERROR: "verifier_error",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of scoring an answer: `score` in [0, 1], and the reason for it."""
+
+    score: float
+    reason: Reason
+
+    @property
+    def solved(self) -> bool:
+        """Whether the answer counts as right."""
+        return self.score >= SOLVED
+
+    @property
+    def failed(self) -> bool:
+        """Whether the verifier hung or failed on the answer, so that its score says nothing."""
+        return self.reason in ("timeout", "verifier_error")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The result of scoring an answer in limited time; `seconds` is the time that it took.
+
+    `verdict` is None if there was no time for the answer, or if it took longer than a limit below
+    the verifier's deadline.
+    """
+
+    verdict: Verdict | None
+    seconds: float
+
+
+@functools.lru_cache(maxsize=1024)
+def read_verdict(value: float) -> Verdict:
+    """Return the verdict of a step that was done; an unknown value counts as a verifier error."""
+    if not 0 <= value <= 1:
+        return Verdict(0.0, _REASONS.get(value, "verifier_error"))
+    if value >= SOLVED:
+        return Verdict(value, "right")
+    return Verdict(value, "partial" if value > 0 else "wrong")
+
+
+def read_attempt(value: float, seconds: float) -> Attempt:
+    """Return the attempt at a text whose step has this value."""
+    return Attempt(None if value == NOT_SCORED else read_verdict(value), seconds)
