@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.contrib import admin
 from django.contrib.auth import get_permission_codename
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -12,27 +11,21 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
+from swarm_web.core.unedited_admin import UneditedAdmin
+
 Row = TypeVar("Row", bound=Model)
 
 # How many rows of a list a page shows before it links to all of them.
 SHOWN = 20
 
 
-class RecordAdmin(admin.ModelAdmin[Row]):
+class RecordAdmin(UneditedAdmin[Row]):
     """Rows that nobody edits by hand, not even a superuser.
 
     Actions with the permission `rule` are available to users who may change the model.
     """
 
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rows are created by events only."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        """Rows are never edited."""
-        return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
         """Rows are never deleted."""

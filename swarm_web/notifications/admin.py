@@ -3,29 +3,14 @@
 A channel can also be switched off.
 """
 
-from typing import TypeVar
-
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from swarm_web.core.unedited_admin import UneditedAdmin
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.services.channels import switch_off
-
-RowT = TypeVar("RowT", bound=Model)
-
-
-class UneditedAdmin(admin.ModelAdmin[RowT]):
-    """Admin of rows that can be deleted, but not added or edited."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rows are added by the site only."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: RowT | None = None) -> bool:
-        """Rows are not edited."""
-        return False
 
 
 @admin.register(Channel)

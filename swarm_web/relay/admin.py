@@ -1,12 +1,11 @@
 """Contributions, conduct and archived rollouts in the operator's admin."""
 
-from typing import TypeVar
-
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from swarm_web.core.unedited_admin import UneditedAdmin
 from swarm_web.relay.conduct import Level
 from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
 from swarm_web.relay.services.conduct import set_level
@@ -14,21 +13,10 @@ from swarm_web.relay.services.declarations import restore_declarations
 
 # Permission to restore declarations includes permission to set hand-out levels.
 _PERMISSIONS = ["restore"]
-Row = TypeVar("Row", bound=Model)
-
-
-class _RecordAdmin(admin.ModelAdmin[Row]):
-    """Rows that are neither added nor edited by hand."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return False
 
 
 @admin.register(Contribution)
-class ContributionAdmin(_RecordAdmin[Contribution]):
+class ContributionAdmin(UneditedAdmin[Contribution]):
     """List contributions, with actions on the nodes' declarations and hand-out weights."""
 
     list_display = [
@@ -100,7 +88,7 @@ class ContributionAdmin(_RecordAdmin[Contribution]):
 
 
 @admin.register(Conduct)
-class ConductAdmin(_RecordAdmin[Conduct]):
+class ConductAdmin(UneditedAdmin[Conduct]):
     """List nodes with a lowered hand-out weight and why; the actions are on Contributions."""
 
     list_display = [
@@ -117,7 +105,7 @@ class ConductAdmin(_RecordAdmin[Conduct]):
 
 
 @admin.register(ArchivedRollout)
-class ArchivedRolloutAdmin(_RecordAdmin[ArchivedRollout]):
+class ArchivedRolloutAdmin(UneditedAdmin[ArchivedRollout]):
     """List archived rollouts, and delete those that should not be public."""
 
     list_display = [

@@ -1,0 +1,21 @@
+"""Base admin of rows that only the site writes."""
+
+from typing import TypeVar
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+RowT = TypeVar("RowT", bound=Model)
+
+
+class UneditedAdmin(admin.ModelAdmin[RowT]):
+    """Rows that can be deleted, but not added or edited, not even by a superuser."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Rows are added by the site only."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: RowT | None = None) -> bool:
+        """Rows are not edited."""
+        return False
