@@ -9,8 +9,16 @@ from django.utils.translation import gettext_lazy as _
 
 from swarm_web.core.errors import RequestError
 from swarm_web.dashboard.charts.lab import Sketch, Style, draw_sketch, style_arms
-from swarm_web.lab.shape import LEVEL, LabArm, LabComparison, LabFinding, Outcome, PublishedReport
+from swarm_web.lab.shape import (
+    LEVEL,
+    LabArm,
+    LabComparison,
+    LabFinding,
+    Outcome,
+    PublishedReport,
+)
 from swarm_web.lab.shelf import (
+    LabSummary,
     ReportFolder,
     Unreadable,
     find_published,
@@ -150,7 +158,7 @@ class ArmRow:
 def read_answer() -> LabAnswer:
     """Return the lab's answer, as shown on the home page and on Compare."""
     summary = read_summary()
-    first = next(iter(read_questions()[0].found), None)
+    first = next(iter(_list_questions(summary)[0].found), None)
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
 
 
@@ -168,7 +176,10 @@ def read_questions() -> list[LabQuestion]:
     A finding's source is the report beside the summary, never a report of that name in another
     folder. Without a summary there are no findings.
     """
-    summary = read_summary()
+    return _list_questions(read_summary())
+
+
+def _list_questions(summary: LabSummary | None) -> list[LabQuestion]:
     summary_folder = summary.folder if summary else None
     sources = {
         each.name: each
