@@ -48,7 +48,7 @@ class PendingCounts:
                 for field, by in counts.items():
                     batch.hincrby(_KEY, field, by)
                 await batch.execute()
-        except BaseException:
+        except BaseException:  # also if the task is cancelled: the counts are not lost
             self._counts.update(counts)
             raise
 

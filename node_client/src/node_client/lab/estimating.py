@@ -1,8 +1,8 @@
 """Estimates time and memory of an experiment on this machine, from a trial of one node.
 
 Two rounds are measured after a warm-up round, which allocates and compiles. A model with random
-weights (`write_half_billion`) can stand in for the real one. It learns nothing, but needs the same
-memory, and the time of the worst case: every completion reaches the length limit.
+weights (`write_half_billion`) can be used instead of the real one. It does not learn, but needs the
+same memory, and the time of the worst case: every completion reaches the length limit.
 """
 
 import time
