@@ -94,6 +94,7 @@ def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
     path = site.state / _SITE_FILE
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
+        os.fchmod(descriptor, 0o600)  # an existing file keeps its mode when it is opened
         json.dump(site_settings(site, outer), file)
 
 

@@ -88,6 +88,13 @@ def test_create_node_writes_token_file_readable_only_by_its_owner(tmp_path: Path
     assert authenticate(file.read_text().strip()) == Node.objects.get(name="amber")
 
 
+def test_create_node_restricts_an_existing_token_file_to_its_owner(tmp_path: Path) -> None:
+    file = tmp_path / "amber"
+    file.touch(0o644)
+    call_command("create_node", name="amber", token_file=file, stdout=StringIO())
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+
+
 def test_create_node_does_not_replace_valid_token_file(tmp_path: Path) -> None:
     file = tmp_path / "amber"
     call_command("create_node", name="amber", token_file=file, stdout=StringIO())
