@@ -155,8 +155,8 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
 def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time to store for a tick at `now`: the later of `last_tick` and `now`.
 
-    A `last_tick` that is TOLERANCE or more ahead is discarded: the clocks of two workers differ by
-    less, so the clock was set back.
+    If `last_tick` is TOLERANCE or more ahead of `now`, it is discarded and `now` is returned: the
+    clocks of two workers differ by less, so the clock was set back.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
         return last_tick
@@ -166,8 +166,8 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time that a tick begun at `now` must use: the later of `now` and `last_tick`.
 
-    If the tick was suspended after it began, other workers may have ticked meanwhile. A round that
-    opened at the older time would lose part of its answering time.
+    `last_tick` is later if this tick was suspended after it began and another worker has ticked
+    meanwhile. A round that opened at the older time would lose part of its answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 
@@ -178,8 +178,8 @@ def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    Between attempts they pause for up to `within`, or up to MAX_PAUSE_S after a silence of at
-    least HURRY_S (`swarm_protocol.returning`).
+    This is the longest pause of a node between two attempts, plus SETTLING. The pause is `within`
+    if the silence is shorter than HURRY_S, otherwise MAX_PAUSE_S (`swarm_protocol.returning`).
     """
     is_short = silence < timedelta(seconds=HURRY_S)
     return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
@@ -190,10 +190,12 @@ def unserved_time(
 ) -> timedelta:
     """Return by how much to move deadlines at this tick because no web process was ready.
 
-    `silence` is the time since one was ready, None if unknown; `last_tick` is the previous tick;
-    `within` is that of `return_time`. In total, a silence of at least SILENCE moves deadlines by
-    its length plus `return_time`. Each tick adds what the previous ticks have not added yet, so no
-    deadline passes during the silence.
+    `silence` is the time since a web process was ready, and `last_tick` the time of the previous
+    tick; if one of them is None (unknown), the result is 0. `within` is passed to `return_time`.
+
+    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each
+    tick returns what the previous ticks have not returned yet, so no deadline passes during the
+    silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

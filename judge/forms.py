@@ -40,7 +40,7 @@ class TaskMixField(forms.JSONField):
 
 
 class SamplingField(forms.MultipleChoiceField):
-    """The sampling strategies that nodes may request; `any` is always included and not offered."""
+    """The sampling strategies that nodes may request: the selected ones, and always `any`."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -56,10 +56,12 @@ class SamplingField(forms.MultipleChoiceField):
 
 
 class SeasonForm(forms.ModelForm[Season]):
-    """A season. Validation refuses a task mix if it cannot generate a sample of every task.
+    """The admin's form for a season.
 
-    It stores the samples in `samples`, and in `lasting` for how many rounds each dataset lasts.
-    Fields that are frozen (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
+    Validation generates a sample of every task, and refuses the mix if it cannot, or if a dataset
+    does not last for the planned rounds. It stores the samples in `samples`, and for how many
+    rounds each dataset lasts in `lasting`. Fields that are frozen (`judge.admin.seasons.FROZEN`)
+    are not in the form and are not checked.
     """
 
     samples: tuple[DrawnTask, ...] = ()
@@ -89,7 +91,7 @@ class SeasonForm(forms.ModelForm[Season]):
         return typed.replace("\r\n", "\n")
 
     def clean(self) -> Data:
-        """Check fields that depend on each other."""
+        """Check fields that depend on each other, and add an error to each wrong one."""
         data = super().clean() or self.cleaned_data
         self._check_clock(data)
         self._check_questions(data)

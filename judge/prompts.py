@@ -22,7 +22,10 @@ ANSWER_FORMATS = {
 
 
 def check_system_prompt(text: str) -> None:
-    """Raise ValidationError if the prompt lacks one of ANSWER_TAGS or has control characters."""
+    """Raise ValidationError if the prompt lacks an answer tag or has control characters.
+
+    Both ANSWER_TAGS are needed. Line feeds are the only control characters allowed.
+    """
     if not all(tag in text for tag in ANSWER_TAGS):
         raise ValidationError(
             "Ask for the answer between <answer> and </answer>: text elsewhere scores 0."

@@ -56,12 +56,15 @@ def read_asked(season: Season) -> AskedQuestions:
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return a function that returns which of given digests were asked before this round."""
+    """Return a function that takes digests and returns those asked in earlier rounds of a season.
+
+    These are the rounds of the season of `judge_round` with a lower number.
+    """
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 
 def count_seen_before(judge_round: Round) -> int:
-    """Return how many of a round's questions repeat an earlier question of the season."""
+    """Return how many of a round's questions repeat an earlier one of the same or another round."""
     digests = judge_round.digests
     asked = set(seen_before(judge_round)(digests))
     return sum(digest in asked or digest in digests[:i] for i, digest in enumerate(digests))
@@ -71,8 +74,9 @@ def count_seen_before(judge_round: Round) -> int:
 class AskedRound:
     """What is public about a round's entry in the chain of asked questions (`swarm_tasks.asked`).
 
-    The entry is a hash of `seal` and `digests`, the digests of the round's questions. Until the
-    round is closed or void, only `entry` is public: `seal` is None and `digests` is empty.
+    `entry` is a hash of `seal`, which is derived from the round's secret, and of `digests`, the
+    digests of its questions. Until the round is closed or void, only `entry` is public: `seal` is
+    None and `digests` is empty.
     """
 
     number: int

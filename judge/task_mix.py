@@ -1,6 +1,7 @@
 """A season's task mix: whether it is valid, sample questions, and for how many rounds it lasts.
 
-Durations come from the quality gate's measurements; what the gate did not measure is measured here.
+How long it lasts is computed from the gate's measurements of how many questions a dataset has. What
+the gate did not measure is measured here.
 """
 
 import functools
@@ -51,9 +52,9 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
 
 
 def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
-    """Return a sample question of a task: from the training part, so that no round asks it.
+    """Return a sample question of a task, drawn from the training part, so that no round asks it.
 
-    Raises RefusedError if the task has none.
+    Raises RefusedError if no question can be drawn.
     """
     return verifier.draw(
         key=SAMPLE_KEY,
@@ -91,9 +92,10 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
 
 
 def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLifetime]:
-    """Return for how many rounds of `questions` questions each task lasts. Raises RefusedError.
+    """Return for how many rounds of `questions` questions each task's dataset lasts.
 
-    Measurements are cached in this process.
+    Datasets that the gate did not measure are measured now; the results are cached in this process.
+    Raises RefusedError if a dataset cannot be measured.
     """
     spaces = {task.dataset: find_space(task) for task in tasks}
     unknown = [task for task in tasks if spaces[task.dataset] is None]

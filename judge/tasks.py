@@ -1,7 +1,8 @@
 """The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
 
 Beat runs each of them every few seconds, except `recompute`. So work that a crash or a lost message
-left undone is found again; the gateway only starts `grade_answers` a little earlier.
+left undone is found again. The gateway queues `grade_answers` as well when answers arrive, so that
+grading starts earlier.
 """
 
 from time import monotonic
@@ -52,7 +53,10 @@ def draw_rounds() -> None:
 
 @shared_task
 def grade_answers() -> None:
-    """Grade waiting answers for GRADING_BUDGET_S; if any may be left, queue another such task."""
+    """Grade waiting answers for up to GRADING_BUDGET_S.
+
+    If any may be left then, queue the task again.
+    """
     until = monotonic() + GRADING_BUDGET_S
     while grade_batch(verifier=process_verifier()):
         if monotonic() > until:
@@ -85,7 +89,7 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 def update_standings() -> None:
     """Remove rounds from windows that they have left, and inspect rounds that closed.
 
-    Then rebuild stale summaries for REBUILD_BUDGET_S; the next run continues.
+    Then rebuild stale summaries for up to REBUILD_BUDGET_S; the next run continues.
     """
     now = timezone.now()
     for season in seasons_to_refresh(now=now):

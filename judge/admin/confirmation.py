@@ -37,12 +37,13 @@ Action = Callable[[ModelAdmin[Any], HttpRequest, QuerySet[Any]], TemplateRespons
 def decision(
     description: str, *, permission: str, title: str, effects: Sequence[str], done: str
 ) -> Callable[[Decision[Row]], Action]:
-    """Turn a decision about one row into an admin action that asks for a reason first.
+    """Return a decorator that turns a decision about one row into an admin action.
 
-    The decorated function returns None, or why nothing changed. `description` is the action's text
-    in the list, and `title` the text of its page's heading and button. The page lists `effects`,
-    what will happen. Afterwards, a message for each row shows `done` with the row in place of {},
-    or why nothing changed.
+    The action first shows a page that asks for a reason, then calls the decorated function for each
+    selected row. The function returns None, or why nothing changed. `description` is the action's
+    text in the list of actions, and `title` the text of the page's heading and button. The page
+    lists `effects`, what will happen. Afterwards, a message for each row shows `done` with the row
+    in place of {}, or why nothing changed.
     """
 
     def make_action(apply: Decision[Row]) -> Action:
@@ -94,8 +95,8 @@ def ask(
 ) -> TemplateResponse:
     """Return a page with a form in the admin's style.
 
-    `title` is also the text of its button, and the page lists `effects` and `rows`. `hidden` are
-    names and values of hidden fields.
+    `title` is its heading and the text of its button, and the page lists `effects` and `rows`.
+    `hidden` are names and values of hidden fields.
     """
     context = {
         **model_admin.admin_site.each_context(request),

@@ -92,7 +92,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Flag)
 class FlagAdmin(RecordAdmin[Flag]):
-    """Flags, newest first, with actions to quarantine nodes or dismiss the flag."""
+    """Flags, newest first, by default only open ones; with actions to quarantine or dismiss."""
 
     list_display = ["what", "node", "finding", "p", "state", "other", "round"]
     list_filter = [StateFilter, "kind", "round__season"]

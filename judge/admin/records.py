@@ -28,7 +28,7 @@ class RecordAdmin(UneditedAdmin[Row]):
     show_full_result_count = False
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        """Rows are never deleted."""
+        """Return False: rows are never deleted."""
         return False
 
     def has_rule_permission(self, request: HttpRequest) -> bool:

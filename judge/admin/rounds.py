@@ -70,7 +70,7 @@ def recompute(judge_round: Round, details: DecisionDetails) -> str | None:
 
 
 class QuestionInline(admin.TabularInline[Question, Round]):
-    """A round's questions; while they are sealed, only their datasets.
+    """A round's questions; while they are sealed, only their positions and datasets.
 
     `manage.py unseal_round` shows sealed questions, and records that.
     """

@@ -151,7 +151,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
-        """Show for how many rounds each dataset has questions, and how many rounds there are."""
+        """Show for how many rounds each dataset lasts, and how many rounds have been made."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
@@ -185,7 +185,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     def save_model(
         self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool
     ) -> None:
-        """Save only the fields that were edited: the judge's clock also writes to the row."""
+        """Save only the fields that were edited: the judge's clock also writes to the row.
+
+        Then show a draft's samples, or update the standings of a started season if a field that
+        they depend on was edited.
+        """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
             self._show_samples(request, obj, form)
@@ -219,7 +223,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Start a draft season."""
+        """Start the selected draft season, unless its questions do not last; report the outcome."""
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")
             return
@@ -233,25 +237,25 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Pause: open no new rounds", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Pause the selected seasons."""
+        """Pause each selected season, and report whether this changed it."""
         for season in queryset:
             self._report(request, season, "paused", changed=pause_season(season))
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Resume the selected seasons."""
+        """Resume each selected season, and report whether this changed it."""
         for season in queryset:
             self._report(request, season, "resumed", changed=resume_season(season))
 
     @admin.action(description="End", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """End the selected seasons."""
+        """End each selected season, and report whether this changed it."""
         for season in queryset:
             self._report(request, season, "ended", changed=end_season(season, now=timezone.now()))
 
     @admin.action(description="Add a round that opens at once", permissions=["change"])
     def add_round(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Schedule a round that opens at once."""
+        """Schedule a round that opens at once in each selected season that runs."""
         now = timezone.now()
         for season in queryset:
             if season.state != Season.State.RUNNING:

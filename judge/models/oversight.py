@@ -8,9 +8,10 @@ from swarm_web.nodes.models import Node
 
 
 class Flag(models.Model):
-    """A suspicious finding about a node in a round, for the operator to review.
+    """A suspicious pattern in a node's answers or scores, for the operator to review.
 
-    A flag changes no score: it shows the statistic, and the operator decides.
+    A flag changes no score: it shows the statistic, and the operator decides. `other` is the node
+    that gave the same wrong answers, null for a jump.
     """
 
     class Kind(models.TextChoices):

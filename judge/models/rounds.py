@@ -28,8 +28,8 @@ class Round(models.Model):
     """One quiz: the same sealed questions for every node, and a deadline.
 
     `rules` and `secret` determine the questions (`swarm_tasks.quiz`). The commitment, a hash of
-    both, is public from the start; the secret is revealed when the round has closed. Rules that
-    name a public beacon also need its value, so such a round has no questions at first.
+    both, is public from the start; the secret is revealed when the round has closed. If the rules
+    name a public beacon, the questions also depend on its value, so the round has none at first.
     """
 
     Phase = Phase

@@ -24,7 +24,7 @@ class Score(models.Model):
     """
 
     class Status(models.TextChoices):
-        """Whether the round counts for the node."""
+        """Whether the node has a score in the round."""
 
         SCORED = "scored"
         ABSENT = "absent"
@@ -99,10 +99,11 @@ class Score(models.Model):
 
 
 class RoundSummary(models.Model):
-    """`judge.statistics.summaries.RoundStatistics` of a closed round, and its number of seats.
+    """The statistics of a closed round, its number of seats, and the sums of its cells.
 
-    It is computed from the round's scores and from which nodes are quarantined, and is written with
-    the scores. A `stale` summary predates a node's quarantine or release, and will be rebuilt.
+    The statistics are the attributes of `judge.statistics.summaries.RoundStatistics`. A summary is
+    computed from the round's scores and from which nodes are quarantined, and written with the
+    scores. A `stale` summary predates a node's quarantine or release, and will be rebuilt.
     """
 
     round = models.OneToOneField(
@@ -158,10 +159,11 @@ class Ledger(models.Model):
     """A node's running totals in a season.
 
     `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: the
-    rounds that it was scored in, and those that it was invited to and missed. `answered`, `solved`
-    and `scores` are the node's row of the season's stream (`swarm_record.stream`): two bits per
-    question, and the macro scores of the rounds after them (float32, little-endian, NaN for rounds
-    without the node). `deviations` is the sum of Score.deviation over `deviation_rounds` rounds.
+    node was scored in k rounds, and missed m rounds that it was invited to. `answered`, `solved`
+    and `scores` are the node's row of the season's stream (`swarm_record.stream`): `answered` and
+    `solved` have one bit for each of the season's first questions, and `scores` the macro scores of
+    the later rounds (float32, little-endian, NaN for rounds without the node). `deviations` is the
+    sum of Score.deviation over `deviation_rounds` rounds.
     """
 
     season = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Tells nodes and viewers that a round has changed."""
+"""Tells nodes and browsers that a round has changed."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send nodes the current round of this round's season, and viewers a doorbell.
+    """Send nodes the current round of this round's season, and browsers a doorbell.
 
     Both are sent after the surrounding transaction has committed. Nodes get `judge_round` itself if
     its season has no round that is scheduled, open or being scored.

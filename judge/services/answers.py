@@ -23,7 +23,8 @@ from swarm_web.nodes.models import Node
 def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     """Record that a node was offered an open round's questions, and return the round.
 
-    Raises RefusedError if the round does not exist or is not open, or if the node came too late.
+    Raises RefusedError if the round does not exist or is not open, or if the node came too late. A
+    node that came too late gets a seat that is marked so.
     """
     judge_round = _get_round(number)
     with transaction.atomic():
@@ -70,8 +71,8 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
     """Return the round's phase and deadlines, and block changes of phase until we commit.
 
     The lock is shared: nodes that submit concurrently do not wait for each other, only the change
-    of phase waits for them. Deadlines are read again, because an outage may have extended them. The
-    extension counts even if the judge's clock has not ticked since the outage.
+    of phase waits for them. The deadlines are read from the database, because an outage may have
+    extended them. If the judge's clock has not ticked since an outage, the extension is added here.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -88,7 +89,7 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
 
 @lru_cache(maxsize=64)
 def offered_questions(round_id: int) -> tuple[Question, ...]:
-    """Return a round's questions in order, cached: they never change."""
+    """Return the questions of a drawn round, in order; cached, because they never change."""
     return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
 
 
@@ -112,7 +113,7 @@ class Receipt:
     """What became of each answer of a submission, by question id.
 
     `accepted` answers were stored now, and `duplicate` ones repeat a stored answer. `signed` is the
-    site's receipt for the stored answers with a signature, None without any.
+    site's signed receipt for the stored answers that the node signed, None if it signed none.
     """
 
     accepted: list[str] = field(default_factory=list)
@@ -193,7 +194,7 @@ def _sign(
     context: SigningContext,
     stored: Signatures,
 ) -> None:
-    """Add a signed receipt for the stored answers that carry their node's signature."""
+    """Set `signed` of receipts, for the stored answers that carry their node's signature."""
     key = None
     for receipt, submission in zip(receipts, submissions, strict=True):
         kept = stored[submission.node_id]
@@ -215,9 +216,10 @@ def _sign(
 def _insert(
     submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
 ) -> defaultdict[int, set[str]]:
-    """Insert the answers to the questions given with each submission, unless one is stored already.
+    """Insert answers of nodes that have a seat, unless an answer to the question is stored already.
 
-    Returns the question ids of the inserted answers by node id.
+    Each submission comes with the ids of the questions whose answers may be stored. Returns the
+    question ids of the inserted answers by node id.
     """
     rows = [
         (
@@ -278,9 +280,11 @@ def _build_receipt(
 ) -> Receipt:
     """Sort a submission's answers into a receipt that is not signed yet.
 
-    All sets contain question ids. `new` has those whose answer was just stored: the first answer to
-    each is accepted and its id removed from `new`, so that another one is a duplicate. `stored` has
-    all stored ones. Any other answer came too late and is rejected with the message `late`.
+    All sets contain question ids. `stored` has all questions to which the node has a stored answer,
+    and `new` those whose answer was just stored. The first answer to a question in `new` is
+    accepted, and the question is removed from `new`, so that a second answer is a duplicate. An
+    answer to an offered question that has no stored answer came too late: it is rejected with the
+    message `late`.
     """
     receipt = Receipt()
     for answer in answers:

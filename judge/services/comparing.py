@@ -23,9 +23,9 @@ _NO_BLOCK = 0
 
 
 def compare_after_round(season: Season, *, now: datetime) -> None:
-    """Compare the arms if a planned look is due.
+    """Compare the arms, unless the stored claims are already as of the last planned look.
 
-    Before the first planned look they are compared after each round, without a test.
+    Before the first planned look, the arms are compared after each round, without a test.
     """
     looks = _reached_looks(season)
     if looks and Comparison.objects.filter(season=season, claim__look=looks[-1]).exists():
@@ -36,8 +36,8 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
 
-    Everything is recomputed from the scores of the rounds that count, so no look includes a void
-    round.
+    The claims replace earlier ones. Everything is recomputed from the scores of closed rounds, so
+    no look includes a void round.
     """
     looks = _reached_looks(season)
     if not looks:
@@ -71,7 +71,8 @@ def _closed_rounds(season: Season) -> QuerySet[Round]:
 def _reached_looks(season: Season) -> list[int]:
     """Return the looks, in rounds, that the season has reached.
 
-    Before the first planned look, it is the current number of rounds.
+    Before the first planned look, the list has only the number of closed rounds. Without closed
+    rounds, it is empty.
     """
     closed = _closed_rounds(season).count()
     planned = [look for look in plan_looks(season.trial_rounds) if look <= closed]
@@ -209,7 +210,10 @@ def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> 
 
 
 def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
-    """Return after how many rounds the node joined, and its `earlier` deviation, 0 if unknown."""
+    """Return after how many rounds the node joined, and its mean deviation in an earlier season.
+
+    A value that is unknown is 0.
+    """
     enrolment = data.enrolled.get(ledger.node_id)
     joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0
     return float(joined), data.earlier.get((ledger.node_id, ledger.model), 0.0)

@@ -68,9 +68,10 @@ ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 
 
 def grade_batch(*, verifier: AnyVerifier) -> int:
-    """Grade up to BATCH answers without a verdict; return how many were graded or postponed.
+    """Grade up to BATCH answers without a verdict.
 
-    Postponed answers (`judge.services.patience`) are graded when no others wait, one per seat.
+    Returns how many were graded, postponed or timed out (`judge.services.patience`). Postponed
+    answers are graded when no others wait, one per seat.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
@@ -90,13 +91,14 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
 
 def _lock_waiting() -> list[_Ungraded]:
-    """Lock up to BATCH answers that are not postponed, by their round's deadline and question.
+    """Lock and return up to BATCH answers that are not postponed.
 
-    Answers to questions that could not be generated again come last.
+    They are ordered by their round's deadline, then by question. Answers to questions that could
+    not be generated again come last.
 
-    A question that is not graded for all nodes by the deadline counts for none, so questions are
-    graded one after the other. Their order is by the index that the round's secret drew: nodes do
-    not know it, so they cannot choose which questions remain ungraded.
+    If an answer to a question is not graded by the deadline, the question counts for no node, so
+    questions are graded one after the other. Their order is by the index that the round's secret
+    drew: nodes do not know it, so they cannot choose which questions remain ungraded.
     """
     waiting = answers_to_grade().exclude(verdict=POSTPONED)
     drawn = ("question__spec__index", "question_id")
@@ -104,7 +106,7 @@ def _lock_waiting() -> list[_Ungraded]:
 
 
 def _lock_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
-    """Lock one postponed answer of each seat, those of the seats with the lowest cost first."""
+    """Lock and return the oldest postponed answer of each seat, the seat of lowest cost first."""
     postponed = answers_to_grade().filter(verdict=POSTPONED).order_by("received_at", "pk")
     firsts: dict[SeatKey, int] = {}
     for pk, round_id, node_id in postponed.values_list("pk", "question__round", "node"):
@@ -122,7 +124,8 @@ def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
 def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
     """Grade locked answers for up to SLICE_S; postpone those that take more than `text_s` seconds.
 
-    Returns how many were graded or postponed; answers that were not started stay as they are.
+    Charges the seats for the time. Returns how many answers were graded or postponed; those that
+    were not started stay as they are.
     """
     if not locked:
         return 0
@@ -161,7 +164,7 @@ def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
 def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
     """Grade all questions together, or one by one if one of them cannot be generated again.
 
-    Such a question affects only its own answers, which are tried last from now on.
+    The answers to such a question are missing from the result, and are tried last from now on.
     """
     try:
         groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
@@ -180,8 +183,9 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
 def _store(graded: list[Graded]) -> int:
     """Write first verdicts and return how many were written; existing verdicts are kept.
 
-    A round that closed meanwhile was scored without these answers, so they get no verdict. With the
-    shared lock, a round that is about to close waits for us, and we wait for one that is closing.
+    A round that closed meanwhile was scored without these answers, so they get no verdict. Because
+    of the shared lock, a round that is about to close waits for us, and we wait for a round that is
+    closing.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM judge_round WHERE {_IN_GRADING} FOR SHARE")

@@ -44,7 +44,10 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 
 
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
-    """Store a flag for each suspicious finding in a round, and compare the arms of its season."""
+    """Store flags for the suspicious patterns in a round, and mark the round as inspected.
+
+    Also compares the arms of the round's season.
+    """
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
         Flag.objects.bulk_create(flags, ignore_conflicts=True)
@@ -119,7 +122,8 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
 def _read_histories(judge_round: Round) -> list[ScoreHistory]:
     """Return the histories of the nodes scored in the round.
 
-    A history has up to MAX_ROUNDS results of the HISTORY_ROUNDS rounds before this one.
+    A history has the node's newest results, up to MAX_ROUNDS, in the HISTORY_ROUNDS rounds before
+    this one.
     """
     scored = Score.objects.filter(status=Score.Status.SCORED)
     results = scored.filter(round=judge_round).values_list("node_id", "correct", "n")

@@ -61,10 +61,11 @@ def recompute_round(
     now: datetime,
     verifier: AnyVerifier,
 ) -> Ruling | None:
-    """Grade a closed round's answers again and replace its scores; None if it is not closed.
+    """Grade a closed round's answers again and replace its scores.
 
-    All answers are graded first, then all changes are made in one transaction. If a question cannot
-    be generated again, it raises RefusedError and changes nothing.
+    Returns the ruling, or None if the round is not closed. All answers are graded first, then all
+    changes are made in one transaction. Raises RefusedError, and changes nothing, if a question
+    cannot be generated again.
     """
     if judge_round.phase != Phase.CLOSED:
         return None

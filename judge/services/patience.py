@@ -1,8 +1,9 @@
 """Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
-Grading an honest answer takes milliseconds. Once a node's answers in a round have taken
-POSTPONE_AFTER_S, one alone or all together, the rest are postponed until no other answer waits.
-Then each gets the verifier's full deadline. Once the node's answers have taken BUDGET_S in all, the
+Grading an honest answer takes milliseconds. An answer that takes longer than POSTPONE_AFTER_S is
+postponed until no other answer waits. Once a node's answers in a round have taken this long
+together, all its remaining answers are postponed as well. A postponed answer then gets the
+verifier's full deadline. Once the node's answers in the round have taken BUDGET_S in all, the
 remaining ones time out.
 """
 
@@ -52,12 +53,12 @@ def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
 
 
 def postpone(ids: Iterable[int]) -> int:
-    """Postpone these answers until no others wait; return how many."""
+    """Postpone those of these answers that have no verdict; return how many."""
     return answers_to_grade().filter(pk__in=list(ids)).update(verdict=POSTPONED)
 
 
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
-    """Time out the postponed answers of seats over budget; return how many."""
+    """Time out the postponed answers of seats that cost BUDGET_S or more; return how many."""
     return sum(
         time_out(Answer.objects.filter(question__round=round_id, node=node_id))
         for (round_id, node_id), seconds in costs.items()
@@ -68,7 +69,8 @@ def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
 def time_out(answers: QuerySet[Answer]) -> int:
     """Give the postponed ones among these answers the verdict "timeout"; return how many.
 
-    Answers that a worker has locked are skipped: it may wait for a round's lock that we hold.
+    Must be called in a transaction. Answers that a worker has locked are skipped: the worker may
+    wait for a round's lock that we hold.
     """
     postponed = answers.filter(score=None, verdict=POSTPONED)
     unlocked = postponed.select_for_update(skip_locked=True, of=("self",)).values_list(

@@ -21,7 +21,10 @@ class Signer:
 
 @dataclass(frozen=True)
 class SigningContext:
-    """What signatures cover besides an answer: its round, and its question's position (by id)."""
+    """What signatures cover besides an answer: its round, and the position of its question.
+
+    `positions` has the position of each question of the round, by question id.
+    """
 
     number: int
     commitment: str

@@ -31,7 +31,7 @@ from swarm_web.nodes.models import Node
 
 
 def add_link(kind: str, *, now: datetime, **fields: Any) -> ChainLink:
-    """Add a link to the chain; `fields` are those of `swarm_record.chain.RecordLink`."""
+    """Add a link to the chain; `fields` are further fields of `swarm_record.chain.RecordLink`."""
     with transaction.atomic():
         return _append(_lock_last(now), kind, now, **fields)
 
@@ -139,7 +139,10 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_answers(judge_round: Round, *, now: datetime) -> None:
-    """Record the Merkle root over all answers of a round. Call it after answering has ended."""
+    """Record the Merkle root over all answers of a round, and save it in the round.
+
+    Call it after answering has ended.
+    """
     entries = read_entries(judge_round)
     judge_round.answers_root = answers_root(
         entries, number=judge_round.number, commitment=judge_round.commitment
@@ -155,9 +158,10 @@ def record_answers(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
-    """Record the Merkle root over a round's scores; `kind` is "closed" or "recomputed".
+    """Record the Merkle root over a round's scores, and save it in the round.
 
-    `fields` are further fields of the link: the `secret` or the `reason`.
+    `kind` is "closed" or "recomputed". `fields` are further fields of the link: the `secret` or the
+    `reason`.
     """
     lines = read_result_lines(judge_round)
     judge_round.results_root = merkle_root(lines)

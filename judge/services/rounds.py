@@ -145,8 +145,8 @@ _ENTER_PHASE: dict[Phase, Callable[[Round, datetime], None]] = {
 def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
     """Record a tick of the judge's clock, and extend deadlines by the time the site was down.
 
-    The site is down while the clock does not tick, and while no web process is ready; `silence` is
-    the time since one was ready, None if unknown.
+    The site is down while the clock does not tick, and while no web process is ready. `silence` is
+    the time since a web process was ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
@@ -170,9 +170,9 @@ def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
 
 
 def _extend(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
-    """Move the deadlines of open and scoring rounds by `lost`.
+    """Move the deadlines of open and scoring rounds by `lost`, and announce all unfinished rounds.
 
-    Scheduled rounds open at `opens_from` at the earliest.
+    Scheduled rounds are moved so that they open at `opens_from` at the earliest.
     """
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:

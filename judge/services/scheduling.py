@@ -60,10 +60,10 @@ class RoundDraft:
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
     """Schedule the season's next round by its cadence, unless one is scheduled or open.
 
-    Drawing takes seconds, so the season is locked and checked again before the round is stored:
-    another worker may have been faster, or the season may have ended. A season that has run out
-    of questions is halted with a reason. Returns None if no round was made. Raises RefusedError if
-    questions cannot be drawn for another reason.
+    Returns the round, or None if none was made. Drawing takes seconds, so the season is locked and
+    checked again before the round is stored: another worker may have been faster, or the season may
+    have ended. A season that has run out of questions is halted with a reason. Raises RefusedError
+    if questions cannot be drawn for another reason.
     """
     if not _lacks_round(season):
         return None
@@ -92,10 +92,11 @@ def _lacks_round(season: Season) -> bool:
 def schedule_round(
     season: Season, *, opens_at: datetime, now: datetime, verifier: AnyVerifier
 ) -> Round:
-    """Make a round that opens at `opens_at`, with sealed questions drawn from its own secret.
+    """Make and return a round that opens at `opens_at`, with questions drawn from its own secret.
 
+    In a season with a public beacon, the questions are drawn later, and the round may open later.
     If another round of the season is made meanwhile, the questions are drawn again. Raises
-    RefusedError when a question cannot be drawn, or the season's last round has no questions yet.
+    RefusedError if a question cannot be drawn, or if the season's last round has no questions yet.
     """
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
@@ -141,7 +142,10 @@ def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
 
 
 def _assign_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
-    """Return the rules with a future beacon value; the round opens after its publication."""
+    """Return the rules with a beacon whose value is published later.
+
+    Moves the round's deadlines so that it opens after the publication.
+    """
     beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
     opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
     judge_round.deadlines = season_deadlines(judge_round.season, opens_at=opens_at)

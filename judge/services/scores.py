@@ -165,7 +165,7 @@ def _reason(
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:
-    """Set each score's deviation from the mean of its model's trained nodes in the round."""
+    """Set the deviation of each trained node's score from the mean of its model's trained nodes."""
     by_model: defaultdict[str, list[Score]] = defaultdict(list)
     for score in scores:
         if score.score is not None and score.arm != Node.Arm.BASE:
@@ -216,8 +216,9 @@ def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
 def mark_stale(node: Node) -> None:
     """Mark the summaries of a node's rounds as stale; must be called in a transaction.
 
-    A transaction that also calls `lock_standings` must call it first: this function locks rounds,
-    and other transactions lock a round after the standings, so the opposite order could deadlock.
+    A transaction that needs `lock_standings` too must call `lock_standings` first: this function
+    locks rounds, and other transactions lock a round after the standings, so the opposite order
+    could deadlock.
     """
     # A round that is closing now has read the old state; once we get its lock, its summary exists
     # and is marked. A round that closes later waits for us and reads the new state.

@@ -98,8 +98,9 @@ def _announce(season: Season | None) -> None:
 def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
-    The owner's `preferred` arm decides, except in a season that assigns arms by coin: there, only
-    `base` (an untrained model) is kept, and the coin draws the arms of all other nodes.
+    The owner's `preferred` arm decides, except in a season that assigns arms by coin: there, only a
+    preference for `base` (an untrained model) counts, and the coin draws the arms of all other
+    nodes.
     """
     (arm,) = enrol_all(season, [(node, preferred)])
     return arm
@@ -193,10 +194,10 @@ def _draw_block(model: str, season: Season) -> CoinBlock:
 
 
 def draw_arms(size: int, *, isolated_share: float) -> list[str]:
-    """Return the shuffled arms of a new block, about `isolated_share` of them isolated.
+    """Return the shuffled arms of a new block of `size` places.
 
-    If that is not a whole number of places, it is rounded up or down at random, so that each place
-    is isolated with exactly that probability.
+    `size * isolated_share` of them are isolated. If this is not a whole number, it is rounded up or
+    down at random, so that each place is isolated with probability `isolated_share` exactly.
     """
     isolated = floor(size * isolated_share + _random.random())
     arms = [Node.Arm.ISOLATED.value] * isolated + [Node.Arm.SWARM.value] * (size - isolated)

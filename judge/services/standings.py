@@ -48,7 +48,7 @@ def refresh_standings(
 ) -> bool:
     """Bring a season's ledgers and standings up to date; return whether a window has changed.
 
-    `excluding` are primary keys of rounds to leave out until the next refresh.
+    `excluding` are primary keys of rounds that no window counts until the next refresh.
     """
     with transaction.atomic():
         lock_standings(season)
@@ -76,9 +76,9 @@ def rebuild_standings(season: Season) -> None:
 
 
 def lock_standings(season: Season) -> None:
-    """Let one transaction at a time change what a season's leaderboard depends on.
+    """Lock what a season's leaderboard depends on until the transaction ends; others wait.
 
-    A transaction that also locks a round takes this lock first, as a refresh does.
+    A transaction that also locks a round must take this lock first, as a refresh does.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
@@ -172,9 +172,10 @@ def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
 
 
 def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
-    """Update the ledgers for rounds that enter or leave a window.
+    """Update the ledgers for rounds that enter or leave a window, and store what windows count.
 
-    Rounds that enter the season's window are appended to the stream of question results.
+    Rounds that enter the season's window are written into the stream of question results. The
+    ledgers are changed in memory only.
 
     One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
     """
@@ -230,8 +231,9 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
     """Give the nodes of the changed rounds the model and arm of their newest counted round.
 
-    So far they have those of the newest round that entered. These are wrong only if a round left
-    (it was voided), or if an older round than a counted one entered (it was recomputed).
+    Until now, a node has the model and arm of the newest round that entered. These are wrong only
+    if a round left (it was voided), or if a round entered that is older than a counted one (it was
+    recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
@@ -262,7 +264,7 @@ def _read_newest_labels(rounds: Sequence[Round]) -> Iterable[tuple[int, str, str
 
 
 def _save_ledgers(season: Season, ledgers: SeasonLedgers) -> None:
-    """Replace the stored ledgers that have changed; those without tallies are deleted."""
+    """Replace the stored ledgers that have changed; delete those that have no tallies any more."""
     Ledger.objects.filter(season=season, node__in=ledgers.touched).delete()
     rows = (
         (

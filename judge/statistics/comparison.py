@@ -4,20 +4,20 @@ The unit is a node. Its value is its mean deviation: its score in a round minus 
 all nodes of its model in that round, averaged over its rounds, so that hard rounds disadvantage
 nobody. The value is adjusted for what was known of the node before the coin drew its arm
 (`adjust`). What came later, such as the number of generated tokens, may be an effect of the arm and
-is not adjusted for. At looks planned in advance (`plan_looks`) the arms are compared with those
-that the coin might have drawn (`judge.statistics.randomisation`).
+is not adjusted for. At looks planned in advance (`plan_looks`) the arms that the coin drew are
+compared with arms that it might have drawn (`judge.statistics.randomisation`).
 
 Where the test is valid: nodes of a swarm influence each other, so they are not independent, and a
 randomisation test does not assume that they are. If each node's arm was drawn by coin, the test is
 exact, over all looks together, for Fisher's sharp null hypothesis: no node's score depends on any
 node's arm, its own or another's. A rejection means that the arms had an effect on some nodes in
-this season. How much of it is due to a node's own arm and how much to its peers is not a sharp
-hypothesis and would need another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
+this season. How much of this effect is due to a node's own arm and how much to its peers is not a
+sharp hypothesis and would need another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
 
 Where it is not valid: arms that owners chose, because owners who choose differ; nodes that stay or
 leave because of their arm; and other swarms. Anything that affects one arm alone, such as an outage
-of its network, counts as part of that arm in this season. Whether sharing helps swarms in general
-takes several seasons, each of them one unit (`judge.statistics.over_seasons`).
+of its network, counts as part of that arm in this season. To show that sharing helps swarms in
+general takes several seasons, each of them one unit (`judge.statistics.over_seasons`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,11 +62,12 @@ Ints = npt.NDArray[np.int64]
 class ModelTrial:
     """The nodes of one model, and their results up to each look.
 
-    `places` [nodes] has each node's block and its place there; `blocks` has the arm that the coin
-    drew for each place, true for swarm. `deviations` [looks, nodes] are mean deviations as score
-    fractions, NaN for a node without rounds; `rounds` [looks, nodes] are their numbers of rounds.
-    `covariates` [nodes, covariates] were known before the arms were drawn. `noise` [nodes] is the
-    variance of a node's deviation from round to round.
+    `places` [nodes] has the number of each node's block, and the node's place in the block.
+    `blocks` maps a block's number to the arms that the coin drew for its places, true for swarm.
+    `deviations` [looks, nodes] are mean deviations as score fractions, NaN for a node without
+    rounds; `rounds` [looks, nodes] are the nodes' numbers of rounds. `covariates`
+    [nodes, covariates] were known before the arms were drawn. `noise` [nodes] is the variance of a
+    node's deviation from round to round.
     """
 
     places: Sequence[tuple[int, int]]
@@ -78,7 +79,7 @@ class ModelTrial:
 
     @property
     def swarm(self) -> Bits:
-        """Which nodes [nodes] are in the swarm."""
+        """For each node [nodes], whether its arm is swarm."""
         return np.array([self.blocks[block][place] for block, place in self.places], dtype=bool)
 
 
@@ -96,10 +97,11 @@ class ArmsClaim:
     """What a season shows about one model; differences are swarm - isolated as score fractions.
 
     Everything is as of the last look, `look` rounds into the season. The counts, `difference` and
-    `interval` are over nodes with at least MIN_ROUNDS rounds. `difference` is adjusted, and
-    `unadjusted` is not. The interval is Welch's at 95 % for this model and this look alone. The
-    p-values are valid at every look; `p_adjusted` is Holm-corrected over the models in `family`,
-    and decides the verdict. `missing` is None if the model was tested.
+    `interval` are over nodes with at least MIN_ROUNDS rounds. `difference` is adjusted (`adjust`)
+    if that is possible, and `unadjusted` is not. `interval` is Welch's 95 % interval of
+    `difference`, for this model and this look alone. The p-values are valid at every look;
+    `p_adjusted` is Holm-corrected over the models in `family`, and decides the verdict. If the
+    model was tested, `missing` is None; otherwise `p_value`, `p_adjusted` and `spread` are None.
     """
 
     model: str
@@ -119,9 +121,10 @@ class ArmsClaim:
 
 @dataclass(frozen=True)
 class _Tested:
-    """A model's test: the index of the first look with a test, the p-value, and swarm's lead.
+    """The result of a model's test after all looks.
 
-    `lead` is swarm - isolated at the look that gave the p-value.
+    `first` is the index of the first look at which the model was tested. `lead` is the difference
+    swarm - isolated at the look that gave the p-value.
     """
 
     first: int
@@ -130,13 +133,16 @@ class _Tested:
 
 
 def plan_looks(trial_rounds: int) -> list[int]:
-    """Return after how many rounds a season's arms are compared: at most ten looks."""
+    """Return the planned looks: the numbers of rounds, rising, after which arms are compared.
+
+    There are at most ten.
+    """
     planned = {ceil(fraction * trial_rounds) for fraction in _LOOK_FRACTIONS}
     return sorted(look for look in planned if look >= MIN_ROUNDS)
 
 
 def alpha_per_model(*, models: int) -> float:
-    """Return the level at which each of `models` models is tested if they start together."""
+    """Return the level at which each of `models` models is tested if all start at the same look."""
     return ALPHA * (1 - RESERVED) / models
 
 
@@ -149,9 +155,10 @@ def compare_arms(
 ) -> list[ArmsClaim]:
     """Return one claim for each model, in the order given; `seed` seeds the shuffling of arms.
 
-    `looks` are the looks of `plan_looks` that have been reached; before the first one, only the
-    current number of rounds, at which nothing is tested. A model is tested from the first look at
-    which enough nodes for two arms have MIN_ROUNDS rounds each.
+    `looks` are the looks of `plan_looks` that have been reached. Before the first one is reached,
+    `looks` has only the current number of rounds, and nothing is tested. A model is tested from the
+    first look at which 2 * MIN_NODES_PER_ARM of its nodes have at least MIN_ROUNDS rounds. Its
+    claim has the result only if each arm has MIN_NODES_PER_ARM such nodes at the last look.
     """
     missing_rounds = max(0, plan_looks(trial_rounds)[0] - looks[-1])
     # The share of the error budget that each look [looks] may have used.
@@ -174,7 +181,7 @@ def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
     """Return the result of a model's test; None if it had too few nodes at every look.
 
     `spent` [looks] is the share of the error budget that may be used up to each look. Looks at
-    which too few nodes count are left out; this does not depend on the arms.
+    which too few nodes count are left out; which looks these are does not depend on the arms.
     """
     values = np.stack(
         [adjust(_counted_values(trial, look), trial.covariates) for look in range(len(spent))]
@@ -190,15 +197,16 @@ def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
 
 
 def _counted_values(trial: ModelTrial, look: int) -> Floats:
-    """Return the mean deviations [nodes] that count at a look, NaN for other nodes."""
+    """Return the mean deviations [nodes] at a look, NaN for nodes with too few rounds."""
     return np.where(trial.rounds[look] >= MIN_ROUNDS, trial.deviations[look], np.nan)
 
 
 def adjust(values: Floats, covariates: Floats) -> Floats:
     """Return the residuals of `values` [nodes] after a regression on `covariates`.
 
-    The linear regression ignores the arms, so their effect stays in the residuals, and a test that
-    shuffles arms stays exact (P. R. Rosenbaum, Statistical Science 17, 2002).
+    NaN stays NaN, and the mean of the other values is kept. The linear regression ignores the arms,
+    so their effect stays in the residuals, and a test that shuffles arms stays exact
+    (P. R. Rosenbaum, Statistical Science 17, 2002).
     """
     is_valid = ~np.isnan(values)
     regressors = _standardise(covariates[is_valid])
@@ -210,7 +218,7 @@ def adjust(values: Floats, covariates: Floats) -> Floats:
 
 
 def _standardise(covariates: Floats) -> Floats:
-    """Return the covariates that vary between nodes, with mean 0 and standard deviation 1."""
+    """Return only the covariates that vary, scaled to mean 0 and standard deviation 1."""
     if not len(covariates):
         return covariates[:, :0]
     spread = covariates.std(axis=0)
@@ -229,11 +237,11 @@ def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
 
 
 def _adjust_by_holm(tested: Mapping[str, _Tested]) -> dict[str, float]:
-    """Return the p-values adjusted over all models of the season, including later ones.
+    """Return each model's p-value, adjusted over all models of the season.
 
     Models that were first tested at the same look share nine tenths of the remaining budget; the
-    rest is reserved for later ones. Holm's procedure allows such weights (S. Holm, Scandinavian
-    Journal of Statistics 6, 1979).
+    rest is reserved for models that will be tested later. Holm's procedure allows such weights
+    (S. Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     weights: dict[str, float] = {}
     budget = 1.0
@@ -289,12 +297,13 @@ def _make_claim(
 def _estimate(
     trial: ModelTrial, is_valid: Bits, swarm: Floats, isolated: Floats
 ) -> tuple[float | None, Interval | None]:
-    """Return the adjusted difference and its interval; None where they cannot be estimated.
+    """Return the adjusted difference and its interval; None for what cannot be estimated.
 
     `swarm` and `isolated` are the residuals (`adjust`) of the nodes in `is_valid` [nodes].
 
-    Regressing on the covariates also removes the part of the arms that correlates with them, so the
-    difference of the residuals is scaled up: the result equals a regression on arm and covariates.
+    The regression on the covariates also removed the part of the arms' effect that correlates with
+    the covariates. So the difference of the residuals is scaled up; the result equals the effect of
+    the arm in a regression on arm and covariates.
     """
     arms, regressors = trial.swarm[is_valid], _standardise(trial.covariates[is_valid])
     if arms.all() or not arms.any():
@@ -321,7 +330,7 @@ def _subtract_means(swarm: Floats, isolated: Floats) -> float | None:
 
 
 def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
-    """Return what a model lacks for a test at the last look, or None.
+    """Return what a model lacks for a test at the last look, or None if it lacks nothing.
 
     `missing_rounds` is the number of rounds until the first planned look.
     """
@@ -343,7 +352,9 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
 def decide(difference: float | None, p_value: float | None, *, lead: float) -> Verdict:
     """Return the verdict: an arm is better if the test favours it and it is still ahead.
 
-    `lead` is swarm - isolated at the look that gave the p-value.
+    That is, if the p-value is at most ALPHA, and `difference` (swarm - isolated now) has the sign
+    of `lead`, the difference at the look that gave the p-value. If `difference` or `p_value` is
+    None, the verdict is "too_few".
     """
     if difference is None or p_value is None:
         return "too_few"
@@ -353,9 +364,10 @@ def decide(difference: float | None, p_value: float | None, *, lead: float) -> V
 
 
 def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
-    """Return Welch's 95 % interval of the mean difference swarm - isolated (Biometrika 34, 1947).
+    """Return Welch's 95 % interval of the difference of means, swarm - isolated.
 
-    None if an arm has fewer than two nodes, or if all its values are equal.
+    None if an arm has fewer than two nodes, or if all nodes of an arm have the same value.
+    Source: Biometrika 34, 1947.
     """
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import ttest_ind

@@ -5,7 +5,7 @@ wrong answers on many questions are evidence (G. O. Wesolowsky, "Detecting exces
 answers on multiple choice exams", Journal of Applied Statistics 27(7), 2000). As in the K index
 and the omega family (W. J. van der Linden and L. Sotaridona, Journal of Educational and Behavioral
 Statistics 31(3), 2006), the test is conditional on the answers of one of the two nodes. The other
-nodes that were wrong on the same question, the witnesses, show how common that answer is.
+nodes that were wrong on the same question, the witnesses, show how common its answer is.
 """
 
 from array import array
@@ -72,16 +72,16 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
     `answers` are all wrong answers of one or more rounds, one for each node and question; empty
     answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives its
     partner's text with a probability equal to that text's share among the witnesses. The witnesses
-    are all other nodes that were wrong, or only those of one of the two nodes' models if that gives
-    a larger share; so a node that copies is not paired with innocent nodes of the victim's model.
-    The partner itself is a witness: with few witnesses the share approaches 1, and an answer that
-    all give proves nothing. Of two different texts, the larger share counts. The number of matches
-    is then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of nodes in `answers`,
-    tested or not.
+    are all other nodes that were wrong on the question, or only those of one of the two nodes'
+    models, whichever gives the larger share. So a node that copies is not paired with innocent
+    nodes of the victim's model. The partner itself is a witness: with few witnesses the share
+    approaches 1, and an answer that all give proves nothing. Where the two nodes gave different
+    texts, the text with the larger share counts. The number of matches is then Poisson-binomial.
+    Holm's adjustment is over all N(N-1)/2 pairs of nodes in `answers`, tested or not.
 
     - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
-      answers; two nodes of different models, only if as many other nodes have. Equal weights give
-      equal greedy answers, and fewer witnesses give nothing to compare with.
+      answers; two nodes of different models, only if MIN_WITNESSES other nodes of any model have.
+      Equal weights give equal greedy answers, and fewer witnesses give nothing to compare with.
     - A text that a pair shares on several questions counts once, because a collapsed model gives
       the same answer everywhere.
     - Power comes from wrong answers: among 60 nodes, 32 questions reveal a node that copied all
@@ -118,7 +118,8 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 class _Table:
     """Node ids in ascending order, their models' numbers [N], and their texts' numbers [N, Q].
 
-    Equal texts have equal numbers, for any question; -1 marks a node without a wrong answer.
+    Equal texts have equal numbers, for any question. -1 means that the node has no wrong answer to
+    the question, or an empty one.
     """
 
     nodes: list[int]

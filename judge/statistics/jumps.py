@@ -44,8 +44,9 @@ class ScoreHistory:
 class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
-    `expected` is the share of correct answers, in [0, 1], in its last `rounds` rounds, raised by an
-    allowance for learning. `p_adjusted` is adjusted over the `nodes` that were tested.
+    `correct` of its `n` answers in the latest round are correct. `expected` is its share of correct
+    answers, in [0, 1], in the `rounds` rounds before, raised by an allowance for learning.
+    `p_adjusted` is adjusted over the `nodes` nodes that were tested.
     """
 
     node: int
@@ -69,9 +70,9 @@ class JumpFinding:
 def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> list[JumpFinding]:
     """Return the nodes whose latest score exceeds what their history predicts, smallest p first.
 
-    A node's last MAX_ROUNDS rounds are pooled; a node with fewer than MIN_ROUNDS is not tested. The
-    p-value is the probability of at least as many correct answers, Holm-adjusted over the tested
-    nodes. Two allowances avoid flags for steady learners:
+    A node's last MAX_ROUNDS earlier rounds are pooled; a node with fewer than MIN_ROUNDS of them is
+    not tested. The p-value is the probability of at least as many correct answers as in the latest
+    round, Holm-adjusted over the tested nodes. Two allowances avoid flags for steady learners:
 
     - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
       hypothesis is "gained at most this much per round", not "stayed the same".

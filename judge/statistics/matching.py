@@ -1,7 +1,8 @@
 """How many texts two nodes share, and how likely that is by chance; on arrays, pure.
 
-In `texts` [N, Q] nodes are rows and questions are columns. Equal numbers are equal texts, for any
-question, and -1 marks a node without a wrong answer. `models` [N] numbers the nodes' models.
+`texts` [N, Q] has the number of the wrong text that each node (row) gave to each question (column).
+Equal numbers are equal texts, for any question, and -1 means that the node has no wrong answer to
+the question. `models` [N] has the numbers of the nodes' models.
 `copying` explains the test.
 """
 
@@ -61,7 +62,8 @@ def find_candidates(texts: Ints) -> Ints:
 class PairComparison:
     """Tested `pairs` [P, 2] of rows, and the results for each pair [P].
 
-    Of the `both_wrong` questions, the texts are equal on `matches`, against `expected` by chance.
+    On `both_wrong` questions both nodes were wrong. Their texts are equal on `matches` of these,
+    against `expected` by chance. Repeats of a shared text are not counted.
     """
 
     pairs: Ints
@@ -73,10 +75,11 @@ class PairComparison:
 
 @dataclass(frozen=True)
 class _Witnesses:
-    """Counts over each node's group, the node included.
+    """Counts over each node's group, the node included. Groups are all nodes, or those of a model.
 
-    For each node and question [N, Q], `alike` counts the nodes with the same text and `wrong` those
-    with any wrong answer; `present` [N] counts the nodes with a wrong answer anywhere.
+    For each node and question [N, Q], `alike` counts the nodes of the group that gave the same text
+    as the node, and `wrong` the nodes of the group with any wrong answer to the question. `present`
+    [N] counts the nodes of the group with a wrong answer to any question.
     """
 
     alike: Ints
@@ -84,10 +87,11 @@ class _Witnesses:
     present: Ints
 
     def text_shares(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
-        """Return each text's share [P, Q] of the wrong answers in its node's group.
+        """Return the share [P, Q] of each node's text among the wrong answers of its group.
 
-        The partner's answers do not count: `partner` [P] is true where the partner is in the group,
-        `match` [P, Q] where it gave the same text.
+        `nodes` [P] has one node of each pair. The answers of the other one, its partner, do not
+        count: `partner` [P] is true where the partner is in the group, and `match` [P, Q] where the
+        partner gave the same text.
         """
         inside = partner[:, None]
         alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
@@ -96,7 +100,7 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
-    """Test pairs [P, 2] of rows.
+    """Test pairs [P, 2] of rows, and return the results.
 
     Pairs with too few witnesses, or with no more matches than expected, are left out.
     """
@@ -124,7 +128,11 @@ def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
 def _find_probabilities(
     pairs: Ints, match: Flags, same_model: Flags, all_nodes: _Witnesses, of_model: _Witnesses
 ) -> Floats:
-    """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model."""
+    """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model.
+
+    A probability is the largest share of the two nodes' texts, among all nodes or the nodes of
+    their model.
+    """
     probabilities = np.zeros(match.shape)
     for nodes in pairs.T:
         by_all = all_nodes.text_shares(nodes, match, partner=np.ones_like(same_model))

@@ -27,8 +27,8 @@ _MIN_SPREAD = 1e-12
 class SeasonsClaim:
     """What several seasons show together.
 
-    `difference` is the mean over seasons of swarm - isolated, a score fraction. A test needs
-    `missing_seasons` more seasons; until then `p_value` is None.
+    `difference` is the mean over seasons of swarm - isolated, a score fraction, and `interval` its
+    95 % interval. A test needs `missing_seasons` more seasons; until then `p_value` is None.
     """
 
     n_seasons: int
@@ -40,11 +40,13 @@ class SeasonsClaim:
 
 
 def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
-    """Test the seasons' differences, swarm - isolated, in the order in which the seasons ended.
+    """Test whether the seasons' differences, swarm - isolated, favour one of the arms.
 
-    The test flips their signs in all ways. It is exact over all looks, one after each season, if
-    without an effect a season's difference is as likely as its opposite. Beyond fourteen seasons it
-    draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for one look.
+    `differences` has the difference of each season, in the order in which the seasons ended. The
+    test flips the signs of the differences in all ways. It is exact over all looks, one after each
+    season, if a season's difference is as likely as its opposite when there is no effect. Beyond
+    fourteen seasons it draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for
+    one look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))
@@ -61,7 +63,10 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
-    """Return the sign-flip test's p-value after all looks, and the sum at the look that gave it."""
+    """Return the sign-flip test's p-value after all looks, for at least MIN_SEASONS differences.
+
+    Also return the sum of the differences at the look that gave this p-value.
+    """
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
     spent = 1 - np.power(_UNSPENT_FACTOR, np.arange(1, len(sums) + 1), dtype=np.float64)
     p_values = compute_p_values(np.abs(sums), spent=spent)

@@ -22,13 +22,17 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ScoreSpread:
-    """Standard deviations as score fractions: between an arm's nodes, and of a single round."""
+    """How much the scores in an arm vary, as standard deviations in score fractions.
+
+    `nodes` is the permanent variation between the nodes, and `rounds` the variation of one node's
+    score from round to round.
+    """
 
     nodes: float
     rounds: float
 
     def after(self, rounds: int) -> float:
-        """Return the standard deviation between an arm's nodes after this many rounds."""
+        """Return the standard deviation of the nodes' mean scores after this many rounds."""
         return float(np.sqrt(self.nodes**2 + self.rounds**2 / rounds))
 
 
@@ -67,7 +71,7 @@ def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -
     """Return the smallest difference that `nodes` >= 2 nodes per arm detect with probability POWER.
 
     It is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected. The test is
-    that of `plan_nodes`.
+    the same as in `plan_nodes`.
     """
     parts = 2**14
 

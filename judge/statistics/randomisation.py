@@ -7,10 +7,11 @@ and each assignment has a path of statistics over the looks (`measure_gaps`). Th
 significant if few of the others reach as far. Nothing is assumed about the distribution of scores,
 their dependence, or when nodes join (R. A. Fisher, The Design of Experiments, 1935).
 
-All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983). In a test of
-level a, the paths rejected at the k-th look or before are at most a * spent[k] of all paths, and
-every path is equally likely to be the observed one. `compute_p_values` returns the lowest level at
-which the observed path has been rejected.
+All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983), of which the
+share spent[k] may be used up to the k-th look. In a test of level a, the paths rejected at the k-th
+look or before are at most a * spent[k] of all paths, and every path is equally likely to be the
+observed one. `compute_p_values` returns the lowest level at which the observed path has been
+rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,9 +37,10 @@ def shuffle_arms(
 ) -> Bits:
     """Return labels [1 + DRAWS, nodes], true for swarm: the observed row, then DRAWS drawn ones.
 
-    `places` has each node's block and its place there; `blocks` has the arms that the coin drew for
-    all places of a block, free ones included. Labels are shuffled within their block, seeded only
-    by `seed` and the block's number, so that later nodes do not change the labels of earlier ones.
+    `places` has the number of each node's block, and the node's place in the block. `blocks` maps a
+    block's number to the arms that the coin drew for all of its places, including places without a
+    node. Labels are shuffled within their block, seeded only by `seed` and the block's number, so
+    that later nodes do not change the labels of earlier ones.
     """
     labels = np.empty((1 + DRAWS, len(places)), dtype=bool)
     shuffled: dict[int, Bits] = {}
@@ -53,10 +55,10 @@ def shuffle_arms(
 
 
 def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
-    """Return the distance between the arms [looks, labels]: the absolute value of Welch's t.
+    """Return the distance between the arms at each look for each row of `labels` [labels, nodes].
 
-    `values` [looks, nodes] is NaN where a node does not count at a look. The distance is -1 where
-    an arm has fewer than `minimum` nodes.
+    The distance is the absolute value of Welch's t, or -1 where an arm has fewer than `minimum`
+    nodes. `values` [looks, nodes] is NaN where a node does not count at a look.
     """
     counted = ~np.isnan(values)
     deviations = np.where(counted, values - np.nanmean(values, axis=1, keepdims=True), 0)
@@ -72,7 +74,10 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
 
 
 def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
-    """Return |t| from each arm's counts, sums and sums of squares [3, looks, labels]."""
+    """Return |t| [looks, labels], or -1 where an arm has fewer than `minimum` nodes.
+
+    `swarm` and `isolated` are each arm's counts, sums and sums of squares [3, looks, labels].
+    """
     means, errors = [], []
     for count, total, squares in (swarm, isolated):
         mean = total / np.maximum(1, count)
@@ -86,11 +91,11 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 
 
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
-    """Return the p-value [looks] after each look of the observed path, the first in `gaps`.
+    """Return the p-values [looks] of the observed path: one after each look, never rising.
 
-    `gaps` [looks, paths] are distances between the arms. `spent` [looks] rises to at most 1. The
-    p-value never rises from one look to the next. Under the null hypothesis, the probability that
-    it ever falls to a or below is at most a. It is rounded up to one of `_LEVELS`.
+    `gaps` [looks, paths] are distances between the arms; the observed path is the first. `spent`
+    [looks] rises to at most 1. Under the null hypothesis, the probability that the p-value ever
+    falls to a or below is at most a. P-values are rounded up to one of `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)
@@ -107,10 +112,10 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
 
 
 def _find_thresholds(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
-    """Return the threshold of each level: a path reaches the level if its gap is larger.
+    """Return each level's threshold at a look: a path with a larger gap reaches the level.
 
-    `gap` [paths] is that of one look, and `reached` [paths] has the lowest level that each path
-    reached before. At most `quotas` [levels] paths reach a level, earlier looks included. A
+    `gap` [paths] has the paths' gaps at this look, and `reached` [paths] the lowest level that each
+    path reached before. At most `quotas` [levels] paths reach a level, earlier looks included. A
     stricter level never has a lower threshold.
     """
     order = np.argsort(-gap, kind="stable")

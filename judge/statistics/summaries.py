@@ -19,9 +19,10 @@ MAX_GROUPS = 32
 
 @dataclass(frozen=True)
 class ScoredResult:
-    """A node's score in a round, with one packed bit per question (`swarm_record.stream.pack`).
+    """A node's score in a round.
 
-    `competes` is false for a quarantined node, which is counted among the answers only.
+    `answered` and `solved` have one packed bit per question (`swarm_record.stream.pack`). A
+    quarantined node does not compete.
     """
 
     model: str
@@ -48,11 +49,13 @@ class ArmGroup:
 
 @dataclass(frozen=True)
 class RoundStatistics:
-    """Statistics of one round's scores; quartiles and best are None without trained nodes.
+    """Statistics of one round's scores.
 
-    `scored` counts all nodes, and `tallies` has (solved, counted) over all nodes for each question
-    in order. `trained`, the quartiles, `best` and `groups` (the MAX_GROUPS largest) cover only
-    nodes that compete.
+    `scored` counts all scored nodes. `tallies` has for each question, in order, how many of these
+    nodes solved it and for how many it counts. All other attributes cover only nodes that compete:
+    `groups` has the MAX_GROUPS largest groups, and `trained` counts the nodes that are not `base`.
+    The quartiles (`low`, `median`, `high`) and `best` are over the scores of these trained nodes,
+    None if there are none.
     """
 
     scored: int

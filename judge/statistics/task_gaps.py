@@ -2,8 +2,8 @@
 
 The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
 questions that it solved over its rounds. Nothing is tested, because among many datasets some would
-differ by chance. Differences in which rounds nodes took part in are not corrected, so hard rounds
-may lower the mean of one arm.
+differ by chance. Nothing corrects for which rounds a node took part in, so hard rounds may lower
+the mean of one arm.
 """
 
 from collections import defaultdict
@@ -30,8 +30,9 @@ class CellUnit:
 class TaskGap:
     """The mean fraction of a dataset's questions that the nodes of each arm solved.
 
-    Both means are over nodes with at least MIN_ROUNDS rounds. `interval` is of the difference,
-    swarm minus isolated: Welch's at 95 %, or None if all nodes of an arm solved the same fraction.
+    Both means are over nodes with at least MIN_ROUNDS rounds. `interval` is Welch's 95 % interval
+    of the difference, swarm minus isolated. It is None if an arm has only one node, or if all nodes
+    of an arm solved the same fraction.
     """
 
     dataset: str
@@ -48,7 +49,11 @@ class TaskGap:
 
 
 def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
-    """Return the gaps of one model by dataset, without datasets that one arm was not asked."""
+    """Return one model's gaps, in the order of the datasets' names.
+
+    Nodes with fewer than MIN_ROUNDS rounds do not count. A dataset has no gap unless both arms have
+    a node that was asked it.
+    """
     shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
         if unit.rounds >= MIN_ROUNDS:

@@ -70,7 +70,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 
 
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
-    """Return what nodes did, one part per node and season, in three queries.
+    """Return what these nodes did in all seasons, one part per node and season, in three queries.
 
     The newest season comes first; within a season, parts are in the order of the nodes' names.
     """
@@ -94,7 +94,7 @@ def find_public_owner(username: str) -> User | None:
 
 
 def public_owner_of(node: Node) -> str:
-    """Return the name of a node's owner; empty without an owner with a public profile."""
+    """Return the name of a node's owner; empty if it has none, or one without a public profile."""
     if node.owner_id is None:
         return ""
     owners = User.objects.filter(pk=node.owner_id, is_active=True, profile__is_public=True)

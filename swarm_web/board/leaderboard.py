@@ -52,9 +52,9 @@ class LeaderboardRow:
     `rank` is (best, worst); None in windows without ranks, and for a node that is not ranked, for
     the reason in `remark` (Standing.Remark). `recent_score` is its score in the window "recent",
     None if it was scored in none of those rounds. The node was scored in `rounds` rounds, and was
-    invited to `missed` others. `cells` maps each dataset to (correct, n). In the whole season it
-    trained on `external_used` rollouts of others, and others trained `used_by_others` times on
-    its rollouts. `title` is empty if its owner gave none.
+    invited to `missed` rounds without being scored. `cells` maps each dataset to (correct, n). In
+    the whole season it trained on `external_used` rollouts of others, and others trained
+    `used_by_others` times on its rollouts. `title` is empty if its owner gave none.
     """
 
     rank: tuple[int, int] | None
@@ -110,12 +110,13 @@ class BoardTotals:
 class Leaderboard:
     """A page of a season's ranking over a window, read at `as_of`.
 
-    The page's rows come after place `after` of the standing order; `earlier` and `later` are the
-    values of `after` for the neighbouring pages, None if there is none. `base` has one untrained
-    node for each model on the page. `recent_rounds` is the number of rounds of the window
-    "recent". A rank requires `minimum_questions` questions and `minimum_attendance` percent of
-    the rounds to which a node was invited. `waiting` names connected nodes that the season never
-    judged, at most WAITING_NAMES; `more_waiting` is whether there are more.
+    The page begins after the standing at place `after`; `earlier` and `later` are the values of
+    `after` for the neighbouring pages, None if there is none. `base` has a row of one untrained
+    node for each model on the page, or for each model at all if the page has all rows.
+    `recent_rounds` is the number of rounds of the window "recent". A rank requires
+    `minimum_questions` questions and `minimum_attendance` percent of the rounds to which a node
+    was invited. `waiting` names connected nodes that the season never judged, at most
+    WAITING_NAMES; `more_waiting` is whether there are more.
     """
 
     season: str
@@ -244,9 +245,9 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Bo
 def _read_bases(
     season: Season, window: str, models: Collection[str] | None, *, now: datetime
 ) -> list[LeaderboardRow]:
-    """Return a row for each of these models, or for all if None; at most PAGE_ROWS rows.
+    """Return a row for each of these models, or for all models if None; at most PAGE_ROWS rows.
 
-    A model's row is that of its untrained node that was asked most questions.
+    The row shows the untrained node of the model that was asked most questions.
     """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
@@ -273,7 +274,7 @@ def read_row(
     now: datetime,
     contribution: Contribution | None = None,
 ) -> LeaderboardRow | None:
-    """Return one node's row, even of a quarantined node; None if it has none in the window.
+    """Return a node's row, even if it is quarantined; None if it has no standing in the window.
 
     If the caller has read the node's contribution to the season, `contribution` saves a query.
     """

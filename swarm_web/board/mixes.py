@@ -22,11 +22,12 @@ _UPPER_BOUNDS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Mix:
-    """The nodes whose share of external rollouts is in [low, high); both are 0 if they use none.
+    """The nodes of a model whose share of external rollouts is in [low, high); `nodes` counts them.
 
-    `nodes` is their number. `deviation` is the mean over them of each node's mean difference from
-    its model's mean score in the same rounds, in [-1, 1]. `interval` is its 95 % Student interval
-    over nodes, None for a single node or without any spread. The last range includes 1.
+    `low` and `high` are both 0 for nodes that use none, and the last range includes 1. A node's
+    deviation is the mean difference, over its rounds, of its score from its model's mean score;
+    `deviation` is the mean over the nodes, in [-1, 1]. `interval` is the 95 % Student interval of
+    this mean, None for a single node or without any spread.
     """
 
     low: float

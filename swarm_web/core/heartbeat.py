@@ -1,11 +1,10 @@
 """Heartbeats of the site's parts, stored in Redis where every process can read them.
 
-The worker writes its own heartbeat. The clock's is written at the end of each tick of the rounds,
-so an old clock with a fresh worker means that beat is down or that ticks fail.
+The worker writes the heartbeat `worker`. The heartbeat `clock` is written at the end of each tick,
+so if `clock` is old while `worker` is fresh, beat is down or ticks fail.
 
-All web processes write the same heartbeat, so its age is the time in which none of them could
-serve. Redis measures this age, because the clocks of web processes may differ from each other and
-from the worker's.
+All web processes together write one heartbeat, the pulse, so its age is the time in which none of
+them could serve. Redis measures this age, because the clocks of the machines may differ.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +17,7 @@ STALE_AFTER_S = 20.0
 
 
 class SitePart(StrEnum):
-    """A part of the site that writes a heartbeat."""
+    """A part of the site whose heartbeat `stamp` writes; web processes use `stamp_web` instead."""
 
     WORKER = "worker"
     CLOCK = "clock"
@@ -57,16 +56,16 @@ _EXPIRY = timedelta(days=30)
 
 
 async def stamp_web() -> None:
-    """Record that a web process can serve."""
+    """Write the pulse: a web process can serve."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY)
 
 
 async def init_web_stamp(age: timedelta) -> None:
-    """If there is no web heartbeat, write one of this age."""
+    """If there is no pulse, write one of this age."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY - age, nx=True)
 
 
 def web_silence() -> timedelta | None:
-    """Return the time since the last heartbeat of a web process; None if there was none."""
+    """Return the time since the last pulse of the web processes; None if there was none."""
     left_ms = sync_redis().pttl(_WEB_KEY)
     return None if left_ms < 0 else max(timedelta(0), _EXPIRY - timedelta(milliseconds=left_ms))

@@ -49,7 +49,10 @@ class KeyColumn:
         return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
 
     def not_before(self, value: object) -> Q:
-        """Return a condition that holds for this value and all that come after it."""
+        """Return a condition that holds for this value and all that come after it.
+
+        With `nulls_last` it holds for every value.
+        """
         if self.nulls_last:
             return Q()
         return Q(**{f"{self.name}__{'lte' if self.descending else 'gte'}": value})
@@ -100,8 +103,8 @@ class Keyset:
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
         """Return the key after which the previous page begins.
 
-        That page has up to `limit` rows and ends at the row with `key`. Returns () if it is the
-        first page, and None if there is none.
+        That page has up to `limit` rows and ends at the row with `key`. Returns () if the previous
+        page is the first one, and None if there is no previous page.
         """
         backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)
@@ -160,7 +163,7 @@ def encode_numbers(*numbers: int) -> str:
 def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
     """Return the numbers that `encode_numbers` wrote. Raises ValueError.
 
-    Numbers above the largest key are replaced by it.
+    A number above MAX_NUMBER becomes MAX_NUMBER.
     """
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):

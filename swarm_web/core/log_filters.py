@@ -40,7 +40,7 @@ class RateLimitFilter(logging.Filter):
         raise NotImplementedError
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write the record; may shorten it."""
+        """Return whether to write the record; may shorten the record in place."""
         line = self.shorten(record)
         if line is None:
             return True
@@ -99,7 +99,10 @@ class RefusalFilter(RateLimitFilter):
     """Write each record of a refused request as one line at level INFO."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write the record: refusals only if INFO is enabled."""
+        """Return whether to write the record, which is changed in place if it is a refusal.
+
+        Refusals are written only if INFO is enabled.
+        """
         if not _is_refusal(record):
             return True
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)

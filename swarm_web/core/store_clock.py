@@ -66,5 +66,5 @@ class StoreClock:
 
 @one_per_loop
 def store_clock() -> StoreClock:
-    """Return the running event loop's clock."""
+    """Return the running event loop's estimate of Redis's clock."""
     return StoreClock(async_redis())

@@ -3,7 +3,7 @@
 A cluster accepts a command, script or transaction only if all its keys are in one slot. Keys that
 are used together share a hash tag, the part in braces: `{alive}:worker` and `{alive}:clock` are in
 the slot of `alive`. Pipelines without a transaction may use keys of many slots: the client sends
-each node its part (docs/decisions/0042-cluster-and-pooler.md).
+each server its part (docs/decisions/0042-cluster-and-pooler.md).
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 from redis.exceptions import ClusterError, RedisClusterException
 
-# The async client's pool of each node raises an error if no connection is free. The limit is above
-# what a process uses at once, and low enough that eight processes stay below a server's limit of
-# 10,000.
+# The async client has a pool for each server, which raises an error if no connection is free. The
+# limit is above what a process uses at once, and low enough that eight processes stay below a
+# server's limit of 10,000.
 _MAX_CONNECTIONS = 1024
 # By default a command to a server that is down is retried for three seconds, which delays callers.
 # For a single server it fails immediately.
@@ -29,9 +29,9 @@ _PAUSE_S = 0.05
 
 
 def connect_cluster(url: str, *, connections: int) -> redis.Redis:
-    """Return a client of the cluster that the node at `url` belongs to.
+    """Return a client of the cluster that the server at `url` belongs to.
 
-    It connects immediately. Raises redis.exceptions.ClusterError if no node can be reached.
+    It connects immediately. Raises redis.exceptions.ClusterError if no server can be reached.
     """
     client = _Cluster.from_url(
         url,

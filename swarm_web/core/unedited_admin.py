@@ -13,9 +13,9 @@ class UneditedAdmin(admin.ModelAdmin[RowT]):
     """Rows that can be deleted, but not added or edited, not even by a superuser."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rows are added by the site only."""
+        """Return False: only the site adds rows."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: RowT | None = None) -> bool:
-        """Rows are not edited."""
+        """Return False: nobody edits rows."""
         return False

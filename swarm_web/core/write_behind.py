@@ -21,9 +21,10 @@ _RETRY_S = 2.0
 class WriteBehind:
     """Calls `write` shortly after `wake`, once for everything collected by then.
 
-    `write` takes the data that its owner has collected, and puts it back if it fails; it is then
-    retried after a pause. Use one per event loop. `close` writes the remaining data, so a clean
-    stop loses nothing; a killed process loses what it has not written.
+    `write` must take the collected data, and put it back if it fails. If it raises one of
+    STORE_ERRORS, it is called again after a pause. Use one WriteBehind per event loop. `close`
+    writes the remaining data, so a clean stop loses nothing; a killed process loses what it has not
+    written.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], *, pause_s: float, name: str) -> None:

@@ -17,7 +17,7 @@ from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Return the context. Values that need queries are lazy: pages read those that they show."""
+    """Return the context. Values that need queries are lazy, so a page reads only what it shows."""
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
@@ -28,7 +28,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
 
 
 def _read_pill() -> Pill:
-    """Return the pill, which may be cached, with the current time, on which countdowns depend."""
+    """Return the pill, possibly from a cache; its `now` is always the current time."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
 

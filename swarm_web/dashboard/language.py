@@ -22,8 +22,9 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def speak_language(get_response: GetResponse) -> GetResponse:
-    """Middleware that answers in the visitor's language, and stores one chosen with `?lang=`.
+    """Middleware that answers in the visitor's language, except on the paths FOR_PROGRAMS.
 
+    A request with `?lang=` is answered with a redirect that stores the language in a cookie.
     Django's LocaleMiddleware would leave the language active in the thread, and would translate
     responses to programs.
     """
@@ -40,7 +41,7 @@ def speak_language(get_response: GetResponse) -> GetResponse:
 
 
 def _read_choice(request: HttpRequest) -> str | None:
-    """Return the language that `?lang=` requests; None without one, or if the site lacks it."""
+    """Return the language that a GET or HEAD requests with `?lang=`; None if the site lacks it."""
     if request.method not in ("GET", "HEAD"):
         return None
     chosen = request.GET.get(PARAMETER, "")
@@ -48,7 +49,7 @@ def _read_choice(request: HttpRequest) -> str | None:
 
 
 def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
-    """Store the language in a cookie, and redirect to the same page without the parameter."""
+    """Return a redirect to the same page without the parameter, which stores the language."""
     query = request.GET.copy()
     del query[PARAMETER]
     # Two leading slashes would redirect to another site.
@@ -67,7 +68,7 @@ def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
 
 
 def _set_headers(response: HttpResponseBase) -> HttpResponseBase:
-    """Declare the language of the response, and that it varies between visitors."""
+    """Return the response with the headers Content-Language and Vary added to it."""
     response.headers.setdefault("Content-Language", translation.get_language() or "")
     patch_vary_headers(response, ("Accept-Language", "Cookie"))
     return response

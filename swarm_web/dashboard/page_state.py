@@ -1,7 +1,7 @@
-"""Gives each page the token of the site's state (`edge.brief_cache`) in which it was made.
+"""Gives each page a token that identifies the site's state when the page was made.
 
-Live messages contain the current token (`live.views`). A browser whose page has another token
-fetches the page again (`static/js/live.js`).
+`edge.brief_cache` describes the token. Live messages contain the current token (`live.views`); a
+browser whose page has another token fetches the page again (`static/js/live.js`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def stamp_state(get_response: Answer) -> Answer:
-    """Middleware that sets `request.page_state` to the token.
+    """Middleware that sets `request.page_state` to the token, for a GET or HEAD of a page.
 
     It reads the token before the view reads anything, so that no page is older than its token.
     """

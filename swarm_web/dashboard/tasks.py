@@ -9,7 +9,10 @@ from swarm_web.board.pace import sample_totals
 
 @shared_task
 def sample_pace() -> None:
-    """Store a sample of the season's totals, from which the home page's rates are measured."""
+    """Store a sample of the shown season's totals; the home page's rates follow from two samples.
+
+    Does nothing before the first season.
+    """
     season = shown_season()
     if season is not None:
         sample_totals(season.pk, now=timezone.now())

@@ -72,7 +72,7 @@ def limit_challenges(view: Login) -> Login:
 
 
 def read_name(name: str) -> str:
-    """Normalise a user name or e-mail address: all that find the same account become equal.
+    """Return a user name or e-mail address in a form that is equal for all that find one account.
 
     Unicode normalisation is left out for names longer than the form accepts: with many combining
     marks it takes quadratic time and blocks the whole process.

@@ -37,7 +37,10 @@ class SharedCache(RedisCache):
         self._class = _Client
 
     def add(self, *args: Any, **kwargs: Any) -> bool:
-        """Store a value unless its key has one; return True while Redis is unavailable."""
+        """Store a value and return True, or return False if its key has a value.
+
+        Returns True while Redis is unavailable.
+        """
         return _unless_unavailable(
             lambda: super(SharedCache, self).add(*args, **kwargs), default=True
         )

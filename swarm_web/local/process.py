@@ -29,7 +29,8 @@ _GRACE_S = 1.0
 class RunAs:
     """The user that a process runs as.
 
-    `prefix` goes before its command. `owner` is the user and group to switch to; None: no switch.
+    `prefix` goes before the process's command. `owner` has the ids of the user and group to switch
+    to; None: no switch.
     """
 
     prefix: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ def nobody() -> RunAs:
 def hand_over(folder: Path, run_as: RunAs) -> None:
     """Make the user of `run_as` own `folder` and its content; parent folders are not changed.
 
-    Raises LaunchError when that user is not this process's own and cannot reach the folder.
+    Raises LaunchError when `run_as` switches to another user, who cannot reach the folder.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:

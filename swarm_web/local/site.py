@@ -51,7 +51,7 @@ class LocalSite:
 def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the launcher decides, as environment variables.
 
-    `outer` overrides those with a default, but not the addresses of the databases.
+    A variable in `outer` overrides its default here, but not the addresses of the databases.
     ALLOWED_HOSTS always includes this machine's address, for health checks and demo nodes.
     """
     defaults = {
@@ -90,7 +90,7 @@ def node_environment(outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
-    """Save the running site's settings for `manage`, readable by the owner only."""
+    """Save the running site's settings for `manage`, in a file that only this user can read."""
     path = site.state / _SITE_FILE
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -110,7 +110,7 @@ def load_settings(state: Path) -> dict[str, str]:
 
 
 def keep_secret(path: Path) -> str:
-    """Return the secret in the file `path`; the first call creates it, for the owner only."""
+    """Return the secret in the file `path`; the first call creates the file, with mode 0600."""
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -121,7 +121,7 @@ def keep_secret(path: Path) -> str:
 
 
 def fingerprint(folders: Iterable[Path], *extra: str) -> str:
-    """Hash the paths, sizes and times of all files below `folders`, and the `extra` texts."""
+    """Return a hash of the paths, sizes and times of all files below `folders`, and of `extra`."""
     digest = hashlib.sha256(repr(extra).encode())
     for folder in folders:
         for path in sorted(folder.rglob("*")):

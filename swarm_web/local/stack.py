@@ -56,7 +56,7 @@ class Stack:
     async def run(self) -> None:
         """Start the site and keep it running until cancelled.
 
-        1. Postgres and Valkey, unless the environment names a server.
+        1. Postgres and Valkey, each unless the environment has an address to use instead.
         2. The tables, the static files and the compiled translations.
         3. Web, worker, beat and the season. From here on the site answers.
         4. The demo's nodes, and the client's wheel for the package index.

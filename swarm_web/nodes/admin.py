@@ -38,7 +38,10 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     autocomplete_fields = ["owner"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Node | None = None) -> list[str]:
-        """A node's name is read-only, because its signatures and the chain contain it."""
+        """Return the read-only fields; an existing node's name is one of them.
+
+        The node's signatures and the chain contain its name.
+        """
         return [*self.readonly_fields, *(["name"] if obj is not None else [])]
 
     actions = ["give_new_token"]

@@ -71,7 +71,10 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
 
 
 def store_hellos(hellos: Sequence[HelloRecord]) -> None:
-    """Store what nodes report in their hellos; of two hellos of a node, only one is stored."""
+    """Store what nodes report in their hellos; of several hellos of a node, only the last one.
+
+    Clears `said_goodbye` in the given nodes too.
+    """
     rows = {each.node.pk: each for each in hellos}.values()
     for each in hellos:
         each.node.said_goodbye = False
@@ -96,10 +99,10 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
-    """Return the signing key of each hello, None if it has none; store new keys.
+    """Store the new signing keys, and return the key of each hello, None if it has none.
 
-    Once a node has had MAX_NEW_KEYS new keys within a day, the result for another new key is a
-    RefusedError.
+    Once a node has had MAX_NEW_KEYS new keys within a day, another new key is not stored, and a
+    RefusedError is returned in its place.
     """
     keys = _read_keys(hellos)
     recent = Counter(
@@ -151,7 +154,8 @@ def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
     """Return the admitted ones of these nodes, as a map from node id to owner id (or None).
 
-    A node is admitted if it is not blocked and its `token_hash` is still the stored one.
+    A node is admitted if it is not blocked, and its `token_hash`, as read earlier, is unchanged in
+    the database.
     """
     tokens = {node.pk: node.token_hash for node in nodes}
     rows = Node.objects.filter(pk__in=tokens, blocked=False)
@@ -163,7 +167,7 @@ def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
 
 
 def record_departures(departures: Sequence[Departure]) -> list[None]:
-    """Record that the nodes' sockets were closed."""
+    """Record that the nodes' sockets were closed. Returns None for each departure."""
     with connection.cursor() as cursor:
         cursor.execute(
             _STORE_DEPARTURES,

@@ -69,7 +69,7 @@ def make_token(secret: bytes) -> str:
 
 
 def revoke_token(node: Node) -> None:
-    """End the node's token and its connection; `rotate_token` gives it a new token."""
+    """End the node's token and its connection. `rotate_token` can give it a new token later."""
     Node.objects.filter(pk=node.pk).update(token_hash=Node.revoked_hash())
     end_connection(node)
 

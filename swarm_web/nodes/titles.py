@@ -23,7 +23,8 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def validate_title(title: str) -> None:
     """Raise ValidationError if a title has characters that affect other text or are invisible.
 
-    Also if nothing in it is visible, or a letter has more than _MAX_MARKS combining marks.
+    It is also raised if nothing in the title is visible, or a letter has more than _MAX_MARKS
+    combining marks. An empty title is valid.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(

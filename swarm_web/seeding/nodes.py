@@ -103,7 +103,7 @@ def write_contributions(
 ) -> None:
     """Write the contribution of each trained node.
 
-    `rounds` is the number of rounds that a node took part in, by index in the population.
+    `rounds` maps a node's index in the population to the number of rounds that it took part in.
     """
     Contribution.objects.bulk_create(
         (

@@ -23,7 +23,7 @@ _ASIDES = (
 
 @dataclass(frozen=True)
 class DemoQuestion:
-    """A question, with correct and wrong completions."""
+    """A question's text, and completions that answer it: some right, some wrong."""
 
     prompt: str
     right: tuple[str, ...]

@@ -64,7 +64,10 @@ def create_rounds(
     clock: DemoClock,
     random: Random,
 ) -> list[DemoRound]:
-    """Create the closed rounds of season `at`, oldest first; `tasks` has one for each question."""
+    """Create the closed rounds of season `at`, oldest first.
+
+    `tasks` has a TaskChoice for each question of a round.
+    """
     first, number = at * size.rounds_per_season, _next_number()
     rounds = [
         _make_round(

@@ -100,7 +100,7 @@ def score_rows(
 
 @dataclass(frozen=True)
 class _Result:
-    """The score of a pattern of solved questions, and its columns from `correct` on."""
+    """The score of a node in a round, and its values of SCORE_COLUMNS from `correct` on."""
 
     score: float
     columns: Row
@@ -108,7 +108,10 @@ class _Result:
 
 @lru_cache(maxsize=100_000)
 def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
-    """Score a pattern as the judge does; unanswered questions count as wrong."""
+    """Return the result that the judge would compute; unanswered questions count as wrong.
+
+    `datasets` has the dataset of each question, and `solved` a byte for each: 1 if it is solved.
+    """
     outcomes = np.frombuffer(solved, dtype=bool)
     summary = summarize_outcomes(zip(datasets, outcomes.tolist(), strict=True))
     assert summary.score is not None, "a round has questions"
@@ -122,7 +125,7 @@ def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
 def _deviations(
     scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return each node's score minus the mean of its model; nan for untrained and absent nodes."""
+    """Return each node's score minus its model's mean score; nan for untrained and absent nodes."""
     counted = ~np.isnan(scores) & (groups >= 0)
     count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
     total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))

@@ -45,7 +45,7 @@ class Simulation:
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
-        """`datasets` has the column of each question of a round in the population's `floors`."""
+        """For each question of a round, `datasets` has its dataset's column in `floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
         self._rng = np.random.default_rng(seed)

@@ -2,8 +2,8 @@
 
 Codes never change their meaning: a client branches on the code and shows the text. `FIXES` has the
 remedy for each code. After a code in `FATAL` the server closes the connection permanently, with the
-close code in `CLOSE_CODES`. After one in `RETURN_CODES` it closes the connection too, and the node
-returns later.
+close code in `CLOSE_CODES`. After a code in `RETURN_CODES` it closes the connection too, but the
+node returns later.
 """
 
 from enum import StrEnum

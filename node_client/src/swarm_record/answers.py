@@ -1,8 +1,9 @@
-"""What a node signs of its answer, what the site signs in a receipt, and what the root covers.
+"""Encodes answers for three uses: a node's signature, the site's receipt, and the Merkle root.
 
 Everything is encoded as lines of text, each ended by a line feed, so that anybody can reproduce the
-bytes: no field can contain a line feed, because names are slugs and hashes are hex. The commitment,
-a hash of a random secret, distinguishes sites and rounds.
+bytes. No field can contain a line feed, because names are slugs and hashes are hex. The encodings
+contain the round's commitment. It is the hash of a random secret, so the bytes for one round of one
+site are never valid for another.
 """
 
 import hashlib
@@ -66,9 +67,9 @@ def answers_root(entries: Iterable[AnswerEntry], *, number: int, commitment: str
 def encode_signed_receipt(
     entries: Iterable[AnswerEntry], *, number: int, commitment: str, received_at: str
 ) -> bytes:
-    """Return the bytes of the site's receipt for these stored answers of a node, in this order.
+    """Return the bytes that the site signs as its receipt for stored answers of one node.
 
-    `received_at` is the time of arrival in ISO 8601.
+    The order of `entries` matters. `received_at` is the answers' time of arrival in ISO 8601.
     """
     leaves = (hash_leaf(encode_entry(e, number=number, commitment=commitment)) for e in entries)
     return _lines(_RECEIPT, str(number), commitment, received_at, *(leaf.hex() for leaf in leaves))

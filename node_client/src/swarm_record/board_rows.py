@@ -34,8 +34,8 @@ class Minimum:
 class StandingRow:
     """A node's row of a window's leaderboard; `tally` has its totals in the window.
 
-    `rank` is (best, worst). It is None in a window without ranks, and for a node that is not ranked
-    for the reason in `remark`. `score` is in [0, 1].
+    `rank` is (best, worst). It is None if the window has no ranks, or if `remark` has a reason why
+    the node is not ranked. `score` is in [0, 1].
     """
 
     ledger: NodeLedger
@@ -56,10 +56,10 @@ def build_rows(
     matrix: ResultMatrix | None,
     minimum: Minimum,
 ) -> list[StandingRow]:
-    """Return the rows of a window, in the order of the nodes; each must have a tally of it.
+    """Return the rows of a window, in the order of `nodes`.
 
-    `quarantined` are node ids. Row i of `matrix` belongs to node i; without a matrix nobody is
-    ranked.
+    Each node must have a tally of the window. `quarantined` are node ids. Row i of `matrix` has the
+    results of `nodes[i]`; without a matrix no node is ranked.
     """
     if not nodes:
         return []
@@ -90,7 +90,7 @@ def build_rows(
 def _rank(
     remarks: Sequence[str], matrix: ResultMatrix, scores: Floats
 ) -> dict[int, tuple[int, int]]:
-    """Return the ranks of the nodes without a remark, by their index."""
+    """Return the (best, worst) ranks of the nodes whose remark is empty, by index in `remarks`."""
     ranked = np.flatnonzero([not remark for remark in remarks])
     best, worst = rank_nodes(replace(matrix, values=matrix.values[ranked]), scores[ranked])
     return {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
@@ -115,7 +115,10 @@ def sort_rows(rows: Sequence[StandingRow]) -> list[StandingRow]:
 
 
 def _remark(arm: str, tally: WindowTally, minimum: Minimum) -> str:
-    """Return why a node is not ranked, as a value of Standing.Remark; empty if it is."""
+    """Return why a node that is not quarantined is not ranked; empty if it is ranked.
+
+    The reason is a value of Standing.Remark.
+    """
     if arm == BASE_ARM:
         return "base"
     if sum(n for _, n in tally.cells.values()) < minimum.questions:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-# The first link's hash of a previous one.
+# What the first link has in place of the hash of a previous link.
 NOTHING = "0" * 64
 MAX_LINE_BYTES = 1 << 16
 _HEAD = "murmuration-head-1"

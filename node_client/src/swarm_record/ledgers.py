@@ -21,9 +21,10 @@ MISSED = (NOT_OFFERED, DECLINED)
 
 @dataclass
 class WindowTally:
-    """A node's totals in one window: the sum of its cells over the `rounds` that it was scored in.
+    """A node's totals in one window.
 
-    `missed` counts the rounds that the node was invited to and took no part in.
+    `rounds` counts the rounds in which the node was scored, and `cells` is the sum of its cells in
+    these rounds. `missed` counts the rounds that it was invited to and took no part in.
     """
 
     cells: Cells = field(default_factory=dict)
@@ -50,9 +51,10 @@ class NodeLedger:
 
 @dataclass(frozen=True)
 class RoundEntry:
-    """A node's result in one round, as ledgers need it; bits are in the round's order.
+    """A node's result in one round, as ledgers need it.
 
-    A round that the node missed has a `reason` in MISSED and no cells.
+    `answered` and `solved` have one bit per question, in the round's order. If the node missed the
+    round, `reason` is one of MISSED, and `cells` is empty.
     """
 
     node_id: int
@@ -82,9 +84,9 @@ class RoundEntry:
 class SeasonLedgers:
     """All ledgers of a season, with the season's stream (`swarm_record.stream`), one row per node.
 
-    `answered` and `solved` [rows, QUESTIONS] are for single questions, `scores` [rows, rounds] for
-    the rounds after them, NaN where a node took no part. `touched` are the ids of the nodes whose
-    ledgers have changed.
+    `answered` and `solved` [rows, QUESTIONS] are for the rounds whose questions have a column each,
+    `scores` [rows, rounds] for the later rounds, NaN where a node took no part. `touched` are the
+    ids of the nodes whose ledgers have changed.
     """
 
     def __init__(
@@ -112,7 +114,8 @@ class SeasonLedgers:
     ) -> None:
         """Write a round at column `start` of the stream; `datasets` has one name per question.
 
-        Results of the same round that were written before are replaced.
+        Results of the same round that were written before are replaced. Each entry's node must have
+        a ledger (`add_nodes`).
         """
         if start >= QUESTIONS:
             self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
@@ -140,7 +143,7 @@ class SeasonLedgers:
         self.touched |= {each.node_id for each in self.by_node.values() if stale[each.row]}
 
     def add(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Add a round's results to the tallies of a window."""
+        """Add a round's results to the tallies of a window; the nodes must have ledgers."""
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:

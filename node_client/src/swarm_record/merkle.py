@@ -15,7 +15,8 @@ def hash_leaf(entry: bytes) -> bytes:
 def merkle_root(entries: Iterable[bytes]) -> str:
     """Return the hex root over entries in their order; SHA-256 of nothing if there are none.
 
-    A node without a sibling moves up unchanged, which gives RFC 6962's tree for any number.
+    A hash without a sibling moves up unchanged, which gives RFC 6962's tree for any number of
+    entries.
     """
     return join_leaves([hash_leaf(entry) for entry in entries])
 

@@ -51,11 +51,11 @@ Tile = tuple[slice, slice, Singles]
 class ResultMatrix:
     """The nodes' results in a season: single questions first, then later rounds as a whole.
 
-    `values` [nodes, columns] is what a column adds to the node's macro score of its round, NaN if
-    the node took no part. A question adds its weight or 0, a round its score. `weights` [columns]
-    is the most that a column can add: 1 / (datasets · questions of its dataset) for a question, 1
-    for a round. `rounds` [columns] numbers the columns' rounds in order, from 0; the first
-    `questions` columns are questions.
+    `values` [nodes, columns] is what a column adds to the node's macro score of the column's round,
+    NaN if the node took no part. A question adds its weight or 0, a round its score. `weights`
+    [columns] is the most that a column can add: 1 / (datasets · questions of its dataset) for a
+    question, 1 for a round. `rounds` [columns] numbers the columns' rounds in order, from 0; the
+    first `questions` columns are questions.
     """
 
     values: Singles
@@ -79,10 +79,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sums over consecutive rounds for pairs of nodes: of their differences, and of the squares.
+    """Sums over consecutive rounds, for pairs of nodes.
 
-    `by_question` sums the squares of single questions and `by_round` those of whole rounds.
-    `shared` is the number of rounds that both took part in, fractional if questions are missing.
+    `differences` sums the first node's value minus the second's. `by_question` sums the squares of
+    these differences over single questions, and `by_round` over whole rounds. `shared` is the
+    number of rounds that both nodes took part in, fractional if questions are missing.
     """
 
     differences: Reals
@@ -94,9 +95,10 @@ class Stretch:
 def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> tuple[Ints, Ints]:
     """Return each node's best and worst rank; nodes that do not differ significantly share ranks.
 
-    Node i is better than j if the evidence (`weigh`) is significant after Holm's correction over
-    all pairs (S. Holm, Scandinavian Journal of Statistics 6, 1979), and its macro score in `scores`
-    is also higher. The best rank is 1 + the number of better nodes; the worst rank is the number of
+    Row i of `matrix` and element i of `scores` belong to node i. Node i is better than j if the
+    evidence (`weigh`) is significant after Holm's correction over all pairs (S. Holm, Scandinavian
+    Journal of Statistics 6, 1979), and node i is ahead both in the sum of differences and in
+    `scores`. The best rank is 1 + the number of better nodes; the worst rank is the number of
     nodes minus the number of worse ones. The probability that equal nodes are ever ranked apart in
     a season is at most `alpha`.
     """
@@ -124,11 +126,12 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
         product of exp(z d) / cosh(z d),   log cosh(z d) <= (z d)² / 2,
 
     is a martingale that starts at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
-    an average of several. The best bet on an effect is effect / variance of a round's difference;
-    it is set before each stretch, from the squares so far. Half of the stake is bet on each node,
-    and `_SHARES` of it on the effects. Because log cosh(x) / x² decreases, a question that adds
-    more than `scale.smallest` is charged as several questions that add that much. This charge is
-    too high, so the expected value of the product is then below 1.
+    an average of several such products. The best bet on an effect is effect / variance of a round's
+    difference; it is set before each stretch, from the squares so far. Half of the stake is bet on
+    each of the two nodes, and `_SHARES` divides each half among the effects and the constant bet.
+    Because log cosh(x) / x² decreases, a question that adds more than `scale.smallest` is charged
+    as several questions that add `scale.smallest` each. This charge is too high, so the expected
+    value of the product is then below 1.
 
     Nodes with equal scores that are better at different datasets are equal in the sum over a round,
     not in each question. For them the bound is not proven; `_MAX_PER_QUESTION` keeps it in
@@ -186,7 +189,7 @@ def _find_scale(matrix: ResultMatrix) -> Scale:
 
 
 def _spans(matrix: ResultMatrix) -> Iterator[slice]:
-    """Yield the columns of each stretch of rounds, after which bets are recomputed."""
+    """Yield the columns of each stretch of rounds; bets are recomputed after each stretch."""
     if not len(matrix.rounds):
         return
     total = int(matrix.rounds[-1]) + 1
@@ -244,7 +247,10 @@ def _add_squares(
 
 
 def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
-    """Return the signed evidence of a tile's pairs; 0 for pairs that are too close."""
+    """Return the log evidence of a tile's pairs; 0 for pairs that are too close.
+
+    It is negative if the column's node is ahead.
+    """
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
     apart = (differences**2 > _MIN_ERRORS**2 * squares) & (squares > _ROUNDING)
@@ -260,9 +266,10 @@ def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
 
 
 def _find_level(tiles: list[Tile], *, pairs: int, alpha: float) -> float:
-    """Return the log evidence from which Holm's procedure rejects.
+    """Return the log evidence at which Holm's procedure begins to reject.
 
-    The first pair must reach pairs / alpha; each rejected pair lowers the bar for the next.
+    The evidence of the clearest pair must reach pairs / alpha; each rejected pair lowers this bar
+    for the next pair.
     """
     rejected = 0
     while True:

@@ -1,8 +1,8 @@
 """Confidence intervals of judge scores, and Holm's adjustment; pure.
 
 A node's score over a window is its macro pass@1: the unweighted mean of the shares that it solved
-in each dataset. The share of a single dataset is the simplest case. Both get the 95 % interval of
-`macro_intervals`.
+in each dataset. The share of a single dataset is the simplest case. `macro_intervals` computes the
+95 % interval of a score and of a single share alike.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
     coverage is at least 95 % for any share. The same holds for several datasets with equally many
     questions, because shares that differ vary less than equal shares with the same mean. With
     unequal numbers it is approximate: `docs/statistics.md` has the figures. Jeffreys' interval is
-    a tenth narrower at 50 questions and a fortieth at 500, and covers .87 to .99.
+    a tenth narrower at 50 questions and a fortieth at 500, but its coverage is .87 to .99.
     """
     share = np.asarray(scores, dtype=np.float64)
     n = np.asarray(effective, dtype=np.float64)

@@ -33,7 +33,7 @@ def pack(bits: Bits) -> bytes:
 
 
 def unpack(packed: Sequence[bytes], count: int) -> Bits:
-    """Return rows of `count` bits that `pack` packed as an array [rows, count]."""
+    """Return an array [rows, count] of the bits in rows that `pack` packed."""
     if not packed:
         return np.zeros((0, count), dtype=bool)
     joined = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(packed), -1)
@@ -41,7 +41,10 @@ def unpack(packed: Sequence[bytes], count: int) -> Bits:
 
 
 def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
-    """Return rows of little-endian float32 scores as an array [rows, count], padded with NaN."""
+    """Return an array [rows, count] of stored rows of scores; shorter rows are padded with NaN.
+
+    The stored scores are float32, little-endian.
+    """
     stacked = np.full((len(stored), count), np.nan, dtype=np.float32)
     for row, scores in zip(stacked, stored, strict=True):
         own = np.frombuffer(scores, dtype="<f4")

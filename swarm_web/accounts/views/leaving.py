@@ -62,9 +62,9 @@ def delete(request: HttpRequest) -> HttpResponse:
 
 
 def _check_sign_in(user: User, *, now: datetime) -> None:
-    """Raise RequestError unless allauth can reauthenticate the user, or the sign-in is recent.
+    """Raise RequestError if allauth cannot reauthenticate the user and the sign-in is not recent.
 
-    allauth does not reauthenticate an account with neither a password nor a second factor.
+    allauth cannot reauthenticate an account that has neither a password nor a second factor.
     """
     if get_adapter().get_reauthentication_methods(user):
         return

@@ -29,6 +29,9 @@ def signed_in_user(request: HttpRequest) -> User:
 
 
 def own_node(request: HttpRequest, name: str, *, among: QuerySet[Node] | None = None) -> Node:
-    """Return a node of the signed-in user; nodes of others give 404."""
+    """Return the signed-in user's node of this name, from `among` or else from all nodes.
+
+    Raises Http404 when the user has no such node.
+    """
     nodes = Node.objects.all() if among is None else among
     return get_object_or_404(nodes, name=name, owner=signed_in_user(request))

@@ -10,7 +10,7 @@ from swarm_web.accounts.selectors import find_public_owner, read_own_nodes, read
 
 @require_safe
 def owner(request: HttpRequest, username: str) -> HttpResponse:
-    """Show an owner's nodes, with seasons and contributions."""
+    """Show an owner's nodes, with seasons and contributions; 404 without a public profile."""
     found = find_public_owner(username)
     if found is None:
         raise Http404

@@ -109,9 +109,9 @@ class LeaderboardOut(ReportSchema):
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """A page of the leaderboard; `items` are its lines, without those of `board.base`.
+    """A page of the leaderboard; `items` are the lines of `board.rows` only, not of `board.base`.
 
-    `next` is the cursor of the next page, None on the last one.
+    `next` is the cursor of the next page, None on the last page.
     """
 
     board: Leaderboard
@@ -132,8 +132,9 @@ def get_leaderboard(
 ) -> LeaderboardPage:
     """Rank the nodes by judge score over a window.
 
-    The order changes when a round closes. A cursor of the earlier order is then refused with 409,
-    so that all pages that a client reads belong to one order.
+    The order changes when the leaderboard is recomputed, for example when a round closes. A cursor
+    of the earlier order is then refused with 409, so that all pages that a client reads belong to
+    one order.
     """
     edition = read_edition(window)
     known, after = read_cursor(cursor, tuple[KeyNumber, KeyNumber]) or (edition, 0)

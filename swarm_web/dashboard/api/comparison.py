@@ -20,7 +20,7 @@ router = Router(tags=["compare"])
 
 
 class AssignmentOut(ReportSchema):
-    """How many nodes had their arm assigned by coin flip; a causal claim requires that all had."""
+    """How many nodes got their arm by coin flip; a causal claim requires that all nodes did."""
 
     coin: int = describe("Nodes whose arm was assigned by coin.", 40)
     nodes: int = describe("Nodes that have an arm.", 41)

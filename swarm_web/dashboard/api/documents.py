@@ -26,7 +26,7 @@ class FieldDoc:
 
 @dataclass(frozen=True)
 class ShapeDoc:
-    """A named schema, such as that of a response; `words` is its description."""
+    """A named schema, such as the schema of a response; `words` is its description."""
 
     name: str
     words: str
@@ -51,7 +51,7 @@ class OperationDoc:
 
 
 def describe_operations(document: Json) -> list[OperationDoc]:
-    """Return every operation of a document, in its order."""
+    """Return every operation of an OpenAPI document, in the document's order."""
     shapes = document["components"]["schemas"]
     return [
         _describe_operation(path, operation, shapes)
@@ -61,7 +61,7 @@ def describe_operations(document: Json) -> list[OperationDoc]:
 
 
 def describe_shapes(document: Json) -> list[ShapeDoc]:
-    """Return every named schema of a document, sorted by name."""
+    """Return every named schema of an OpenAPI document, sorted by name."""
     return [
         ShapeDoc(name, shape.get("description", ""), list(_describe_fields(shape)))
         for name, shape in sorted(document["components"]["schemas"].items())
@@ -101,7 +101,7 @@ def _describe_fields(shape: Json) -> Iterator[FieldDoc]:
 
 
 def _find_words(schema: Json) -> str:
-    """Return a schema's description, or else that of one of its alternatives or items, or ""."""
+    """Return the description of a schema, else of one of its alternatives or items, else ""."""
     candidates = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
     return next((str(each["description"]) for each in candidates if "description" in each), "")
 
@@ -125,9 +125,9 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Return a number's range as a list of one text.
+    """Return a list with one text, a number's range.
 
-    Empty without a range, and for the range of a database column.
+    The list is empty without a range, and for the range of a database column.
     """
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None or high is None or high >= 2**15 - 1:

@@ -41,7 +41,7 @@ def read_page(
 ) -> ListPage[Item]:
     """Return the page of at most `limit` rows after a cursor; `report` makes an item of each row.
 
-    An empty cursor means the first page. Raises RequestError for one that is invalid.
+    An empty cursor means the first page. Raises RequestError for an invalid cursor.
     """
     after = read_cursor(cursor, listing.keyset.kind)
     page = listing.keyset.read(listing.rows, after=after, limit=limit)

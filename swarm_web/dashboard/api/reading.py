@@ -48,7 +48,7 @@ _DOCUMENTED = {
 
 
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
-    """Set a response's ETag; return the response, or a 304 if the client has it already."""
+    """Set a response's ETag and Cache-Control; return it, or a 304 if the client has it already."""
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)
     return get_conditional_response(request, etag=etag, response=response) or response
@@ -57,10 +57,10 @@ def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> H
 def read(
     router: Router, path: str, answer: type[BaseModel], *, conflicts: str = ""
 ) -> Callable[[View], View]:
-    """Return a decorator that registers a view for GET and HEAD of a path; others are refused.
+    """Return a decorator that registers a view for GET and HEAD of a path, and returns the view.
 
-    `answer` is the schema of the response. If the view may refuse with 409, `conflicts` says what
-    that means. The OpenAPI document describes GET only.
+    Other methods are refused, except OPTIONS. `answer` is the schema of the response. If the view
+    may refuse with 409, `conflicts` says what that means. The OpenAPI document describes GET only.
     """
     refusals: dict[int, Any] = {400: Problem, 404: Problem, 405: Problem, 429: Problem}
     meanings: dict[int, Any] = dict(_DOCUMENTED)
@@ -85,7 +85,7 @@ def read(
 
 
 def register_error_handlers(api: NinjaAPI) -> None:
-    """Make an API answer all errors as `{code, message, fix}`."""
+    """Make an API answer refusals, invalid parameters, 404 and 429 as `{code, message, fix}`."""
 
     def answer_refusal(request: HttpRequest, problem: Exception | type[Exception]) -> HttpResponse:
         refusal = translate(problem)
@@ -96,7 +96,7 @@ def register_error_handlers(api: NinjaAPI) -> None:
 
 
 def translate(problem: Exception | type[Exception]) -> RequestError:
-    """Return the error that the API reports for an exception; 404 for one of an unknown kind."""
+    """Return the error that the API reports for an exception; a 404 for any unknown exception."""
     if isinstance(problem, RequestError):
         return problem
     if isinstance(problem, ValidationError):

@@ -87,7 +87,7 @@ class RoundsOut(ReportSchema):
 
 
 class ScoreOut(ReportSchema):
-    """A node's result in one round; without a score when it was absent."""
+    """A node's result in one round; it has no score if the node was absent."""
 
     round: RoundNumber = at("round.number")
     node: NodeName = at("node.name")
@@ -246,7 +246,7 @@ def get_round(
     """Show one round; its secret, rules, questions and scores once it has closed.
 
     The answers are at /rounds/<number>/answers.jsonl, one per line. Against the limit of requests,
-    this counts as one request for every 500 scores, but as one in all if it returns 304.
+    this counts as one request for every 500 scores, but as a single request if it returns 304.
     """
     found = load_round(number)
     if found.is_revealed:

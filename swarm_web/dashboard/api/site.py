@@ -47,9 +47,9 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return a response, or 304 if the client has it.
+        """Return a response, or 304 if the client has it. Only a response with 200 has an ETag.
 
-        An ETag that the view has set is kept; otherwise it is made from the content.
+        If the view has set an ETag, it is kept; otherwise the ETag is a hash of the content.
         """
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response
@@ -65,7 +65,7 @@ class ReadAPI(NinjaAPI):
 
 
 def _digest(data: Any, content: bytes) -> str:
-    """Return an ETag of a response's content without its time `as_of`."""
+    """Return an ETag: a hash of a response's content without the time in its field `as_of`."""
     if isinstance(data, dict) and "as_of" in data:
         content = content.replace(json.dumps(data["as_of"], cls=NinjaJSONEncoder).encode(), b"")
     return f'W/"{blake2b(content, digest_size=16).hexdigest()}"'

@@ -61,14 +61,14 @@ class TasksOut(ReportSchema):
 
 
 class PassRateOut(RateOut):
-    """The share of answers of an arm that are right, over its last ten rounds up to `round`."""
+    """The share of an arm's answers that are right, over up to ten rounds that end with `round`."""
 
     round: RoundNumber
     arm: Arm
 
 
 class AskedOut(ReportSchema):
-    """A revealed question; of the `counted` nodes for which it counts, `solved` solved it."""
+    """A revealed question; it counts for `counted` nodes, and `solved` of them solved it."""
 
     round: RoundNumber
     prompt: str = describe("What nodes were asked.", "What is 4 + 3?")

@@ -20,7 +20,7 @@ from swarm_web.dashboard.charts.scores import POOLED_ROUNDS
 
 @dataclass(frozen=True)
 class ArmPoint:
-    """One arm in one round: the number of its nodes, their mean score, and the sample variance."""
+    """One arm in one round: its number of nodes, and mean and sample variance of their scores."""
 
     round: int
     nodes: int
@@ -30,10 +30,11 @@ class ArmPoint:
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm's mean score over its last rounds up to `round`; `nodes` is its mean number of nodes.
+    """An arm's mean score over up to POOLED_ROUNDS rounds, the last of which is `round`.
 
-    The interval is a 95 % Student's t interval from the spread between nodes within rounds; None
-    for a single node. It is too wide: it ignores that averaging over rounds reduces the spread.
+    `nodes` is the mean number of nodes in these rounds. The interval is a 95 % Student's t interval
+    from the spread between nodes within rounds; None for a single node. It is too wide: it ignores
+    that averaging over rounds reduces the spread.
     """
 
     round: int
@@ -43,7 +44,10 @@ class ArmMean:
 
 
 def pool_arm(points: Sequence[ArmPoint]) -> list[ArmMean]:
-    """Return a mean for each point of an arm: over it and the POOLED_ROUNDS - 1 before it."""
+    """Return an ArmMean for each point, over this point and the POOLED_ROUNDS - 1 points before it.
+
+    `points` are the rounds of one arm, oldest first.
+    """
     ends = range(1, len(points) + 1)
     return [_average(points[max(0, end - POOLED_ROUNDS) : end]) for end in ends]
 

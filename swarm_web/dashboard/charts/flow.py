@@ -25,7 +25,7 @@ BARS_HEIGHT = 320.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, the sum `used` of its links, and its rectangle.
+    """A node in one column: its name, the number of rollouts `used` by its links, and a rectangle.
 
     The rectangle is BAR_WIDTH wide. The name is written at `label_x`, outside of the columns.
     """
@@ -39,7 +39,7 @@ class Bar:
 
     @property
     def middle(self) -> float:
-        """The y at which its name is written."""
+        """The y at which the node's name is written."""
         return self.y + self.height / 2
 
 

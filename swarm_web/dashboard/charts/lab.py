@@ -73,7 +73,7 @@ def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
 def draw_curves(
     curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style], title: str
 ) -> Figure:
-    """Draw the curves by arm, with the bands of intervals behind; `title` is that of the y axis."""
+    """Draw the curves, given by arm, with their intervals as bands; `title` is for the y axis."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
         for name, curve in curves.items()
@@ -137,7 +137,7 @@ def _vertical_line(at: int) -> Figure:
 def draw_mechanism(report: PublishedReport) -> Figure:
     """Draw a point for each arm that has a gain, or is the baseline.
 
-    x is its mean number of informative rollouts per training set, y its gain.
+    x is the arm's mean number of informative rollouts per training set, y its gain.
     """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:
@@ -164,7 +164,7 @@ def _error_bars(found: LabComparison) -> Figure:
 
 
 def draw_cost(arms: Sequence[LabArm]) -> Figure:
-    """Draw a mark for each arm: x is tokens, y is bytes, and its size shows the own reward."""
+    """Draw a mark for each arm: x is tokens, y is bytes, and the mark's size shows own reward."""
     styles = style_arms(arms)
     largest = max((arm.own.value for arm in arms), default=0.0)
     data = [
@@ -256,7 +256,7 @@ class Sketch:
 
 
 def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) -> Sketch:
-    """Draw curves by arm on a y axis from 0, such as cumulative rewards; at least one curve."""
+    """Draw curves, given by arm, on a y axis from 0. There must be at least one curve."""
     rounds = max(curve.rounds[-1] for curve in curves.values())
     top = max([0.0, *(value for c in curves.values() for value in [*c.mean, *c.high])]) or 1.0
 
@@ -290,7 +290,7 @@ def _height(part: float) -> float:
 
 
 def _spread(heights: Mapping[str, float]) -> dict[str, float]:
-    """Return the y of each name, given that of its line's end, so that names do not overlap."""
+    """Return the y of each line's name, so that names do not overlap; given the y of its end."""
     spread: dict[str, float] = {}
     free = float(_FLOOR)
     for name, y in sorted(heights.items(), key=lambda end: -end[1]):

@@ -69,7 +69,7 @@ def draw_band(
 def draw_line(
     xs: Sequence[float], ys: Sequence[float | None], *, name: str, colour: str, dash: str = "solid"
 ) -> Figure:
-    """Return a Plotly trace: a line, or a dot if there is only one point; None is a gap."""
+    """Return a Plotly trace: a line, or a dot if there is only one point; a None in ys is a gap."""
     return {
         "type": "scatter",
         "mode": "lines" if len(xs) > 1 else "markers",
@@ -114,7 +114,8 @@ def make_layout(*, xaxis: Figure, yaxis: Figure) -> Figure:
 def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
     """Return the layout of a figure of shares over whole numbers.
 
-    `title` is the title of the y axis, `over` that of the x axis, by default "judge round".
+    `at` are the whole numbers. `title` is the title of the y axis, `over` the title of the x axis,
+    by default "judge round".
     """
     return make_layout(
         xaxis=count_axis(at, title=over or _("judge round")), yaxis=share_axis(title=title)
@@ -139,7 +140,10 @@ class PooledShare:
 
 
 def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
-    """Return a line of one arm's shares, in the arm's style; hover labels give the intervals."""
+    """Return a line of one arm's shares, in the arm's style; hover labels give the intervals.
+
+    `line` has at least one share.
+    """
     colour, _rgb, dash = STYLES[line[-1].arm]
     rounds, shares = [point.round for point in line], [point.share for point in line]
     return draw_line(rounds, shares, name=name, colour=colour, dash=dash) | {
@@ -154,7 +158,7 @@ def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
 
 
 def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY) -> Figure:
-    """Return the band of the intervals of one arm's shares."""
+    """Return the band of the intervals of one arm's shares. `line` has at least one share."""
     lows, highs = zip(*(point.interval for point in line), strict=True)
     rgb = STYLES[line[-1].arm][1]
     return draw_band([point.round for point in line], lows, highs, rgb=rgb, opacity=opacity)
@@ -172,8 +176,8 @@ def thin(count: int, *, about: int) -> Sequence[int]:
 class TabledChart:
     """A figure and the table with the same values; without rows there is nothing to draw.
 
-    A page contains only the table. It loads the figure from an address of its own, so `draw` is
-    called only there.
+    A page contains only the table, and its script loads the figure from another address. So only
+    the view of that address calls `draw`.
     """
 
     draw: Callable[[], Figure]

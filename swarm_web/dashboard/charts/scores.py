@@ -44,10 +44,10 @@ class ScorePoint:
 def pool_rounds(
     points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
 ) -> list[PooledShare]:
-    """Return the pooled score of each round of a node: over it and the `width - 1` before it.
+    """Return a pooled score for each round of a node: over this round and the `width - 1` before.
 
-    `points` are one node's, oldest first. Only every `step`-th round is kept, counted back from the
-    last one.
+    `points` are the rounds of one node, oldest first. Only every `step`-th round is kept, counted
+    back from the last one.
     """
     return _pool(points, range(len(points), 0, -step)[::-1], width=width)
 
@@ -61,7 +61,7 @@ def pool_in(
 
 
 def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledShare]:
-    """Return a pooled score for each of `ends`: over the last `width` of the first `end` points."""
+    """Return a pooled score for each end of `ends`: over the `width` points before index `end`."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -82,9 +82,11 @@ def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> l
 
 
 def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figure:
-    """Draw the pooled score of each node in `order` over rounds, with intervals as bands behind.
+    """Draw a line for each node in `order`, with a band of intervals behind it.
 
-    Each node in `order` must have a point; the first one is the leader.
+    A line has a point for each round of the node: its score pooled as in `pool_rounds`. `points`
+    are oldest first and include at least one for each node in `order`, whose first node is the
+    leader.
     """
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:
@@ -109,8 +111,9 @@ def draw_node(
 ) -> Figure:
     """Draw one node: a line of pooled scores with its band, and a line for its model untrained.
 
-    `points` are the node's, `base` the untrained node's, oldest first. A line has a point for every
-    `step`-th round, which pools at least `step` rounds. If `step` is 1, each round is also a dot.
+    `points` are the node's rounds, `base` the untrained node's, oldest first. A line has a point
+    for every `step`-th round, which pools POOLED_ROUNDS or `step` rounds, whichever is more. If
+    `step` is 1, each round of the node is also a dot.
     """
     if not points:
         return {"data": [], "layout": _layout([]) | {"showlegend": False}}
@@ -138,7 +141,7 @@ def _dots(points: Sequence[ScorePoint]) -> Figure:
 
 
 def _count(cells: Cells) -> list[int]:
-    """Return the number of solved questions, and of all questions."""
+    """Return the number of solved questions and the number of all questions."""
     return [sum(correct for correct, __ in cells.values()), sum(n for __, n in cells.values())]
 
 

@@ -30,9 +30,9 @@ class RoundTally:
 
 
 def pool_tallies(tallies: Sequence[RoundTally], *, arm: str) -> list[PooledShare]:
-    """Return the rate of each round, oldest first: over it and the POOLED_ROUNDS - 1 before it.
+    """Return a pass rate for each round: over this round and the POOLED_ROUNDS - 1 before it.
 
-    Rounds without any answers to pool are left out.
+    `tallies` and the result are oldest first. A round is left out if there are no answers to pool.
     """
     correct = [0, *accumulate(tally.correct for tally in tallies)]
     counted = [0, *accumulate(tally.n for tally in tallies)]

@@ -38,7 +38,7 @@ def draw_training(steps: Sequence[TrainingPoint]) -> Figure:
 
 
 def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
-    """Draw the share of completions with each kind of phrase over steps that report it."""
+    """Draw the share of completions with each kind of reflection, over the steps that report it."""
     reflected = [step for step in steps if step.reflection]
     at = [step.step for step in reflected]
     names = name_kinds()
@@ -56,7 +56,7 @@ def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
 
 
 def name_kinds() -> dict[str, str]:
-    """Return the name on pages of each kind of phrase, by its key in training reports."""
+    """Return the name of each kind of reflection for pages, by its key in training reports."""
     return {
         "recheck": _("rechecking"),
         "hesitation": _("hesitation"),

@@ -75,7 +75,7 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
 
 def find_revealed(number: int) -> Round:
-    """Return a round. Raises RequestError if there is none, or if it is sealed."""
+    """Return the round with this number. Raises RequestError if there is none or it is sealed."""
     try:
         return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")
     except Http404 as problem:
@@ -88,7 +88,7 @@ def find_revealed(number: int) -> Round:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield a row of ASKED_COLUMNS for each earlier round of the season, void ones included.
+    """Yield a row of ASKED_COLUMNS for each earlier round of the season, void rounds included.
 
     Raises RequestError if there is no round with this number, or if it is sealed.
     """

@@ -23,10 +23,10 @@ Key = TypeVar("Key")
 def read_batches(
     keys: Sequence[Key], select: Callable[[Sequence[Key]], Sequence[Row]], *, size: int = CHUNK
 ) -> Iterator[Sequence[Row]]:
-    """Yield the rows of all keys in their order, in batches of about `size` rows.
+    """Yield the rows of all keys, in the order of the keys, in batches of about `size` rows.
 
-    `select` returns the rows of the keys that it is given. The number of keys of a batch follows
-    from the rows per key in the previous one; the rows of a key are never split.
+    `select` returns the rows of the keys that it is given, in their order. The number of keys of a
+    batch follows from the rows per key in the previous batch; the rows of a key are never split.
     """
     at, count = 0, 1
     while at < len(keys):
@@ -38,7 +38,7 @@ def read_batches(
 
 
 async def stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the parts, each made in a thread once the previous one was sent; skip empty ones."""
+    """Yield all parts except empty ones; read each in a thread, after the previous one was sent."""
     while (part := await sync_to_async(_next)(parts)) is not None:
         if part:
             yield part

@@ -38,7 +38,7 @@ class ColumnKind(TextChoices):
 class Column:
     """One column: its name in the file, its type and meaning, and the `lookup` of its values.
 
-    Without a lookup, the values are those of the field `name`.
+    Without a lookup, the column has the values of the field `name`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """The field or lookup of its values."""
+        """The field or lookup of the column's values."""
         return self.lookup or self.name
 
 

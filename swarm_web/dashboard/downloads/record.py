@@ -1,4 +1,4 @@
-"""The downloads of the public record, its lines exactly as hashed: chain, and a round's results."""
+"""The downloads of the public record: the chain, and a round's results, exactly as hashed."""
 
 from collections.abc import Iterator
 

@@ -98,7 +98,7 @@ FILTERS = ("season", "node", "arm", "model", "round_from", "round_to")
 
 @dataclass(frozen=True)
 class Rewards:
-    """The requested rounds, and the requested scores of any round; `read` combines the queries."""
+    """A selection of results: the scores in `scores` whose round is in `rounds`."""
 
     rounds: QuerySet[Round]
     scores: QuerySet[Score]
@@ -141,10 +141,10 @@ def select_rewards(query: Mapping[str, str]) -> Rewards:
 def _read_lookups(
     query: Mapping[str, str], filters: Mapping[str, tuple[str, Callable[[str], object]]]
 ) -> dict[str, object]:
-    """Return the Django lookups, with their values, of the filters that a query string has.
+    """Return a Django lookup with its value for each of `filters` that the query string has.
 
-    Each of `filters` has a lookup and a parser of the value. Raises RequestError for an invalid
-    number.
+    `filters` maps a parameter to its lookup and a parser of its value. Raises RequestError for an
+    invalid number.
     """
     lookups: dict[str, object] = {}
     for name, (lookup, read) in filters.items():

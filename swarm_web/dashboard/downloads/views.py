@@ -26,7 +26,7 @@ def _version(_request: HttpRequest, **_path: object) -> str:
 @answer_refusals
 @condition(etag_func=_version)
 def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
-    """Stream the scores of all closed rounds, or of those that the query string selects."""
+    """Stream the scores of closed rounds: all scores, or those that the query string selects."""
     chosen = select_rewards(request.GET.dict())
     return _send(COLUMNS, chosen.read(), f"rewards.{suffix}")
 
@@ -35,7 +35,10 @@ def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
-    """Stream the scores of one round that the query string selects; no rows until it has closed."""
+    """Stream those scores of one round that the query string selects.
+
+    There are no rows until the round has closed.
+    """
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
     one = Rewards(chosen.rounds.filter(pk=judge_round.pk), chosen.scores)

@@ -4,9 +4,9 @@ A message on `bus.VIEWERS` reports a change. Which nodes are connected, and the 
 change without a message. So watched views are also read after `IDLE_S` seconds without a message.
 After each reading of the watched views there is a pause of `PAUSE_S` seconds.
 
-Anybody can request uncommon views: filtered ones and later pages. They are read one at a time, each
-followed by a pause as long as the reading took. So they take at most half of the database thread's
-time, and a common view waits for at most one of them.
+Anybody can request uncommon views: filtered ones and later pages. They are read one at a time, and
+each reading is followed by a pause of the same length. So they take at most half of the database
+thread's time, and a common view waits for at most one of them.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ MAX_UNCOMMON_VIEWS = 64
 
 
 class TooManyViewsError(Exception):
-    """The limit of uncommon views is reached, of an address or in total; the message says which."""
+    """The limit of uncommon views, per address or in total, is reached; the message says which."""
 
 
 class ViewShares:
@@ -54,7 +54,10 @@ class ViewShares:
 
     @contextmanager
     def hold(self, network: str, key: ViewKey) -> Iterator[None]:
-        """Count a view for an address while the block runs. Raises TooManyViewsError."""
+        """Count a view for an address while the block runs, if it is uncommon.
+
+        Raises TooManyViewsError if the address watches too many other uncommon views.
+        """
         if not key.is_uncommon:
             yield
             return
@@ -80,16 +83,16 @@ class UnreadableViewError(Exception):
 
 
 class LiveBoard:
-    """The streams of one event loop's sockets, by view, kept up to date while they are watched.
+    """The streams of one event loop, one for each view, kept up to date while browsers watch them.
 
     A stream without watchers is kept until its place is needed: a browser whose connection was cut
-    finds its deltas there.
+    finds the deltas that it missed there.
     """
 
     def __init__(self) -> None:
         self._streams: dict[ViewKey, ViewStream] = {}
         self._readings: dict[ViewKey, asyncio.Task[ViewStream | None]] = {}
-        # Wake the loop of the common views, and that of the uncommon ones.
+        # One event wakes the loop that reads the common views, the other the uncommon views' loop.
         self._rung = {is_uncommon: asyncio.Event() for is_uncommon in (False, True)}
         self._uncommon_turn = asyncio.Semaphore()
         self._shares = ViewShares()
@@ -142,9 +145,9 @@ class LiveBoard:
             self._task = None
 
     async def _catch_up(self, key: ViewKey) -> ViewStream:
-        """Read a view that is not kept up to date; concurrent callers share one reading.
+        """Read a view that is not kept up to date, and return its stream.
 
-        Raises TooManyViewsError and UnreadableViewError.
+        Concurrent callers share one reading. Raises TooManyViewsError and UnreadableViewError.
         """
         if key not in self._readings:
             if key not in self._streams:
@@ -174,9 +177,10 @@ class LiveBoard:
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:
-        """Remove the oldest uncommon stream without watchers, if the limit is reached.
+        """Make room for the view `key`, if it is uncommon and there are MAX_UNCOMMON_VIEWS already.
 
-        Raises TooManyViewsError if all are watched.
+        Removes the oldest uncommon stream without watchers. Raises TooManyViewsError if there is
+        none.
         """
         uncommon = [other for other in {**self._streams, **self._readings} if other.is_uncommon]
         if not key.is_uncommon or len(uncommon) < MAX_UNCOMMON_VIEWS:
@@ -188,7 +192,10 @@ class LiveBoard:
         raise TooManyViewsError("too many filtered pages watched")
 
     async def _read_in_turn(self, key: ViewKey) -> LiveView:
-        """Read a view. Uncommon ones take turns, with a pause as long as the reading after each."""
+        """Read a view; wait for a turn if it is uncommon.
+
+        Uncommon views are read one at a time, and a pause as long as the reading follows each.
+        """
         read: Callable[[ViewKey], Awaitable[LiveView]] = database_sync_to_async(read_view)
         if not key.is_uncommon:
             return await read(key)

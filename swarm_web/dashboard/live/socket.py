@@ -2,10 +2,11 @@
 
 The query string selects the view: `view=board` (the default) with the leaderboard's own parameters,
 `view=home` or `view=pill`, and `lang`. A browser that reconnects adds `resume=<epoch>:<seq>` of its
-last message, and receives the later ones if they are still kept, else a snapshot. With `packed=1`
-messages are gzipped JSON in binary frames. A socket stays open only while its view is up to date.
+last message, and receives the later messages if they are still kept, else a snapshot. With
+`packed=1` messages are gzipped JSON in binary frames. A socket stays open only while its view is up
+to date.
 
-A plain ASGI application: thousands of browsers receive the same messages, so each must cost little.
+It is a plain ASGI application, because it must cost little for each of thousands of browsers.
 """
 
 import asyncio
@@ -102,8 +103,8 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
     """Send a snapshot, or `resumed` to a browser that continues; then every delta.
 
-    Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser
-    receives the reason when it reconnects. Slow browsers do not delay others.
+    If there is no delta for STALE_S, the view is no longer live: the socket is closed, and the
+    browser receives the reason when it reconnects. Slow browsers do not delay others.
     """
     packed = params.get("packed") == "1"
 

@@ -1,7 +1,7 @@
 """The latest deltas of one view in a short ring buffer, which every socket reads at its own pace.
 
-A delta is encoded once, and compressed once for browsers that accept it: all sockets of the view
-send the same bytes. A socket that falls behind the ring receives the snapshot.
+A delta is encoded once, and compressed once for browsers that accept gzip: all sockets of the view
+send the same bytes. A socket whose next delta is no longer in the ring receives a snapshot.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 
 from swarm_web.dashboard.live.views import LiveView, Message, describe_delta, describe_snapshot
 
-# Maximum number of deltas in a ring: those of several minutes on a quiet site.
+# Maximum number of deltas in a ring; on a quiet site they cover several minutes.
 RING_DELTAS = 64
 # Maximum characters in a ring: with each round, all rows of a busy page change.
 RING_CHARS = 2_000_000
@@ -25,22 +25,22 @@ _GZIP_LEVEL = 5
 
 @dataclass(frozen=True)
 class Packet:
-    """A message as JSON, and its number in the stream."""
+    """A message as JSON; `seq` is the number of the stream's last delta that it includes."""
 
     seq: int
     text: str
 
     @cached_property
     def packed(self) -> bytes:
-        """The text, gzipped."""
+        """The text in UTF-8, gzipped."""
         return gzip.compress(self.text.encode(), _GZIP_LEVEL)
 
 
 class ViewStream:
     """The current state of a view, and its latest deltas.
 
-    `epoch` identifies the stream, `seq` is the number of its last delta, 0 before the first.
-    `watchers`, which the owner counts, is the number of sockets that read it.
+    `epoch` identifies the stream. `seq` is the number of its last delta, 0 before the first.
+    `watchers` is the number of sockets that read the stream; the LiveBoard counts them.
     """
 
     def __init__(self, view: LiveView) -> None:
@@ -58,9 +58,10 @@ class ViewStream:
         return time.monotonic() - self._read_at
 
     def advance(self, view: LiveView) -> None:
-        """Store the changes from the current view to this one as a delta, and wake the sockets.
+        """Make `view` the current one, store its changes as a delta, and wake the sockets.
 
-        Readings may overlap: a view whose reading began before the current one's is ignored.
+        Readings may overlap: `view` is ignored if its reading began before the reading of the
+        current view.
         """
         if view.as_of < self.view.as_of:
             return
@@ -80,9 +81,10 @@ class ViewStream:
         return self._snapshot
 
     def resume(self, after: str) -> int | None:
-        """Return the number after which a reconnected browser continues, from `<epoch>:<seq>`.
+        """Return the number of the delta after which a reconnected browser continues.
 
-        None if it names another stream, or deltas that are no longer kept.
+        `after` is `<epoch>:<seq>` of the browser's last message. Returns None if it names another
+        stream, or if a later delta is no longer kept.
         """
         epoch, _, seq = after.partition(":")
         if epoch != self.epoch:
@@ -92,7 +94,7 @@ class ViewStream:
         return next((kept for kept in range(first - 1, self.seq + 1) if str(kept) == seq), None)
 
     async def wait_after(self, seq: int) -> Packet:
-        """Return the delta after `seq` as soon as it exists; a snapshot if it is no longer kept."""
+        """Wait for the delta after `seq`, and return it; a snapshot if it is no longer kept."""
         while self.seq <= seq:
             await self._news.wait()
         if not self._ring or self._ring[0].seq > seq + 1:

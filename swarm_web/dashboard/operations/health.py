@@ -44,8 +44,8 @@ class Probe:
 class SiteVitals:
     """The state of the site's parts, on which all checks are based.
 
-    `ages` are the seconds since each part's last heartbeat; None if it never sent one, or while
-    Redis is unavailable.
+    `ages` are the seconds since each part's last heartbeat; None if the part never sent one, or
+    while Redis is unavailable.
     """
 
     database: Probe
@@ -65,7 +65,10 @@ class SiteVitals:
 
     @property
     def ready(self) -> bool:
-        """Whether the site can serve nodes and visitors: database, Redis and worker are usable."""
+        """Whether the site can serve nodes and visitors.
+
+        This requires a database with the right tables, Redis, and a recent heartbeat of the worker.
+        """
         return self.schema_fits and self.redis.ok and self.worker_alive
 
 

@@ -18,7 +18,7 @@ from swarm_web.notifications.selectors import count_channels_off, count_deliveri
 
 
 class SiteCollector(Collector):
-    """Reads the site's figures from the database and Redis, the same from every process."""
+    """Reads the site's figures from the database and Redis; they are the same in every process."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now
@@ -87,7 +87,10 @@ def _fill(
 
 
 def render_metrics(*, now: datetime) -> tuple[bytes, str]:
-    """Return all figures in the text format of Prometheus, and its content type."""
+    """Return all figures in the text format of Prometheus, and the format's content type.
+
+    Raises an error of the database or of Redis while it is unavailable.
+    """
     registry = CollectorRegistry()
     registry.register(SiteCollector(now=now))
     return generate_latest(registry), CONTENT_TYPE_LATEST

@@ -1,11 +1,12 @@
 """A package index (PEP 503) that is complete: `--index-url SITE/simple/` is enough to install.
 
-Projects with a wheel in DIST_DIR come from here, and from here only. Every other one is redirected
-to PACKAGE_FALLBACK_URL, so that its files never pass through this site. `/simple/cpu/` is the
-same, except that torch is redirected to PACKAGE_TORCH_CPU_URL, which has builds without CUDA.
+Projects with a wheel in DIST_DIR come from this index, and only from it. Requests for any other
+project are redirected to PACKAGE_FALLBACK_URL, so that its files never pass through this site.
+`/simple/cpu/` is the same, except that requests for torch are redirected to
+PACKAGE_TORCH_CPU_URL, which has builds without CUDA.
 
 pip takes the highest version in all indexes that it is given. With `--extra-index-url` it would
-take a stranger's `swarm-node` from the public index; with `--index-url` it asks this one only.
+take a stranger's `swarm-node` from the public index; with `--index-url` it asks only this index.
 """
 
 import re
@@ -118,7 +119,7 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 @require_safe
 @conditional_page
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
-    """List a project's wheels with their hashes; without any, redirect to another index."""
+    """List a project's wheels with their hashes; if there are none, answer as `_refer` does."""
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
     if paths is None:
@@ -171,7 +172,10 @@ def serve_wheel(_request: HttpRequest, project: str, filename: str) -> HttpRespo
 
 
 def _find_wheel(project: str, filename: str) -> Path | None:
-    """Return a wheel that is listed under this name; a path outside of the folder never is."""
+    """Return the project's wheel in DIST_DIR that has this file name; None if there is none.
+
+    Only listed files match, so a name can never lead outside of the folder.
+    """
     paths = find_wheels(settings.DIST_DIR).get(normalise(project), [])
     return next((path for path in paths if path.name == filename), None)
 
@@ -183,7 +187,7 @@ def _read(path: Path) -> Iterator[bytes]:
 
 
 def _refer(name: str, build: IndexBuild) -> HttpResponse:
-    """Redirect to the index that has a project, or answer 404 with the reason why none has it."""
+    """Redirect to the other index that may have a project, or answer 404 and say why not."""
     if name in _OWN:
         return _say_missing(
             f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."

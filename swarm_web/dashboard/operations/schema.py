@@ -42,7 +42,7 @@ def schema_fits() -> bool:
 
 @cache
 def _read_needed() -> _Needed:
-    """Read the requirements from the code; cached, because it takes 100 ms."""
+    """Read from the code what the database must have; cached, because it takes 100 ms."""
     models = apps.get_models(include_auto_created=True)
     return _Needed(
         migrations=frozenset(MigrationLoader(None).graph.leaf_nodes()),

@@ -42,7 +42,7 @@ def rounds(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def rounds_figure(request: HttpRequest) -> HttpResponseBase:
-    """Return the figure above the list of rounds, which shows their scores, as JSON."""
+    """Return the figure above the list of rounds, which shows the rounds' scores, as JSON."""
     return JsonResponse(_read_rounds(request).drawing.figure)
 
 

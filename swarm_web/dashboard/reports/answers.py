@@ -1,4 +1,4 @@
-"""The answers in a closed round: those of a page of nodes, or of all nodes to one question."""
+"""The answers in a closed round: of some nodes to all questions, or of all nodes to a question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ _OUTCOME_FILTERS: dict[str, Q] = {
 
 
 class AnswerOutcome(StrEnum):
-    """How an answer was graded; UNGRADED: it has no verdict, NONE: there is no answer."""
+    """How an answer was graded: UNGRADED if it has no verdict, NONE if there is no answer."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -72,9 +72,10 @@ class AnswerOutcome(StrEnum):
 class AnswerMark:
     """One node's answer to one question, as a table shows it.
 
-    `solved` is None until it is graded, and `verdict` the verifier's reason
-    (`swarm_tasks.verifier`). The answer arrived `latency_ms` after the node received the questions,
-    and `second` seconds after the round opened. `second` is None if there is no answer.
+    `solved` is None until the answer is graded; `verdict` is the verifier's reason
+    (`swarm_tasks.verifier`). The answer arrived `latency_ms` milliseconds after the questions were
+    sent to the node, and `second` seconds after the round opened. `second` is None if there is no
+    answer.
     """
 
     solved: bool | None
@@ -111,7 +112,7 @@ class AnswerMark:
 
 
 def describe_verdict(verdict: str) -> str:
-    """Return a verifier's reason for a wrong answer in words; "wrong" for one without words."""
+    """Return the verifier's reason why an answer is wrong, in words; just "wrong" for most."""
     known = _WORDS.get(verdict)
     return _("wrong") if known is None else str(known)
 
@@ -135,7 +136,7 @@ class SheetRow:
 
     @property
     def took(self) -> int | None:
-        """Milliseconds from the offer of the questions to the last answer; None if unknown."""
+        """Milliseconds from sending the questions to the node's last answer; None if unknown."""
         return max((m.latency_ms for m in self.marks if m.latency_ms is not None), default=None)
 
 
@@ -144,9 +145,9 @@ class Sheet:
     """A page of a round's nodes, best first; the first one is number `first`, counted from 1.
 
     `after` names the node after which the next page begins; empty on the last page. `quotes` lists,
-    for each question, the first QUOTED_NODES rows with their answer, None where a node gave none.
-    Of an answer's text only the attribute `opening` is read: QUOTED_CHARS characters, and one more
-    that shows whether the text goes on.
+    for each question, each of the first QUOTED_NODES rows with the node's answer, or None. The
+    `text` of these answers is not loaded. Their attribute `opening` has its first QUOTED_CHARS
+    characters, and one more that shows whether the text goes on.
     """
 
     rows: list[SheetRow]
@@ -173,8 +174,8 @@ class Sheet:
 def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str) -> Sheet:
     """Read the page of nodes after the node named `after`, in a constant number of queries.
 
-    With an empty `after` it is the first page. The round must have closed. Raises RequestError if
-    that node was not in the round.
+    An empty `after` means the first page. The round must have closed. Raises RequestError if the
+    node named `after` was not in the round.
     """
     ordered = ordered_scores(judge_round)
     key = BEST_FIRST.key_of(_find_score(judge_round, after)) if after else None
@@ -269,7 +270,7 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 
 @dataclass(frozen=True)
 class AnswerFilters:
-    """Which answers to list: by outcome, and by a part `node` of the node's name; empty for all.
+    """Which answers to list: by outcome, and by `node`, a part of the node's name; empty for all.
 
     The page begins after the node named `after`; empty for the first page.
     """
@@ -281,7 +282,7 @@ class AnswerFilters:
 
 @dataclass(frozen=True)
 class AnswersReport:
-    """A page of answers, in the order in which their nodes joined.
+    """A page of answers to one question, in the order in which the nodes joined the site.
 
     `after` names the node after which the next page begins; empty on the last page.
     """
@@ -291,7 +292,7 @@ class AnswersReport:
 
 
 def read_filters(query: dict[str, str]) -> AnswerFilters:
-    """Return the filters of a query string. Raises RequestError."""
+    """Return the filters of a query string. Raises RequestError for an unknown outcome."""
     outcome = query.get("outcome", "")
     check_choice("outcome", outcome, _OUTCOME_FILTERS)
     node, after = query.get("node", "").strip()[:64], query.get("after", "")

@@ -51,9 +51,9 @@ _FILTERS = ("model", "arm", "owner", "search")
 
 @dataclass(frozen=True)
 class Lift:
-    """A score minus that of the same model untrained, as a fraction of one, with its interval.
+    """A node's score minus the score of the same model untrained, as a fraction of one.
 
-    `base` is the untrained model's line.
+    `interval` is the 95 % interval of the difference; `base` is the row of the untrained node.
     """
 
     difference: float
@@ -62,18 +62,18 @@ class Lift:
 
 
 class WithLift:
-    """Base of reports with a `lift`: the comparison with the same model untrained, or None."""
+    """Base class of reports with a `lift`: the node compared with its model untrained, or None."""
 
     lift: Lift | None
 
     @property
     def over_base(self) -> float | None:
-        """The score minus that of the same model untrained; None if that was not judged."""
+        """The node's score minus the score of its untrained model; None without a `lift`."""
         return self.lift.difference if self.lift else None
 
     @property
     def over_base_interval(self) -> Interval | None:
-        """The 95 % interval of `over_base`."""
+        """The 95 % interval of `over_base`; None without a `lift`."""
         return self.lift.interval if self.lift else None
 
 
@@ -81,10 +81,10 @@ class WithLift:
 class BoardLine(WithLift):
     """A row of the leaderboard with what pages add to it.
 
-    `lift` is None if the same model was not judged untrained. `recent` are the node's scores in the
-    season's last rounds, in [0, 1], oldest first. `took_part` is the share of the window's rounds
-    that the node was scored in; None while the window has no round. Scores are drawn on a scale
-    from 0 to `scale_end`, which all lines of a page share.
+    `lift` is None for an untrained model, and if the same model was not judged untrained. `recent`
+    are the node's scores in the season's last rounds, in [0, 1], oldest first. `took_part` is the
+    share of the window's rounds that the node was scored in; None while the window has no round.
+    Scores are drawn on a scale from 0 to `scale_end`, which all lines of a page share.
     """
 
     row: LeaderboardRow
@@ -99,8 +99,8 @@ def make_lines(
 ) -> list[BoardLine]:
     """Return a page's lines, best first, with untrained models below the best node of their model.
 
-    Untrained models without a listed node come last. `recent` maps a node's name to its scores in
-    the last rounds, oldest first.
+    An untrained model comes last if the page lists no node of its model. `recent` maps a node's
+    name to its scores in the season's last rounds, oldest first.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
     for row in board.base:
@@ -122,7 +122,7 @@ def make_lines(
 
 
 def list_trained(board: Leaderboard) -> list[BoardLine]:
-    """Return the lines of the page's rows only, without those of `board.base`."""
+    """Return the lines of `board.rows` only, without the lines of `board.base`."""
     listed = {row.node for row in board.rows}
     return [line for line in make_lines(board) if line.row.node in listed]
 
@@ -130,21 +130,22 @@ def list_trained(board: Leaderboard) -> list[BoardLine]:
 def choose_scale_end(
     rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]
 ) -> float:
-    """Return the end of a page's scale: the smallest of _SCALE_ENDS that covers all its values.
+    """Return the end of the scale on which a page draws its scores.
 
-    Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
+    It is the smallest of _SCALE_ENDS that covers the intervals of all `rows` and all `recent`
+    scores. Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
     """
     highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
     return next((end for end in _SCALE_ENDS if end >= highest), 1.0)
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
-    """Compare a row with the one of `bases` that has the most questions; None without `bases`.
+    """Compare a row with the row of `bases` that has the most questions; None without `bases`.
 
-    `bases` are the rows of the same model untrained. The interval combines the intervals of the two
-    rows (R. G. Newcombe, Statistics in Medicine 17, 1998, method 10), which assumes independent
-    samples. Both nodes answered the same questions in common rounds, so the true interval is
-    narrower.
+    `bases` are rows of untrained nodes of the same model. The interval of the difference combines
+    the intervals of both rows (R. G. Newcombe, Statistics in Medicine 17, 1998, method 10), which
+    assumes independent samples. In rounds that both nodes took part in, they answered the same
+    questions, so the true interval is narrower.
     """
     if not bases:
         return None
@@ -161,7 +162,7 @@ def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift |
 
 @dataclass(frozen=True)
 class BoardQuery:
-    """The query of a page of the leaderboard.
+    """The parsed query string of the leaderboard's page.
 
     `after` is as in `Leaderboard`; `find` is the name of a node to look for, empty for none.
     """
@@ -185,8 +186,8 @@ FIRST_PAGE = BoardQuery()
 class Chart:
     """The scores of the leading nodes over rounds, for a figure and the table beside it.
 
-    `order` lists the names of the nodes, the leader first; `rows` are the scores, newest round
-    first.
+    `order` lists the names of the nodes: the leader first, and last an untrained node, if the chart
+    has one. `rows` are the scores, newest round first.
     """
 
     order: list[str]
@@ -194,7 +195,10 @@ class Chart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn on demand: the page itself does not contain it."""
+        """The figure, drawn on each access, because a page fetches it later.
+
+        It is empty without nodes.
+        """
         points = [
             ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
             for s in self.rows[::-1]
@@ -206,7 +210,10 @@ class Chart:
 
 
 def read_window(text: str | None) -> str:
-    """Return the window that a query string names, by default `season`. Raises RequestError."""
+    """Return the window that a query string names, by default `season`.
+
+    Raises RequestError for an unknown window.
+    """
     window = text or "season"
     check_choice("window", window, Window.values)
     return window
@@ -236,7 +243,7 @@ def read_board(
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
-    """Return a page of the shown season's leaderboard; an empty one before the first season."""
+    """Return a page of the shown season's leaderboard; it has no rows before the first season."""
     season = shown_season()
     if season is not None:
         return read_leaderboard(
@@ -260,13 +267,19 @@ def read_board(
 
 
 def read_edition(window: str) -> int:
-    """Return a number that changes whenever this window of the shown season is recomputed."""
+    """Return a number that changes whenever the shown season's standings of a window are rewritten.
+
+    It is 0 without standings.
+    """
     season = shown_season()
     return standings_edition(season, window) if season else 0
 
 
 def read_lines(board: Leaderboard) -> list[BoardLine]:
-    """Return the page's lines with the scores of each node's last rounds, in two queries."""
+    """Return the page's lines, with each node's scores in the season's last SPARK_ROUNDS rounds.
+
+    Makes two queries.
+    """
     season = Season.objects.filter(name=board.season).first()
     names = [row.node for row in (*board.rows, *board.base)]
     recent = recent_scores(season, names, rounds=SPARK_ROUNDS) if season and names else {}
@@ -274,7 +287,10 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
 
 
 def common_models(board: Leaderboard) -> list[str]:
-    """Return at most COMMON_MODELS models of the board's window, those with most nodes first."""
+    """Return at most COMMON_MODELS models of the board's window, those with most nodes first.
+
+    The result is cached (`keep_briefly`).
+    """
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
     models = counted.values_list("model", flat=True)[:COMMON_MODELS]
@@ -282,9 +298,9 @@ def common_models(board: Leaderboard) -> list[str]:
 
 
 def read_chart(board: Leaderboard) -> Chart:
-    """Return the chart of the page's first nodes over the season's last rounds, in three queries.
+    """Return the chart of the page's first CHARTED_NODES nodes over the season's last rounds.
 
-    It includes the untrained node of the first node's model, if there is one.
+    It includes the untrained node of the first node's model, if there is one. Makes three queries.
     """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
@@ -303,10 +319,11 @@ def read_chart(board: Leaderboard) -> Chart:
 
 @dataclass(frozen=True)
 class NodeSearchResult:
-    """The result of a search for a node: `after` of the page that lists it, or the `problem`.
+    """The result of a search for a node by name.
 
-    Without such a page `after` is None, and `problem` says why. `exists` is whether there is a node
-    of this name, so that a link to its own page can be shown.
+    `after` is the parameter of the leaderboard's page that lists the node. If no page lists it,
+    `after` is None and `problem` says why; otherwise `problem` is empty. `exists` is whether there
+    is a node called `name`; if so, a link to the node's own page can be shown.
     """
 
     name: str
@@ -316,7 +333,7 @@ class NodeSearchResult:
 
 
 def search_node(query: BoardQuery) -> NodeSearchResult | None:
-    """Search for the node that the query's `find` names; None if that is empty."""
+    """Search for the node that the query's `find` names. Return None if `find` is empty."""
     if not query.find:
         return None
     node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()

@@ -44,7 +44,10 @@ SEASONS_METHOD = (
 
 
 def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
-    """Return how far a scale extends on both sides of 0 to show all differences and intervals."""
+    """Return how far a scale extends on both sides of 0 to show all `bars`, as a fraction of one.
+
+    Each bar is a difference and its interval, None if unknown.
+    """
     reach = _MIN_REACH
     for shown, interval in bars:
         reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
@@ -56,14 +59,17 @@ def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
 
 @dataclass(frozen=True)
 class ArmAssignment:
-    """Numbers of a season's training nodes: those whose arm was drawn by coin flip, and all."""
+    """How a season's training nodes got their arms: `coin` of `nodes` nodes by a coin flip."""
 
     coin: int
     nodes: int
 
     @property
     def is_random(self) -> bool:
-        """Whether coin flips decided all arms, so that the arm can be the cause of a difference."""
+        """Whether coin flips decided all arms, so that the arm can be the cause of a difference.
+
+        False if there are no nodes.
+        """
         return 0 < self.nodes == self.coin
 
     @property
@@ -102,9 +108,10 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """A season's claims, one for each model, as of its last look; `season` is None before any.
+    """The shown season's claims, one for each model; `season` is None before the first season.
 
-    `method` and `seasons_method` describe the tests of `claims` and `seasons`.
+    The claims are from the season's last look. `method` describes the test behind `claims`, and
+    `seasons_method` the test behind `seasons`.
     """
 
     season: Season | None
@@ -148,7 +155,10 @@ class CompareReport:
 
     @property
     def progress(self) -> str:
-        """Which look the claims are from and when the next one is, in words; empty without one."""
+        """Which look the claims are from and when the next look is, in words.
+
+        Empty without claims.
+        """
         if self.season is None or not self.look:
             return ""
         counts = {
@@ -173,7 +183,7 @@ class CompareReport:
 
     @property
     def tested(self) -> int:
-        """Number of models tested."""
+        """Number of models with enough nodes and rounds to be tested."""
         return sum(report.claim.missing is None for report in self.claims)
 
     @property
@@ -191,7 +201,7 @@ class CompareReport:
 
     @property
     def headline(self) -> str:
-        """The result of all claims in one sentence; the question if there is none."""
+        """The result of all claims in one sentence; before any test, the question and its state."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -343,7 +353,7 @@ def _summarise(verdicts: Sequence[str], *, tested: int) -> str:
 
 @dataclass(frozen=True)
 class SeasonsReport:
-    """One model's claim over ended seasons; `words` is its meaning, or what a test still needs."""
+    """One model's claim over ended seasons; `words` says what it means, or what a test needs."""
 
     model: str
     claim: SeasonsClaim

@@ -1,4 +1,4 @@
-"""Reports about restricted nodes (how often their rollouts are handed out), and about refusals."""
+"""Reports about restricted nodes, whose hand-out weight is not full, and about refusals."""
 
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ _CHARGES: dict[Conduct.Charge, tuple[Promise, Promise]] = {
 
 @dataclass(frozen=True)
 class HandOut:
-    """A restricted node: `row` says how often its rollouts are handed out, and since when."""
+    """A restricted node; `row` has its hand-out weight, since when it applies, and the finding."""
 
     row: Conduct
 
@@ -87,8 +87,8 @@ class HandOut:
 class HandOuts:
     """The restricted nodes of a season.
 
-    `counts` are (label of the charge, label of the level, number of nodes); `nodes` are at most
-    LISTED of the nodes.
+    `counts` are (name of the finding, name of the hand-out weight, number of nodes) and cover all
+    restricted nodes; `nodes` has the latest of them, at most LISTED.
     """
 
     counts: list[tuple[str, str, int]]
@@ -101,7 +101,7 @@ class HandOuts:
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Read the nodes of a season whose rollouts are handed out less often, in two queries."""
+    """Read the restricted nodes of a season, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
@@ -125,12 +125,12 @@ class RefusalReport:
 
     @property
     def fix(self) -> str:
-        """What the owner can do about the latest refusal; empty for an unknown code."""
+        """What the owner can do about the latest refusal; empty if there is none or no advice."""
         return _translate_fix(self.last.code) if self.last else ""
 
     @property
     def lines(self) -> list[tuple[str, int, str]]:
-        """Each code with the number of refusals and what the owner can do, most frequent first."""
+        """(code, number of refusals, what the owner can do) for each code, most frequent first."""
         counts = self.refusals.counts if self.refusals else {}
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return [(code, times, _translate_fix(code)) for code, times in ordered]

@@ -23,10 +23,10 @@ CHARTED_ROUNDS = 60
 
 @dataclass(frozen=True)
 class Duel:
-    """A model's arms in detail.
+    """The comparison of a model's arms in one season, in detail.
 
-    `drawing` shows their scores over the season's last rounds, `gaps` the difference of the arms in
-    each dataset, and `mixes` the scores by training mix.
+    `drawing` shows the arms' scores over the season's last rounds, `gaps` has the difference
+    between the arms in each dataset, and `mixes` has the scores by training mix.
     """
 
     model: str
@@ -48,7 +48,7 @@ class Duel:
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
     """Return the requested model, by default the first; None if there are no models.
 
-    Raises RequestError if the requested model is not one of these.
+    Raises RequestError if the requested model is not in `models`.
     """
     if requested and requested not in models:
         raise RequestError(

@@ -33,12 +33,13 @@ FEED_ROLLOUTS = 4
 
 @dataclass(frozen=True)
 class Pill:
-    """What the top of each page shows: the current round, and the number of connected nodes.
+    """What the top of each page shows: the current round, and how many nodes are `connected`.
 
-    `number` is the round's number, `phase` that of `describe_phase`, and `until` the end of the
-    phase, if known. Without a round, `phase` is `paused`, `manual` if the operator makes the
-    season's rounds by hand, or `none`. The season is the running one, or an ended one whose last
-    round is being finished; None without either.
+    `season` is the name of the running season, or of an ended one whose last round is not over yet;
+    None if there is neither. `number` is the current round's number; `phase` and `until` are the
+    results of `describe_phase` for that round. If there is no current round, `number` and `until`
+    are None, and `phase` is `paused`, `manual` (the operator makes the season's rounds by hand) or
+    `none`. `now` is the site's time, for countdowns.
     """
 
     season: str | None
@@ -66,10 +67,11 @@ def _read_phase() -> tuple[str | None, int | None, str, datetime | None]:
 
 
 def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
-    """Return a round's phase, and when it ends if that is known.
+    """Return a round's phase, and the time when this phase ends, or None if that is unknown.
 
-    A round that waits in a paused season is `paused`: it opens some time after the season resumes.
-    For a round that waits for the public beacon the opening time is unknown.
+    The phase is a Round.Phase, or `paused` for a scheduled round of a paused season. The end is
+    known for an open round, and for a scheduled round that waits neither for its season nor for
+    the public beacon.
     """
     if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
         return "paused", None
@@ -107,7 +109,7 @@ class ScoreChange:
 
     @property
     def z(self) -> float:
-        """The difference in standard errors (of both rounds pooled), used only for sorting."""
+        """The difference in standard errors, estimated from both rounds; used only for sorting."""
         n_before, n_after = self.before[1], self.after[1]
         share = (self.before[0] + self.after[0]) / (n_before + n_after)
         error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
@@ -118,8 +120,9 @@ class ScoreChange:
 class Moves:
     """The most significant change of a node between the season's last two closed rounds.
 
-    `mover` is None if no change is significant. `compared` is the number of nodes scored in both.
-    `rounds` are the numbers of the two rounds, the earlier one first; None before there are two.
+    `mover` is None if no change is significant. `compared` is the number of nodes that were scored
+    in both rounds. `rounds` are the numbers of the rounds, the earlier one first; None before there
+    are two.
     """
 
     mover: ScoreChange | None
@@ -148,7 +151,10 @@ def _p_value(change: ScoreChange) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare the last two closed rounds; cached until a round closes or a ruling is made."""
+    """Compare a season's last two closed rounds.
+
+    The comparison is cached until a round closes or a ruling is made.
+    """
     closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
     latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
     if len(latest) < 2:
@@ -186,7 +192,10 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange 
 
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout, and the text of one of its completions: of a right one, if there is one."""
+    """A rollout in the feed, with the `text` of its first right completion, else of its first.
+
+    `right` is whether the shown completion is right.
+    """
 
     rollout: ArchivedRollout
     text: str
@@ -197,9 +206,9 @@ class FeedLine:
 class Home:
     """What the home page shows.
 
-    `connected` is the number of connected nodes. `judged` is the number of answers that count in
-    the window `24h`, unanswered questions included. `pace` is None while it is unknown. `feed` has
-    the newest rollouts.
+    `board` has the first LEADERS rows of the season. `connected` is the number of connected nodes.
+    `judged` is the number of answers that count in the window `24h`, unanswered questions included.
+    `pace` is None while it is unknown. `feed` has the newest rollouts.
     """
 
     board: Leaderboard
@@ -227,7 +236,7 @@ def read_home(*, now: datetime) -> Home:
 
 
 def describe_rollout(rollout: ArchivedRollout) -> FeedLine:
-    """Return a rollout's line in the feed. It must have a completion."""
+    """Return a rollout's line in the feed. The rollout must have at least one completion."""
     completions = rollout.completions
     shown = next((c for c in completions if c.get("solved")), completions[0])
     return FeedLine(rollout, text=str(shown["text"]), right=bool(shown.get("solved")))
@@ -243,12 +252,15 @@ def _count_judged(season: Season) -> int:
 
 
 def current_announcement(*, now: datetime) -> Announcement | None:
-    """Return the announcement to show: of the current ones, that which began last; None if none."""
+    """Return the announcement to show at `now`; None without one.
+
+    Of several current announcements, it is the one that started last.
+    """
     return Announcement.objects.shown(now=now).first()
 
 
 def latest_chain_link() -> ChainLink | None:
-    """Return the head of the public chain; None while it is empty."""
+    """Return the newest link of the public chain; None while the chain is empty."""
     return ChainLink.objects.last()
 
 

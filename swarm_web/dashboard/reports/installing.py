@@ -22,9 +22,9 @@ LINK_MEGABITS = 100
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an installation: bytes to download, bytes on disk, and seconds.
+    """The cost of an installation: bytes to `download`, bytes on `disk`, and `seconds`.
 
-    `seconds` was measured on two cores with a fast link (`python -m bench.joining`).
+    The seconds were measured on two cores with a fast link (`python -m bench.joining`).
     """
 
     download: int

@@ -53,7 +53,7 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, and the folder of its report; `source` is None if that is not published here."""
+    """A finding, with the folder of its report as `source`; None if it is not published here."""
 
     finding: LabFinding
     source: ReportFolder | None
@@ -71,7 +71,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Grid:
-    """Findings as a table with a column for each arm; `rows` are (experiment, finding or None)."""
+    """Findings as a table with a row for each experiment and a column for each of `arms`.
+
+    A row is the experiment's name and a list with its finding for each arm, None where it has none.
+    """
 
     arms: list[str]
     rows: list[tuple[str, list[Found | None]]]
@@ -81,9 +84,9 @@ class Grid:
 class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet. `confirmed`, set
-    only for the question `recipe`, is whether none is pending and every finding is confirmatory
-    and holds.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is
+    whether no comparison is pending and every finding is confirmatory and holds; it is False for
+    all questions except `recipe`.
     """
 
     key: str
@@ -94,19 +97,19 @@ class LabQuestion:
 
     @property
     def judged(self) -> list[bool]:
-        """Whether the finding is as expected, for each finding that has an expectation."""
+        """For each finding that has an expectation, whether it is as expected."""
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
 
     @property
     def holding(self) -> int:
-        """Number of findings as expected."""
+        """Number of findings that are as expected."""
         return sum(self.judged)
 
     @property
     def grid(self) -> Grid | None:
-        """The findings about own reward by experiment and arm, of the question `map`.
+        """For the question `map`: its findings about own reward, by experiment and arm.
 
-        None for other questions, or with fewer than two experiments or two arms.
+        None for other questions, and if there are fewer than two experiments or two arms.
         """
         found = [each for each in self.found if each.comparison.outcome == "own"]
         arms = list(dict.fromkeys(each.comparison.arm for each in found))
@@ -122,7 +125,9 @@ class LabQuestion:
 class LabAnswer:
     """The lab's answer to "Does sharing help?": the verdict, and the finding that it follows from.
 
-    `found` is None if nothing was measured. `ours` is whether the summary is shipped with the site.
+    The verdict of a confirmatory finding is `helps` or `hurts` if it is significant, else
+    `unclear`; an exploratory finding has `explored`. If nothing was measured, the verdict is
+    `unmeasured` and `found` None. `ours` is whether the summary is shipped with the site.
     """
 
     verdict: LabVerdict
@@ -131,12 +136,12 @@ class LabAnswer:
 
     @property
     def source(self) -> ReportFolder | None:
-        """The report's folder, if it is published here."""
+        """The folder of the finding's report; None if the report is not published here."""
         return self.found.source if self.found else None
 
     @property
     def report(self) -> PublishedReport | None:
-        """The report of the answer; None if it is not published here or cannot be read."""
+        """The finding's report; None if it is not published here or cannot be read."""
         return self.source.report if self.source else None
 
 
@@ -144,8 +149,8 @@ class LabAnswer:
 class ArmRow:
     """An arm as tables show it: its style, its comparison with the baseline, and the paper's gain.
 
-    `found` and `paper` are None if there is no such comparison, or no arm of that name in the
-    paper.
+    `found` is None if the arm was not compared, and `paper` None if the paper has no arm of that
+    name.
     """
 
     arm: LabArm
@@ -230,7 +235,10 @@ def list_arms(report: PublishedReport) -> list[ArmRow]:
 
 
 def sketch_answer(answer: LabAnswer) -> Sketch | None:
-    """Draw the two arms that the answer compares; None if their report cannot be read."""
+    """Draw the cumulative own reward of the two arms that the answer compares.
+
+    Returns None if there is no finding, or no readable report that has both arms.
+    """
     report = answer.report
     if answer.found is None or report is None:
         return None

@@ -149,10 +149,10 @@ def draw_report(report: PublishedReport) -> list[CurveDrawing]:
 
 
 def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> TabledChart:
-    """Return the chart of that name: a key of CURVES, `difference`, `mechanism` or `cost`.
+    """Return the chart named `chart`: a key of CURVES, `difference`, `mechanism` or `cost`.
 
-    `arm` is as in `choose_onset`, for the chart `difference`. Raises RequestError if there is no
-    such chart or arm.
+    `arm`, as in `choose_onset`, affects only the chart `difference`. Raises RequestError if the
+    report has no such chart or arm.
     """
     drawn: TabledChart | None
     if chart == "difference":
@@ -174,9 +174,10 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Table
 
 
 def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
-    """Return an arm's difference over rounds; without `arm`, that of the first arm that has one.
+    """Return the difference over rounds of the given arm, or of the first arm that has one.
 
-    None if `arm` is None and no arm has one. Raises RequestError if the given arm has none.
+    None if `arm` is None and no arm has a difference. Raises RequestError if the given arm has
+    none.
     """
     if arm is None:
         return next(iter(report.onsets), None)

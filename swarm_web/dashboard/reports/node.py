@@ -77,7 +77,10 @@ class AnswerSpeed:
 
 
 def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
-    """Return how fast a node answered in the round of `last`; None if it answered nothing there."""
+    """Return how fast a node answered in the round of its result `last`.
+
+    Returns None if it submitted no answer there.
+    """
     answers = Answer.objects.filter(node=node, question__round=last.round_id)
     found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
     if not found["answers"] or found["latency_ms"] is None:
@@ -93,7 +96,7 @@ def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | 
 def _training_speed(node: Node, season: Season) -> float | None:
     """Return a node's completions per second between its last two training reports.
 
-    None without two reports, or if no step or no time is between them.
+    None if there are not two reports, or if no step or no time is between them.
     """
     points = training_points(node, season_id=season.pk, limit=2)
     if len(points) < 2:
@@ -130,7 +133,7 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """The values of a `LeaderboardRow` for a node that has no line on the leaderboard."""
+    """Stands in for the `LeaderboardRow` of a node that has no row on the leaderboard."""
 
     rank: None = None
     remark: str = ""
@@ -145,13 +148,13 @@ class Unjudged:
 class NodeReport(WithLift):
     """What is known about a node in the shown season; `season` is None before the first one.
 
-    `row` is its line of the season's leaderboard, `lift` the difference from the same model
-    untrained, and `ranked` the number of nodes with a rank. `cells` are its results by dataset,
-    `scores` those by round, newest first. `seat` is its state in the current round, and `speed` how
-    fast it answered in its latest result. `signing_keys` are the keys that it has signed with.
-    `delivered_to_others` counts how often its rollouts were delivered to other nodes; None if
-    unknown. `hand_out` is why its rollouts are handed out less often than others; None if they are
-    not. `verdict` says whether the node works.
+    `row` is the node's row on the season's leaderboard, `lift` its comparison with the same model
+    untrained, and `ranked` the number of nodes that have a rank. `cells` are the node's results by
+    dataset, `scores` its results by round, newest first. `seat` is its seat in the current round,
+    and `speed` how fast it answered in the latest round that it has a result for. `signing_keys`
+    are the keys that it has signed with. `delivered_to_others` counts how often its rollouts were
+    delivered to other nodes; None if unknown. `hand_out` says why the node's hand-out weight is not
+    full; None if it is full. `verdict` says whether the node works.
     """
 
     node: Node
@@ -173,7 +176,7 @@ class NodeReport(WithLift):
 
     @property
     def dropped(self) -> list[tuple[str, int]]:
-        """(reason, number) of rollouts of others that it did not train on, as it reports them."""
+        """(reason, number) of the external rollouts that the node dropped, as it reports them."""
         return sorted(self.contribution.external_dropped.items()) if self.contribution else []
 
     @property
@@ -183,7 +186,7 @@ class NodeReport(WithLift):
 
     @property
     def standing(self) -> LeaderboardRow | Unjudged:
-        """The node's line of the leaderboard; `Unjudged` if it has none."""
+        """The node's row on the leaderboard; `Unjudged` if it has none."""
         return self.row or Unjudged()
 
     @property
@@ -198,7 +201,7 @@ class NodeReport(WithLift):
 
     @property
     def declarations_count(self) -> bool:
-        """Whether the node's declarations of informative rollouts are trusted."""
+        """Whether the node's declarations count: they have not lapsed."""
         return self.participation.declarations_lapsed_at is None
 
 
@@ -208,7 +211,7 @@ def load_node(name: str) -> Node:
 
 
 def read_owner(node: Node) -> str:
-    """Return the name of a node's owner; empty if there is none with a public profile."""
+    """Return the name of a node's owner; empty without an owner who has a public profile."""
     return public_owner_of(node)
 
 
@@ -274,7 +277,7 @@ def _count_ranked(season: Season) -> int:
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
-    """Return a cell for each dataset, sorted by dataset; `cells` maps it to (correct, n)."""
+    """Return a cell for each dataset, sorted by dataset; `cells` maps a dataset to (correct, n)."""
     return [
         Cell(dataset, correct, n, correct / n, macro_interval(correct / n, n))
         for dataset, (correct, n) in sorted(cells.items())

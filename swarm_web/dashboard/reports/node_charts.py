@@ -1,4 +1,4 @@
-"""A node's charts: its judge scores with those of the same model untrained, and its training."""
+"""A node's charts: its judge scores beside the scores of its untrained model, and its training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,10 +60,11 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's scores in its last `span` rounds of a season.
+    """Draw a node's scores in its last `span` rounds of a season, pooled as in `draw_node`.
 
-    `span` is one of SPANS. `base` is the line of the same model untrained, if it was judged; its
-    scores are drawn too. At most two queries, plus one if the season's first round is not cached.
+    `span` is one of SPANS. `base` is the row of an untrained node of the same model, or None; its
+    scores are drawn too. Makes at most two queries, plus one if the season's first round is not
+    cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -98,7 +99,7 @@ def _read_untrained(
 
 
 def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[ScorePoint]:
-    """Return the points of the first `rounds` of these scores, oldest first; only few columns."""
+    """Return the points of the newest `rounds` scores, oldest first, reading only three columns."""
     columns = newest_first.values_list("round__number", "arm", "cells")[:rounds]
     return [ScorePoint(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
@@ -106,9 +107,9 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
     """Return a node's results in the season's closed rounds, newest first (`results_of_node`).
 
-    Ids before that of the season's first round are excluded, so that the index alone skips earlier
-    seasons, whose scores lie on other pages of the database. Ids of rounds increase with their
-    numbers.
+    Rounds with an id below the id of the season's first round are excluded, so that the index alone
+    skips earlier seasons, whose scores lie on other pages of the database. Ids of rounds increase
+    with their numbers.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -118,10 +119,10 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the line of the untrained node of the same model that was asked most questions.
+    """Return the row of an untrained node of the same model, the one that was asked most questions.
 
     None if there is no such node, or if `node` is itself untrained. If the caller has measured the
-    node's `lift`, which contains this line, no query is needed.
+    node's `lift`, which contains this row, no query is needed.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -131,7 +132,7 @@ def find_base(
 
 
 def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
-    """Return the lines of a model's untrained nodes in a season, cached (`keep_briefly`)."""
+    """Return the rows of a model's untrained nodes in a season, cached (`keep_briefly`)."""
     return keep_briefly(
         f"bases:{season.pk}:{model}",
         lambda: read_base(model, season=season, window=WINDOW, now=now),
@@ -143,9 +144,9 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The nodes whose rollouts a node trained on, and those that trained on its own.
+    """`taken`: the nodes whose rollouts a node trained on; `given`: those that trained on its own.
 
-    Both cover the last PEERS_SINCE, and have the nodes with the most rollouts first.
+    Both lists cover the last PEERS_SINCE, and have the nodes with the most rollouts first.
     """
 
     taken: list[Peer]
@@ -197,8 +198,8 @@ def read_charts(
 ) -> dict[str, TabledChart]:
     """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    `base` and `span` are as in `draw_history`. At most three queries, plus one if the season's
-    first round is not cached.
+    `base` and `span` are as in `draw_history`. Makes at most three queries, plus one if the
+    season's first round is not cached.
     """
     steps = read_steps(node, season)
     return {

@@ -23,9 +23,9 @@ HealthState = Literal["good", "waiting", "bad"]
 class SeatStatus:
     """A node's seat in round `number`, which is open (`is_open`) or being scored.
 
-    `offered` is whether it requested the questions; it answered `answered` of `questions`.
-    `came_late` is whether it joined after the round opened, which excludes it. `half_over` is
-    whether half of the answering time is over.
+    `offered` is whether the node requested the questions; it answered `answered` of `questions`.
+    `came_late` is whether it connected only after the round opened: then it is not in the round.
+    `half_over` is whether half of the answering time is over.
     """
 
     number: int
@@ -105,11 +105,11 @@ def judge_health(
     minimum: int,
     seat: SeatStatus | None,
 ) -> NodeHealth:
-    """Return whether a node works; if there are several problems, only the first one found.
+    """Return whether a node works. Of several problems, only the first one found is named.
 
-    `season_runs` is whether a season is running, `scores` are the node's results in it, newest
-    first. `row` is its line on the season's leaderboard, `seat` its seat in the current round; None
-    without one. A rank requires `minimum` questions.
+    `season_runs` is whether the season is running. `scores` are the node's results in the season,
+    newest first. `row` is the node's row on the season's leaderboard, and `seat` its seat in the
+    current round; None without one. A rank requires `minimum` questions.
     """
     if node.blocked:
         return NodeHealth(
@@ -165,8 +165,8 @@ def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
     """Add what the node does in the current round to a verdict.
 
-    A node that has not requested the questions when half of the answering time is over is not
-    called healthy, whatever its results are.
+    A node that has not requested the questions when half of the answering time is over does not
+    get the state `good`, whatever its results are.
     """
     if seat is None:
         return verdict

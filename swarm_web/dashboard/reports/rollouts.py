@@ -41,7 +41,7 @@ _HOUR_FORMAT = "%Y-%m-%dT%H"
 
 @dataclass(frozen=True)
 class ShownCompletion:
-    """One completion with the site's verifier's verdict; `number` is its position, from 1."""
+    """One completion with the verdict of the site's verifier; `number` is its position, from 1."""
 
     number: int
     text: str
@@ -64,7 +64,7 @@ class Card:
 
     @property
     def spread(self) -> RewardSpread:
-        """Whether its completions are all right, all wrong, or mixed (only such rollouts teach)."""
+        """`right` or `wrong` if all completions are, else `mixed`; only mixed rollouts teach."""
         solved = self.rollout.solved or 0
         if 0 < solved < self.rollout.total:
             return "mixed"
@@ -72,13 +72,17 @@ class Card:
 
     @property
     def more_learners(self) -> int:
-        """Number of nodes that learned from it and are not named."""
+        """Number of nodes that learned from the rollout and that the card does not name."""
         return max(0, self.rollout.learned_by - len(self.rollout.learners))
 
 
 @dataclass(frozen=True)
 class RolloutQuery:
-    """The query of a page of rollouts; `season` is a name, empty for the shown season."""
+    """The parsed query string of a page of rollouts.
+
+    `season` is a season's name, empty for the shown season. The page begins after the key `after`;
+    None for the first page.
+    """
 
     filters: RolloutFilters
     season: str = ""
@@ -94,8 +98,8 @@ class RolloutQuery:
 class RolloutList:
     """A page of cards; `later` is the cursor of the next page, empty on the last one.
 
-    `season` is the season that was searched, None before the first one. `seasons` are the names of
-    the latest seasons, for a choice.
+    `season` is the season that was searched, None before the first season. `seasons` are the names
+    of the latest seasons, to choose from.
     """
 
     query: RolloutQuery
@@ -184,7 +188,7 @@ def list_archived(
 def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
     """Return a rollout's card with at most `limit` completions; None shows all.
 
-    The first right and the first wrong one are chosen before others.
+    If some must be left out, the first right and the first wrong completion are chosen first.
     """
     shown = [
         ShownCompletion(
@@ -211,7 +215,7 @@ def encode_cursor(published_at: datetime, pk: int) -> str:
 
 
 def decode_cursor(text: str) -> RolloutKey | None:
-    """Return the key in a cursor of `encode_cursor`; None if it is empty (first page).
+    """Return the key that `encode_cursor` wrote as `text`; None if `text` is empty (first page).
 
     Raises RequestError for an invalid cursor.
     """
@@ -235,7 +239,7 @@ def decode_cursor(text: str) -> RolloutKey | None:
 class FlowReport:
     """Who learned from whom in the hour that begins at `hour`: the strongest links first.
 
-    `picture` draws them; `is_now` is whether the hour is not over.
+    `picture` draws these links; `is_now` is whether the hour is not over yet.
     """
 
     season: Season | None
@@ -266,7 +270,7 @@ def format_hour(hour: datetime) -> str:
 
 
 def read_hour(text: str, *, now: datetime) -> datetime:
-    """Return the beginning of the hour that the parameter `hour` names; of this hour if empty.
+    """Return the beginning of the hour that the parameter `hour` names; if empty, of this hour.
 
     Raises RequestError for other text, and for hours in the future or before 2000.
     """

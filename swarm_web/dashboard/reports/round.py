@@ -53,9 +53,11 @@ _ADVICE: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class RulingLine:
-    """A decision of the operator: a Ruling.Action, the same in words, and the operator's reason.
+    """A decision of the operator as pages show it.
 
-    `changes` has the numbers of what it changed.
+    `action` is a Ruling.Action, `text` describes this action in words, and `reason` is what the
+    operator wrote. `changes` maps the name of what the ruling changed, such as `scores_changed`, to
+    a count.
     """
 
     action: str
@@ -66,7 +68,7 @@ class RulingLine:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """The changes as a list: in templates, a key can hide a method of a dictionary."""
+        """The items of `changes`, for templates: there, a key can hide a dictionary's method."""
         return list(self.changes.items())
 
 
@@ -97,10 +99,11 @@ def advise(reason: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question; of the `counted` nodes for which it counts, `solved` solved it.
+    """A revealed question, with the number of nodes that solved it.
 
-    It counts for all `seated` nodes (those scored in the round), or for none if an answer to it
-    could not be graded in time.
+    `seated` nodes were scored in the round. The question counts for `counted` of them: for all, or
+    for none if an answer to it could not be graded in time. `solved` of the `counted` nodes solved
+    it.
     """
 
     question: Question
@@ -115,16 +118,17 @@ class QuestionReport:
 
     @property
     def share(self) -> float | None:
-        """The share of nodes that solved it, in [0, 1]; None if it counts for none."""
+        """The share of nodes that solved the question, in [0, 1]; None if it counts for no node."""
         return self.solved / self.counted if self.counted else None
 
 
 @dataclass(frozen=True)
 class BeaconReport:
-    """The public beacon that is mixed with a round's secret.
+    """The value of a public beacon (drand) that is mixed with a round's secret.
 
-    `chain` is the hash of its chain, and `round` its own round, whose value is published at
-    `emitted_at`. That value, `randomness` with its `signature`, is None until it is known.
+    `chain` is the hash that identifies the beacon, and `round` the number of the beacon's round
+    whose value is used; the beacon publishes it at `emitted_at`. `randomness` is this value and
+    `signature` its signature; both are None until the site knows the value.
     """
 
     chain: str
@@ -138,7 +142,7 @@ class BeaconReport:
 class Lead:
     """The best score of a round: `nodes` nodes have it, and `node` is the name of one of them.
 
-    Untrained and quarantined nodes are left out.
+    `score` is a fraction of one over `n` questions. Untrained and quarantined nodes are left out.
     """
 
     node: str
@@ -150,10 +154,10 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round; `questions` and `lead` are empty until it has closed.
+    """What pages and API show of a round; before it closes, `questions` is empty and `lead` None.
 
     `seen_before` of its `question_count` questions had been asked in earlier rounds of the season.
-    `seats` is the number of its nodes, and `completed` of those that answered everything. A round
+    `seats` nodes have a seat in the round, and `completed` of them answered every question. A round
     that became void after it closed keeps its revealed questions, and loses its scores and lead.
     """
 
@@ -183,7 +187,10 @@ class RoundReport:
 
     @cached_property
     def scores(self) -> list[Score]:
-        """All scores, best first. They may be thousands, so pages read a `Sheet` instead."""
+        """All scores, best first; none unless the round is closed.
+
+        They may be thousands, so pages read a `Sheet` instead.
+        """
         return list(scores_of(self.round).defer("answered", "solved"))
 
     @property
@@ -199,7 +206,10 @@ class RoundReport:
 
 @dataclass(frozen=True)
 class RoundEdition:
-    """The version of the API's response for a revealed round; `rows` is the number of scores."""
+    """The version of the API's response for a revealed round, as an HTTP `etag`.
+
+    `rows` is the number of scores in the response.
+    """
 
     etag: str
     rows: int
@@ -211,10 +221,11 @@ def load_round(number: int) -> Round:
 
 
 def load_revealed_round(number: int, *, status_at: str) -> Round:
-    """Return a round whose questions are public: it has closed, and may have become void later.
+    """Return the round of that number, whose questions are public.
 
-    Raises Http404 if there is none, and RequestError while it is sealed. The error names
-    `status_at`, an address that shows the round's phase.
+    They are public once the round has closed, even if it became void later. Raises Http404 if there
+    is no such round, and RequestError while it is sealed. The error names `status_at`, an address
+    that shows the round's phase.
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
@@ -241,32 +252,41 @@ def read_edition(judge_round: Round) -> RoundEdition:
 
 
 def list_scores_of(judge_round: Round) -> Listing[Score]:
-    """List the results of a round in the order in which its nodes joined; none unless it closed."""
+    """List the results of a round in the order in which its nodes joined the site.
+
+    The list is empty unless the round is closed.
+    """
     scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
     return Listing(scores.select_related("node", "round"), Keyset("node_id"))
 
 
 def list_questions_of(judge_round: Round) -> Listing[Question]:
-    """List a round's questions, in order of position."""
+    """List a round's questions, in order of position. The round must be revealed."""
     return Listing(judge_round.questions.all(), Keyset("position"))
 
 
 def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
-    """List the answers to a question in the order in which nodes joined. Raises Http404."""
+    """List the answers to a question, in the order in which the nodes joined the site.
+
+    The round must be revealed. Raises Http404 if it has no question at that position.
+    """
     question = get_object_or_404(Question, round=judge_round, position=position)
     answers = Answer.objects.filter(question=question).select_related("node")
     return Listing(answers, Keyset("node_id"))
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round, best first and absent nodes last; none unless it is closed."""
+    """Return the scores of a round, best first and absent nodes last.
+
+    The result is empty unless the round is closed.
+    """
     if judge_round.phase != Round.Phase.CLOSED:
         return judge_round.scores.none()
     return ordered_scores(judge_round)
 
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round with nodes, best first and absent nodes last.
+    """Return the scores of a round in any phase, with nodes, best first and absent nodes last.
 
     The index `scores_best_first` has this order.
     """

@@ -23,7 +23,7 @@ NEWEST_FIRST = Keyset("-number")
 
 @dataclass(frozen=True)
 class RoundLine:
-    """A round of the list; `summary` is None unless the round is closed."""
+    """A round in the list; `summary` is None unless the round is closed."""
 
     round: Round
     summary: RoundSummary | None
@@ -40,9 +40,10 @@ class RoundLine:
 class RoundsReport:
     """One page of rounds, newest first.
 
-    `season` is the requested one, None for all, and `shown` the one whose rules are shown.
-    `seasons` are those to choose from. `newer` and `older` are the values of the parameter `before`
-    for the neighbouring pages, None if there is none; 0 is the newest page, which needs none.
+    `season` is the requested season, None for all seasons; `shown` is the season whose rules the
+    page shows. `seasons` are the latest seasons, to choose from. `newer` and `older` are the values
+    of the parameter `before` for the neighbouring pages: None if there is no such page, and 0 if it
+    is the newest page, which needs no parameter.
     """
 
     season: Season | None
@@ -55,9 +56,9 @@ class RoundsReport:
 
 
 def read_cursor(text: str | None) -> int | None:
-    """Return the round's number in the parameter `before`, from which a page continues downwards.
+    """Return the round number in the parameter `before`; a page lists the rounds below this number.
 
-    None if it is empty. Raises RequestError.
+    Returns None if the parameter is empty. Raises RequestError if it is not a number.
     """
     if not text:
         return None
@@ -73,7 +74,10 @@ def read_cursor(text: str | None) -> int | None:
 
 
 def read_season(name: str | None) -> Season | None:
-    """Return the started season of this name; None for all if it is empty. Raises RequestError."""
+    """Return the started season of this name; None, for all seasons, if the name is empty.
+
+    Raises RequestError if there is no such season.
+    """
     if not name:
         return None
     season = started_seasons().filter(name=name).first()
@@ -127,7 +131,7 @@ def draw_rounds(closed: Iterable[Round]) -> TabledChart:
 
 
 def _read_summary(judge_round: Round) -> RoundSummary | None:
-    """Return the summary of a round; None unless it is closed."""
+    """Return the summary of a round; None unless the round is closed and has one."""
     if judge_round.phase != Round.Phase.CLOSED:
         return None
     return getattr(judge_round, "summary", None)
@@ -144,6 +148,6 @@ def _make_spread(judge_round: Round) -> RoundSpread | None:
 
 
 def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
-    """Return `before` for the next newer page: 0 for the newest page, None if there is none."""
+    """Return `before` for the next newer page: 0 if that is the newest, None if there is none."""
     newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
     return None if newer is None else next(iter(newer), 0)

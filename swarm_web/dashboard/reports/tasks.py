@@ -43,7 +43,10 @@ class Rate:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A closed round's question; of the `counted` nodes for which it counts, `solved` solved it."""
+    """A question of a closed round.
+
+    It counts for `counted` nodes, at least one, and `solved` of these nodes solved it.
+    """
 
     prompt: str
     round: int
@@ -60,11 +63,11 @@ class AskedQuestion:
 class TaskLine:
     """One dataset of the season.
 
-    `weight` is its share of the questions, in [0, 1]. `rungs` are the levels on which nodes may
-    train, including the season's own, `rungs.home`; None if the dataset is not on the allow-list.
-    `example` is its newest revealed question, empty without one. `rates` are the shares of right
-    answers by arm, over the last rounds. `informative` is the share of its archived rollouts with
-    both right and wrong completions; None without rollouts.
+    `weight` is its share of the season's questions, in [0, 1]. `rungs` are the levels on which
+    nodes may train, and `rungs.home` is the index of the season's own level; None if the dataset is
+    not on the allow-list. `example` is its newest revealed question, empty without one. `rates` are
+    the shares of right answers by arm, over the last rounds. `informative` is the share of its
+    archived rollouts that have both right and wrong completions; None without rollouts.
     """
 
     dataset: str
@@ -77,7 +80,7 @@ class TaskLine:
 
     @property
     def config(self) -> dict[str, ConfigValue]:
-        """The season's configuration, where it differs from the generator's default."""
+        """The season's settings of the dataset that differ from the generator's defaults."""
         return self.choice.config
 
     @property
@@ -118,8 +121,8 @@ class SeasonTasks:
 class TaskReport:
     """One dataset with its pass rates over rounds and its hardest and easiest questions.
 
-    `pass_rates` are newest first, by arm within a round; `drawing` shows the same. `hardest` and
-    `easiest` have at most NAMED_QUESTIONS questions each, and none in common.
+    `pass_rates` are sorted by round, newest first, then by arm; `drawing` shows the same numbers.
+    `hardest` and `easiest` have at most NAMED_QUESTIONS questions each, and none in common.
     """
 
     line: TaskLine
@@ -210,7 +213,7 @@ def _read_informative(season: Season) -> dict[str, Rate]:
 
 
 def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
-    """Return the share of right answers in a dataset over all of these rounds, by arm.
+    """Return the share of right answers in a dataset over all these rounds together, by arm.
 
     Arms without answers are left out.
     """
@@ -229,7 +232,10 @@ def make_rate(part: int, n: int) -> Rate:
 
 
 def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[PooledShare]]:
-    """Return the pass rates of each arm in a dataset over these rounds, oldest first."""
+    """Return a list for each arm: its pass rates in a dataset at these rounds, oldest first.
+
+    `summaries` are newest first. Each rate is pooled over several rounds (`pool_tallies`).
+    """
     lines = []
     for arm in Node.Arm.values:
         cells = [
@@ -242,7 +248,7 @@ def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[P
 
 
 def _draw(lines: Sequence[Sequence[PooledShare]], rates: Sequence[PooledShare]) -> TabledChart:
-    """Draw the arms' pass rates, with the same numbers as rows of the table."""
+    """Return a chart with a line for each arm; `rates` are the same numbers, for the table."""
     return TabledChart(
         draw=partial(draw_pass_rates, lines),
         columns=[

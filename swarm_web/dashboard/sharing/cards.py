@@ -100,8 +100,9 @@ class Canvas:
     ) -> float:
         """Write a line of text, and return the x at which it ends.
 
-        It is made smaller, then shortened, to fit `width`. `at` is the left end of its baseline, or
-        the point that Pillow's `anchor` names; the result is right only for left anchors.
+        The text is made smaller, then shortened, to fit `width`. `at` is the left end of its
+        baseline, or the point that Pillow's `anchor` names; the returned x is right only for left
+        anchors.
         """
         font = fit_font(
             text, weight=weight, px=px * _SCALE, min_px=px * _SCALE // 2, width=width * _SCALE
@@ -222,7 +223,7 @@ def _draw_interval(canvas: Canvas, score: float, interval: Point, *, colour: str
 
 
 def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> None:
-    """Draw the scores of the last rounds as a line on a scale from 0 to 1."""
+    """Draw the scores of the last rounds as a line on a scale from 0 to 1, if there are two."""
     if len(recent) < 2:
         return
     left, right, top, bottom = 660.0, WIDTH - _MARGIN - 12.0, 496.0, 552.0

@@ -34,9 +34,9 @@ _UNRANKED = {
 class NodeFacts:
     """A node's standing in the shown season.
 
-    `score` and `interval` (over `n` questions) are None if it was not judged yet. `rank` is (best,
-    worst) among `ranked` nodes; without one, `unranked` is the reason. `recent` are its scores in
-    the last rounds, oldest first.
+    `score` and `interval` (over `n` questions) are None if the node was not judged yet. `rank` is
+    (best, worst) among `ranked` nodes; if it is None, `unranked` says why. `recent` are the node's
+    scores in the last rounds, oldest first.
     """
 
     name: str

@@ -85,9 +85,9 @@ def _send_png(card: bytes) -> HttpResponse:
 def _answer(
     request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Return 304 if the client has the response that was drawn from these facts, else draw it.
+    """Return 304 if the client has the response that these facts give, else call `draw` for it.
 
-    `draw` makes the response. It gets an ETag of the facts, and is cached for CACHE_S seconds.
+    The response gets an ETag, a hash of the facts, and may be cached for CACHE_S seconds.
     """
     content = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
     etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'

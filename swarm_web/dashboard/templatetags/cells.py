@@ -1,6 +1,6 @@
-"""Template filters for cells, bars and links of which a page has hundreds, as HTML.
+"""Template filters that write, as HTML, the cells, bars and links of which a page has hundreds.
 
-They are written in Python, because a template for each would take longer than the rest of a
+They are Python, because rendering a template for each cell would take longer than the rest of a
 leaderboard of fifty rows. Values from outside are escaped, and texts translated, as in templates.
 """
 
@@ -53,7 +53,7 @@ register.filter("node_url", node_path)
 
 @register.filter
 def arm_label(arm: str) -> SafeString:
-    """Return an arm's name, with the class that gives it the arm's colour."""
+    """Return an arm's name as an HTML element, with the CSS class of the arm's colour."""
     return format_html(
         '<span class="arm {}">{}</span>', arm, ARM_NAMES.get(arm, ARM_NAMES["isolated"])
     )
@@ -99,7 +99,7 @@ def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
 def score_cells(score: Score) -> SafeString:
     """Write three table cells: a score in a round, its interval, and `solved of n` questions.
 
-    They have dashes without a score.
+    If the node has no score, each cell has a dash.
     """
     if score.score is None:
         return mark_safe(f'<td class="num">{NONE}</td>' * 3)
@@ -114,9 +114,9 @@ def score_cells(score: Score) -> SafeString:
 
 @register.filter
 def lift_cell(lift: Lift | None) -> SafeString:
-    """Write a table cell: a node's score minus that of its untrained model, in points.
+    """Write a table cell: a node's score minus the score of its untrained model, in points.
 
-    Its title gives the interval and the untrained node; None is a dash.
+    The cell's tooltip names the interval and the untrained node. For None the cell has a dash.
     """
     label = _("over base")
     if lift is None:
@@ -137,7 +137,8 @@ def lift_cell(lift: Lift | None) -> SafeString:
 def part_cell(line: BoardLine) -> SafeString:
     """Write a table cell: the share of the window's rounds in which a node was scored.
 
-    Its title gives the number of these rounds, and of missed ones; an unknown share is a dash.
+    The cell's tooltip names how many rounds the node was scored in, and how many it missed. If the
+    share is unknown, the cell has a dash.
     """
     label, rounds = _("of the rounds"), line.row.rounds
     if line.took_part is None:
@@ -162,7 +163,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write why a result is missing or lower than possible, and what helps; empty if it is not."""
+    """Write the reason of an incomplete or missing result, and what helps; empty if complete."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'

@@ -32,8 +32,8 @@ def figure_writer() -> Callable[[str], str]:
     """Return a function that prepares a formatted number for text in the active language.
 
     In languages written from right to left it adds marks that keep the number's parts in order;
-    HTML elements could not be used in titles and labels. Looking up the direction takes time, so
-    call this once for hundreds of numbers.
+    HTML elements could not be used in titles and labels. Looking up the direction takes time: call
+    this once, and use the function for all numbers of a page.
     """
     return _isolate if get_language_bidi() else str
 
@@ -80,9 +80,9 @@ def write_interval(low: float, high: float) -> str:
 
 
 def write_value(cell: Value) -> str:
-    """Write a cell of a chart's table: a float as a share, a pair as an interval, else as it is.
+    """Write a cell of a chart's table: a float as a share, a pair as an interval, None as a dash.
 
-    None is a dash.
+    Any other value is converted with `str`.
     """
     if cell is None:
         return NONE
@@ -161,9 +161,9 @@ def size(count: int) -> str:
 
 @register.filter
 def moment(value: datetime | None, how: str = "time") -> SafeString | str:
-    """Write a time in UTC as an HTML element that site.js rewrites.
+    """Write a time as an HTML element, in UTC until site.js rewrites its text; None as a dash.
 
-    It shows the time in the reader's zone, or with `how` "ago" the time since then.
+    The script shows the time in the reader's zone or, if `how` is "ago", the time since then.
     """
     if value is None:
         return NONE

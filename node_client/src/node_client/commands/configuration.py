@@ -106,7 +106,7 @@ def _show(setting: Setting, value: object) -> str:
 
 
 def _as_toml(setting: Setting) -> str:
-    """Return the default in TOML, or the allowed values if there is none."""
+    """Return the setting's default in TOML; without a default, a comment with allowed values."""
     if setting.default is None:
         return f"  # {setting.allowed}"
     # JSON is valid TOML for numbers, strings, lists and booleans.

@@ -84,7 +84,10 @@ def check_torch() -> DoctorCheck:
 
 
 def check_disk(folder: Path) -> DoctorCheck:
-    """Check the free disk space for checkpoints in a folder, which need not exist yet."""
+    """Check the free disk space for checkpoints in a folder, which need not exist yet.
+
+    It fails below NO_DISK_BYTES and warns below LITTLE_DISK_BYTES.
+    """
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
     detail = f"{_gib(free)} free for {folder}"
@@ -124,7 +127,10 @@ def check_verifier() -> DoctorCheck:
 
 
 def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> DoctorCheck:
-    """Check that a model can be loaded, within its memory limit, and generates an answer."""
+    """Check that a model can be loaded, and generates an answer.
+
+    `gpu_fraction` is the part of the GPU's memory that it may use, None for all.
+    """
     try:
         limit_memory(device, gpu_fraction)
         policy = Policy.load(name, device=device)
@@ -139,10 +145,10 @@ def check_model(name: str, *, device: str, gpu_fraction: float | None = None) ->
 
 
 async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
-    """Test the connection to a coordinator: its web server, the clock and the node socket.
+    """Test the connection to a coordinator: its web server, the clock, encryption, the node socket.
 
-    The socket is tested only with a token. If the web server does not answer, nothing else
-    is tested.
+    An empty `token` gives a `warn`, because the socket cannot be tested without one. If the web
+    server does not answer, nothing else is tested.
     """
     checks = await _check_web(site)
     if checks[0].level == "fail":

@@ -1,7 +1,7 @@
-"""Commands about a node's token: `login`, `logout`, `claim`, and what a first `join` needs.
+"""Commands about a node's token: `login`, `logout`, `claim`; `join` gets its first token here too.
 
-A person approves a code on any device, so this machine needs no browser. The token is saved in the
-state folder, which only its owner can read, and is never printed.
+A person approves a code on the site, with any device, so this machine needs no browser. The token
+is never printed. It is saved in the state folder, which other users of this machine cannot read.
 """
 
 from typing import Annotated
@@ -27,9 +27,9 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
     """Get a token from the chosen site, save it in the state folder and return it.
 
-    Waits until a person has approved a code on the site, for a new node or one that they own; an
-    `anonymous` node needs no approval. Raises NodeError when there is no token in the end, or when
-    it would replace the only token of an anonymous node.
+    Prints a code and waits until a person has approved it on the site, for a new node or for one
+    that they own; an `anonymous` node needs no approval. Raises NodeError when the site gives no
+    token, or when the token saved before is the only one of an anonymous node.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 

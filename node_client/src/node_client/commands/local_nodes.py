@@ -84,7 +84,7 @@ def pause(
 @app.command()
 @takes_settings("state_dir", "config")
 def resume(url: Url = None, *, choices: SettingChoices) -> None:
-    """End a pause. Hours and battery may still pause the node."""
+    """End a pause. The settings hours and pause_on_battery may still pause the node."""
     for state in _folders(choices):
         if not withdraw_pause(state):
             typer.echo(f"{_name(state)} was not paused by `swarm-node pause`.")
@@ -105,7 +105,7 @@ def _pause_end(now: datetime, duration: timedelta) -> datetime:
 
 
 def _folders(choices: SettingChoices) -> list[StateDir]:
-    """Return the selected state folders. Raises SettingsError when none exists."""
+    """Return the selected state folders that exist. Raises SettingsError when none of them does."""
     there = [state for state in choices.folders if state.path.is_dir()]
     if not there:
         raise SettingsError(

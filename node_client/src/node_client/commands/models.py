@@ -39,7 +39,7 @@ def chat(
     ] = 512,
     choices: SettingChoices,
 ) -> None:
-    """Chat with your newest checkpoint, or with a --model. Answers a question from a pipe."""
+    """Chat with your newest checkpoint, or with a --model; or answer one question from a pipe."""
     from node_client.commands.talk import answer_once, piped_question, talk
 
     with Console(stderr=True).status("Loading"):
@@ -96,9 +96,9 @@ def warn(text: str) -> None:
 def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
     """Return the name or folder of the model to chat with.
 
-    It is the --model of the command line; otherwise the model of `checkpoint`, a step or a path, by
-    default of the newest intact checkpoint. Raises CheckpointError when there is no such
-    checkpoint, SettingsError when both are given.
+    It is the --model of the command line. Without --model, it is the model in `checkpoint`, a step
+    or a path; None is the newest intact checkpoint. Raises CheckpointError when there is no such
+    checkpoint, SettingsError when both --model and `checkpoint` are given.
     """
     from node_client.storage.export import choose_checkpoint  # imports safetensors
 
@@ -113,6 +113,6 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
 
 def season_prompt(choices: SettingChoices) -> str:
-    """Return the system prompt of the node's last season, or the default before the first one."""
+    """Return the system prompt of the node's last season, or SYSTEM_PROMPT if it has had none."""
     season = choices.state.load_for(choices.site).season
     return SYSTEM_PROMPT if season is None else season.system_prompt

@@ -14,7 +14,7 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> ModelOrigin:
-    """Return the origin of the checkpoint with this manifest, in the state folder `state`.
+    """Return the origin of the checkpoint with this manifest, from its node's state folder.
 
     The node's judge score is requested from the coordinator. If that fails, `warn` receives the
     error, and the origin has no score.
@@ -35,7 +35,7 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
 
 
 def _season_of(manifest: Manifest, state: StateDir) -> str:
-    """Return the season of the latest checkpoint if this is its manifest, else an empty text."""
+    """Return the season of the checkpoint with this manifest; empty unless it is the latest one."""
     progress = state.load_progress()
     return progress.season if progress is not None and progress.step == manifest.step else ""
 

@@ -25,7 +25,7 @@ UPGRADE_DUE = 75
 
 @contextmanager
 def explained_problems() -> Iterator[None]:
-    """Print a NodeError of the body as two lines, and exit with a code.
+    """If the body raises NodeError, print two lines on standard error, and exit with its code.
 
     The first line is the error, the second what to do. Ctrl-C prints "Interrupted." and exits with
     INTERRUPTED.

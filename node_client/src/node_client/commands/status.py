@@ -23,7 +23,7 @@ class NodeStatus(msgspec.Struct):
     """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored.
 
     `score` and its 95 % `interval` are fractions, over `n` questions in `rounds` rounds. `rank` is
-    the best and the worst rank, None for a node without one; `remark` says why it has none.
+    the best and the worst rank, None for a node without a rank; `remark` then says why.
     """
 
     node: str
@@ -67,8 +67,8 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
 class LocalStatus(msgspec.Struct):
     """A node's status on this machine, without the token.
 
-    `site` is the address of its coordinator, null before it joined; `run` is its latest run, null
-    before the first.
+    `checkpoint` is about the latest checkpoint, `lifetime` has the totals of all runs, `site` is
+    the address of the coordinator, and `run` is the latest run. Each is null if there is none yet.
     """
 
     node: str
@@ -92,10 +92,10 @@ class Status(msgspec.Struct):
 
 
 def read_status(choices: SettingChoices) -> list[Status]:
-    """Return the status of the node at the given address, on this machine and at its coordinator.
+    """Return the status of the chosen coordinator's node, on this machine and at the coordinator.
 
-    Without an address, return only the local status of each node in its folders. Raises
-    NodeError when a folder or the coordinator's answer cannot be read.
+    If no coordinator is chosen, return the status of each node of this machine, on this machine
+    only. Raises NodeError when a state folder or the coordinator's answer cannot be read.
     """
     site, state = choices.site, choices.state
     if site is not None:
@@ -107,8 +107,8 @@ def read_status(choices: SettingChoices) -> list[Status]:
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
     """Return a line for each node that is not running, or made no step in the time `within`.
 
-    A paused node is healthy, and so is a running base node. Raises SettingsError when a state
-    folder cannot be read.
+    A paused node gets no line, nor does a running base node, nor one that started less than
+    `within` ago. Raises SettingsError when a state folder cannot be read.
     """
     found = []
     for state in folders:
@@ -120,7 +120,7 @@ def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datet
 
 
 def read_local_status(state: StateDir, remembered: NodeRecord) -> LocalStatus:
-    """Return a node's status from its state folder and its record in it.
+    """Return a node's status from its state folder and from `remembered`, the record in it.
 
     Raises SettingsError when the folder cannot be read.
     """

@@ -15,7 +15,7 @@ HELP = "/reset clears the conversation, /quit or Ctrl-D ends it, Ctrl-C ends an 
 
 
 class ChatModel(Protocol):
-    """A model to chat with."""
+    """A model to chat with, which remembers the conversation."""
 
     def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
         """Answer a question; `on_text` receives the text in pieces."""
@@ -35,7 +35,7 @@ def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
 
 
 def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = input) -> None:
-    """Read questions and print answers until the user ends it.
+    """Read questions and print answers until the user ends the conversation.
 
     `read` shows the prompt that it is given, and returns a line.
     """
@@ -72,5 +72,5 @@ def _print_answer(model: ChatModel, question: str, *, console: Console) -> None:
 
 
 def piped_question() -> str | None:
-    """Return the input of a pipe, or None at a terminal."""
+    """Return the whole standard input, or None if that is a terminal."""
     return None if sys.stdin.isatty() else sys.stdin.read()

@@ -18,7 +18,10 @@ from swarm_protocol.messages import Arm
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """The memory that the process uses, in bytes, and that of its accelerator if it has one."""
+    """The memory that the process uses, in bytes: `process` in RAM, `accelerator` on the device.
+
+    `accelerator` is None without an accelerator.
+    """
 
     process: int
     accelerator: int | None = None
@@ -85,10 +88,11 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
 class StepDone(Event, frozen=True, kw_only=True, tag="step"):
     """A training step ended.
 
-    `training_reward` and the shares are over the node's own rollouts of the step.
-    `external_dropped` counts the external rollouts that were not used, by reason. `held_out` is
-    macro pass@1 on the held-out set after the step, null if the step had no evaluation. `memory` is
-    in bytes, and so is `accelerator_memory`, which is null without an accelerator.
+    `training_reward`, `informative_share`, `completion_length` (tokens) and `clipped_ratio` are
+    means over the node's own rollouts of the step. `external_dropped` counts the external rollouts
+    that were not used, by reason. `held_out` is macro pass@1 on the held-out set after the step,
+    null if the step had no evaluation. `memory` is in bytes, and so is `accelerator_memory`, which
+    is null without an accelerator.
     """
 
     step: int
@@ -107,7 +111,10 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
 
 
 class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
-    """The current round is another one, or its state changed. `questions` is how many it has."""
+    """Another round became the current one, or the current round changed, such as its `phase`.
+
+    `questions` is the number of its questions.
+    """
 
     round: int
     phase: str
@@ -127,7 +134,11 @@ class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
 
 
 class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
-    """This node's row of the leaderboard arrived; figures are null without a score."""
+    """This node's row of the leaderboard arrived, with the fields of the protocol's NodeStanding.
+
+    `score` and `interval` are null before the first scored round, `rank` is null for a node without
+    a rank, and a count is null if the coordinator does not give it.
+    """
 
     rank: tuple[int, int] | None
     ranked: int | None
@@ -143,7 +154,7 @@ class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
 
 
 class CheckpointSaved(Event, frozen=True, kw_only=True, tag="checkpoint"):
-    """A checkpoint was written, from which the node resumes after this step."""
+    """A checkpoint was written after this step. A later run can continue from it."""
 
     step: int
 

@@ -37,7 +37,7 @@ def describe_trend(values: Sequence[float]) -> str:
     """Return the trend of values: `rising`, `falling` or `steady`.
 
     It is `steady` unless the means of the earlier and the later half differ by more than
-    TREND_ERRORS standard errors; an empty text for fewer than TREND_STEPS values.
+    TREND_ERRORS standard errors. Fewer than TREND_STEPS values give an empty text.
     """
     values = list(values)
     if len(values) < TREND_STEPS:

@@ -45,7 +45,11 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A row of the panel; `_CUTS` refers to its `name`. Without a `label` it has the full width."""
+    """A row of the panel; `_CUTS` refers to its `name`.
+
+    If `label` is None, the text has the full width. Otherwise it is in the column beside the
+    labels, also if `label` is empty.
+    """
 
     name: str
     text: Text
@@ -61,7 +65,7 @@ class _Wrapped:
 def fit_rows(
     rows: Sequence[PanelRow], *, console: Console, width: int, height: int | None
 ) -> list[Text]:
-    """Return the rows as lines of at most `width` columns; at most `height` lines unless None."""
+    """Return the rows as lines of at most `width` columns, and at most `height` lines if given."""
     wrapped = [_wrap(row, console=console, width=width) for row in rows]
     limits = {} if height is None else _choose_limits(wrapped, height=height)
     lines = [line for each in wrapped for line in _draw(each, limits, width=width)]
@@ -88,7 +92,10 @@ def _wrap(row: PanelRow, *, console: Console, width: int) -> _Wrapped:
 
 
 def _draw(each: _Wrapped, limits: dict[str, int], *, width: int) -> Iterator[Text]:
-    """Yield a row's lines, the first with its label. An ellipsis ends the last if some are cut."""
+    """Yield a row's lines up to its limit, the first with the row's label.
+
+    If lines are cut, the last one that is left ends with an ellipsis.
+    """
     height = _height(each, limits)
     label = each.row.label
     for number, line in enumerate(each.lines[:height]):

@@ -24,7 +24,7 @@ PROBLEM_SHOWN_FOR = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Health:
-    """How a node is. `text` continues a sentence that begins with its name, such as "is healthy.".
+    """How a node is. `text` follows the node's name in a sentence, such as "is healthy.".
 
     `reason` is the cause and what to do; it may be empty.
     """
@@ -132,9 +132,10 @@ def _await_first_score(view: NodeView) -> Health:
 
 
 def _assess_last_round(view: NodeView) -> Health | None:
-    """Return what is wrong if this node did not answer all of the latest finished round.
+    """Return what is wrong if this node did not answer all questions of the latest finished round.
 
-    Return None if it did, or if it could not take part.
+    Return None if it answered all, if it could not take part, or if the round is void or still
+    being scored.
     """
     last, current = view.finished_round, view.round
     if last is None or last.number == view.skipped_round:

@@ -149,9 +149,9 @@ def _held_out(view: NodeView) -> str:
 
 
 def _shared(view: NodeView) -> str:
-    """Return how many rollouts this node published in the season, and what became of them.
+    """Return how many rollouts this node published in the season, or why it publishes none.
 
-    The latter is shown as far as the coordinator reported it.
+    How often other nodes received and used them is added as far as the coordinator reported it.
     """
     if view.site is None or view.arm == "base":
         return ""
@@ -169,7 +169,7 @@ def _shared(view: NodeView) -> str:
 
 
 def _received(view: NodeView) -> str:
-    """Return how many external rollouts were used, and why others were dropped."""
+    """Return how many external rollouts were used, and how many were dropped for which reasons."""
     report, totals = view.report, view.totals
     if view.site is None or report is None or totals is None or view.arm == "base":
         return ""
@@ -207,7 +207,7 @@ def _saved(view: NodeView, *, now: datetime) -> str:
 
 
 def _all_runs(view: NodeView) -> str:
-    """Return the totals of all runs, if they differ from those of this one."""
+    """Return the totals of all runs as text; empty if no run before this one made a step."""
     life = view.lifetime
     if life.steps <= view.steps_this_run:
         return ""

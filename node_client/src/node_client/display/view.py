@@ -32,10 +32,10 @@ class NodeView:
     the latest steps, `report` is of the latest one, and `held_out` is the latest score on the
     held-out set. `answered` counts, by round number, the answers that the judge has stored, earlier
     runs included. `finished_round` is the latest round that is no longer open, `skipped_round` the
-    number of the latest one that had opened before this node joined. `published` counts the
-    rollouts that the pool accepted since the client started, `published_before` those before that
-    in this season, and `unpublished` those that a full queue dropped unsent. `upgrade` is the
-    warning that this client will be refused soon.
+    number of the latest round that had opened before this node joined. `published` counts the
+    rollouts that the pool accepted since the client started; added to `published_before`, which may
+    be negative, it counts those of this season. `unpublished` counts the rollouts that a full queue
+    dropped unsent. `upgrade` is the warning that this client will be refused soon.
     """
 
     model: str

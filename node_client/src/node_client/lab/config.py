@@ -73,10 +73,10 @@ class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
 class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
     """One arm: settings of the client by name (`train`), and its swarm.
 
-    `drawing` is how the pool draws: `uniform`, or first the rollouts that their senders declared
-    `informative`. `source` is what it draws: rollouts of `others` or, as a control, the node's own
-    earlier ones (`self`). `pool_rounds` and `nodes` are the experiment's by default. Without
-    `groups` all nodes are identical.
+    `drawing` is how the pool draws: `uniform`, or `informative`, which draws declared rollouts
+    first. `source` is what it draws: rollouts of `others` or, as a control, the node's own earlier
+    ones (`self`). `pool_rounds` and `nodes` are the experiment's by default. Without `groups` all
+    nodes are identical.
     """
 
     name: Name
@@ -91,11 +91,11 @@ class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """An experiment. `baseline` names the arm that the others are compared with.
 
-    `phase` is `exploratory` if the seeds were used to design the experiment; they are never pooled
-    with those of a committed design. The pool keeps each node's rollouts of the latest
+    `phase` is `exploratory` if the seeds were used to design the experiment; such seeds are never
+    pooled with the seeds of a committed design. The pool keeps each node's rollouts of the latest
     `pool_rounds` rounds. `base` is a demo model (`thinker` is created when it is first needed), or
     any model that `--model` accepts. The held-out set has `eval_tasks` questions (0: no
-    evaluations), asked every `eval_every` rounds.
+    evaluations), asked every `eval_every` rounds. `train` has settings of the client for all arms.
     """
 
     name: FolderName
@@ -182,7 +182,7 @@ def file_name(arm: str) -> str:
 
 
 def plan_nodes(experiment: Experiment, arm: ExperimentArm) -> list[NodePlan]:
-    """Return the nodes of an arm, in order. Raises SettingsError for an impossible arm."""
+    """Return the nodes of an arm, in order. Raises SettingsError for an arm that cannot be run."""
     if arm.groups and arm.nodes is not None:
         raise SettingsError(
             "Both the arm and its groups set the number of nodes.", fix="Leave `nodes` out."

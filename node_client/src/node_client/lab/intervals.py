@@ -36,7 +36,7 @@ def mean_interval(values: Floats) -> Interval | None:
 def difference_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the difference of two arms' means, paired by seed.
 
-    Both are (seeds, nodes). If both arms have the same number of nodes, those at the same place are
+    Both are (seeds, nodes). If both arms have the same number of nodes, nodes at the same place are
     drawn together: they have the same base and the same questions. None below MIN_SEEDS seeds.
     """
     mine, theirs = _resampled_pair(values, others)

@@ -23,8 +23,8 @@ class Onset:
 
     `difference` and `band` have a value for each round of the curves. Where the difference is
     beyond ± band, it is significant at .05, adjusted for testing all rounds. `first` is the index
-    of the first such round, and `stays` the first index from which all rounds are such; None where
-    there is none.
+    of the first significant round, and `stays` the first index from which all rounds are
+    significant; None where there is none.
     """
 
     difference: Floats

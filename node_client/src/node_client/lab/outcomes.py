@@ -23,12 +23,12 @@ HELD_OUT_WINDOW = 3
 class HeldOut:
     """Scores on the held-out questions; arrays are by node.
 
-    `area` is the area under the curve over rounds, divided by their number, so in [0, 1]; `final`
-    is the last evaluation. Two are of the nodes' mean curve, averaged over three evaluations:
-    `forgetting` is its peak minus its end, and `drawdown` its largest fall from the highest value
-    so far, as a share of that value. `wobble` is the standard deviation of the mean curve's changes
-    from one evaluation to the next, divided by its mean. Sampling noise alone makes all three
-    positive.
+    `area` is the area under a node's curve over rounds, divided by the number of rounds, so in
+    [0, 1]; `final` is the last evaluation. The other three are of the mean curve of all nodes.
+    `wobble` is the standard deviation of its changes from one evaluation to the next, divided by
+    its mean. After averaging the mean curve over three evaluations, `forgetting` is its peak minus
+    its end, and `drawdown` its largest fall from the highest value so far, as a share of that
+    value. Sampling noise alone makes these three positive.
     """
 
     area: Floats
@@ -39,7 +39,7 @@ class HeldOut:
 
 
 def cumulative_rewards(rewards: Floats) -> Floats:
-    """Return each node's sum over rounds; `rewards` is (rounds, nodes)."""
+    """Return each node's sum of rewards over rounds, (nodes,); `rewards` is (rounds, nodes)."""
     return np.asarray(rewards.sum(axis=0))
 
 
@@ -98,7 +98,10 @@ def held_out_level(run: RunData) -> Floats:
 
 
 def first_round_above(run: RunData, level: float) -> int | None:
-    """Return the round from which the run's `held_out_level` stays at or above `level`, or None."""
+    """Return the round from which the run's `held_out_level` stays at or above `level`.
+
+    None if it is below in the last evaluation.
+    """
     curve = held_out_level(run)
     place = place_for_good(curve >= level)
     return None if place is None else run.held_out_rounds[place - len(curve)]

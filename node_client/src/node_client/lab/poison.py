@@ -29,7 +29,7 @@ CANDIDATES = 64
 
 @dataclass(frozen=True)
 class Poisoner:
-    """A node that shares poisoned rollouts, as many as an honest one.
+    """A node that shares poisoned rollouts, up to I + J in a round.
 
     `claimed` is the log-prob that it claims for each token, None to send no log-probs.
     """
@@ -41,7 +41,7 @@ class Poisoner:
     claimed: float | None = None
 
     def step(self, number: int) -> None:
-        """Share poisoned copies of correct completions from the pool; `number` is the round's."""
+        """Share poisoned copies of correct completions from the pool, in round `number`."""
         size = self.season.local + self.season.external
         poisoned = [
             made

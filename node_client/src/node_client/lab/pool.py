@@ -39,8 +39,8 @@ class LabPool:
     def begin_round(self, number: int) -> None:
         """Start a round; rollouts that are more than `rounds` rounds old are removed.
 
-        A node's rollouts that are exactly that old stay until it shares new ones, so nodes that
-        draw early in a round find rollouts of the others.
+        A node's rollouts that are exactly `rounds` rounds old stay until the node shares new ones,
+        so nodes that draw early in a round find rollouts of the others.
         """
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]

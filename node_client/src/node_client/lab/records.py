@@ -46,13 +46,14 @@ class RoundRecord(
     `reward` is the mean over the completions of a node's own rollouts, taken before the update, and
     `informative` the share of its own rollouts that are informative; `set_reward` and
     `set_informative` are the same for the training set. `generated` is the number of own rollouts,
-    `external` that of external rollouts in the training set, and `tokens` that of generated tokens;
-    `sent` and `received` are bytes. `length` is the mean number of tokens in a completion, `clip`
-    the share of trained tokens whose gradient was clipped. `held_out` is pass@1 on the held-out
-    set, if there was an evaluation; that of round 0 is the base's. `poisoned` is the share of own
-    completions with the text planted by an attacker. `recheck`, `hesitation` and `exploration` are
-    the shares with each pattern of `learning.reflection`, and `reflection` is the largest of the
-    three. Runs of earlier versions have only the largest.
+    `external` the number of external rollouts in the training set, and `tokens` the number of
+    generated tokens; `sent` and `received` are bytes. `length` is the mean number of tokens in a
+    completion, `clip` the share of trained tokens whose gradient was clipped. `held_out` is pass@1
+    on the held-out set, if there was an evaluation; round 0 has the scores of the bases and nothing
+    else. `poisoned` is the share of own completions with the text planted by an attacker.
+    `recheck`, `hesitation` and `exploration` are the shares with each pattern of
+    `learning.reflection`, and `reflection` is the largest of the three. Runs of earlier versions
+    have only `reflection`.
     """
 
     round: Natural

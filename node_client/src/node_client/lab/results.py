@@ -84,8 +84,8 @@ class ArmData:
 class ExperimentResults:
     """The runs of a folder. `arms` are those with a finished run; `missing` names unfinished runs.
 
-    `paired` has the seeds with a finished run in each of these arms, `left_out` those with one in
-    only some of them.
+    `paired` has the seeds with a finished run in each of these arms, `left_out` the seeds with a
+    finished run in only some of them. `toml` is the text of `experiment.toml`.
     """
 
     experiment: Experiment

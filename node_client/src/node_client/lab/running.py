@@ -46,7 +46,7 @@ def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
 def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
     """Return the runs that are not finished.
 
-    Raises UnreadableRunError if a finished one is of another design.
+    Raises UnreadableRunError if a finished run is of another design.
     """
     return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
 
@@ -54,7 +54,7 @@ def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Make all unfinished runs and show the progress: `processes` at a time; None: one per core.
+    """Make all unfinished runs, `processes` at a time (None: one per core), and show the progress.
 
     When a run fails, or this process is asked to stop, the other runs stop with a snapshot after
     their current round. Raises the error of a run, and NodeError when asked to stop or when another

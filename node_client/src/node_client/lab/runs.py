@@ -69,7 +69,7 @@ class Run:
 
     @property
     def finished_file(self) -> Path | None:
-        """The file of a finished run, compressed or not."""
+        """The file of a finished run, compressed or not; None if the run is not finished."""
         return next(
             (path for path in (self.complete_file, self.packed_file) if path.exists()), None
         )

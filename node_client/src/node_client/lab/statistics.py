@@ -54,9 +54,9 @@ def sign_flips(pairs: int) -> Floats:
 def paired_test(differences: Floats) -> PairedTest:
     """Test n > 0 paired differences against the hypothesis that the two arms do not differ.
 
-    Under it, each difference is as likely with the opposite sign (R. A. Fisher, The Design of
-    Experiments, 1935, section 21). The statistic is the sum; p is the share of the sign patterns
-    whose sum is at least as large.
+    If they do not, each difference is as likely with the opposite sign (R. A. Fisher, The Design of
+    Experiments, 1935, section 21). The statistic is the sum of the differences; p is the share of
+    the sign patterns whose sum is at least as large, in absolute value if two-sided.
     """
     signs = sign_flips(len(differences))
     sums = signs @ differences

@@ -80,7 +80,10 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class TestedClaims:
-    """The claims of one question: the results of those with a report, and how many have none."""
+    """The claims of one question.
+
+    `found` has the results of the claims whose report exists, `pending` is the number of others.
+    """
 
     found: list["TestedClaim"]
     pending: int
@@ -90,7 +93,8 @@ class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
     `comparison.p_adjusted` is adjusted over the question's claims (`find`), not over the report's
-    comparisons. `holds` says whether the result is as expected, None if nothing was expected.
+    comparisons. `holds` says whether the result is as expected, None if the claim expects
+    `nothing`.
     """
 
     report: str
@@ -135,9 +139,9 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
     `reports` has the report that each claim names, None if it does not exist yet. P-values are
     adjusted by Holm's method over the claims with the same outcome, pending ones included; claims
     about groups of nodes are adjusted separately. The question `recipe` is confirmed only if all of
-    its claims hold, so each is tested without adjustment (R. L. Berger, Technometrics 24, 1982:
-    intersection-union). `no less` is judged by intervals alone, and claims that expect nothing are
-    not tested.
+    its claims hold, so each of them is tested without adjustment (R. L. Berger, Technometrics 24,
+    1982: intersection-union). `no less` is judged by intervals alone, and claims that expect
+    `nothing` are not tested.
     """
     compared = {
         place: _compare(claim, report)

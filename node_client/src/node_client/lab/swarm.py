@@ -74,7 +74,7 @@ class LabSwarm:
     def run_round(self) -> RoundRecord:
         """Let every node make one step and return the round's record.
 
-        Attackers act first. The others' order changes from round to round.
+        Attackers act first. The order of the nodes that train changes from round to round.
         """
         self.rounds_done += 1
         self._pool.begin_round(self.rounds_done)

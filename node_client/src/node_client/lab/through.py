@@ -1,8 +1,8 @@
 """One run through a real coordinator, with one client process for each node.
 
-Keys, bases and settings are those of the run in one process, so that the two can be compared. The
-differences: every node has its own pace, and the pool is the coordinator's. The run ends with its
-slowest node. The coordinator must have an open season with the same tasks and rules and without
+Keys, bases and settings are the same as for a run in one process, so that the runs can be compared.
+The differences: every node has its own pace, and the pool is the coordinator's. The run ends with
+its slowest node. The coordinator must have an open season with the same tasks and rules and without
 other nodes, so each run needs its own season.
 """
 

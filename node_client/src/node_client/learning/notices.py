@@ -27,15 +27,15 @@ class Notices:
     def add(self, notice: str | None) -> None:
         """Report this notice once, with the next step.
 
-        It replaces one that is not yet reported; None only removes that one.
+        It replaces an earlier notice that is not reported yet. None only removes that earlier one.
         """
         self._pending = notice
 
     def end_step(self, update: UpdateReport) -> str | None:
-        """Return the notices about a step as one text, or None.
+        """Return the notices of a finished step as one text, or None if there are none.
 
         They include what happened since the previous step, such as memory that ran out in a judge
-        round.
+        round. Call it once for each step: the next call does not return them again.
         """
         notices = [self._pending, *self._describe_memory(), self._describe_skipped(update)]
         self._pending, self._reported = None, self._times_lowered()
@@ -63,9 +63,10 @@ class Notices:
             )
 
     def _describe_skipped(self, update: UpdateReport) -> str | None:
-        """Explain an update that was skipped because loss or gradient is not finite, else None.
+        """Return a notice if the update was skipped because its loss or gradient was not finite.
 
-        Occasional overflows of float16 gradients are normal and not explained.
+        Otherwise return None, also for the first float16 gradients in a row that overflow, which is
+        normal. Call it for each update, because it counts the skipped ones.
         """
         self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):

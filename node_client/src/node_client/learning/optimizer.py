@@ -1,8 +1,8 @@
 """Everything that a policy needs before it is trained: adapters, a reference, an optimizer.
 
 The optimizer is AdamW: torch's own, one for weights that are stored in halves (`model.halves`), or
-one with 8-bit states. Its states are allocated in its first step. If memory runs out there, all of
-them are dropped, so that the next attempt does not find incomplete ones.
+one with 8-bit states. Its states are allocated in its first step. If memory runs out in that step,
+all states are dropped, so that the next attempt does not find incomplete ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,10 +36,11 @@ def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
 
 
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
-    """Set the policy up as configured, and return its optimizer.
+    """Prepare the policy for training as configured, and return its optimizer.
 
-    Call it before loading a checkpoint: the reference of the KL term is the model that the run
-    started with, also when the run is resumed.
+    This sets precision, adapters, reference and memory budgets. Call it before loading a
+    checkpoint: it keeps the present model as the reference of the KL term, and that must be the
+    model that the run started with, also when the run is resumed. Raises SettingsError.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -73,7 +74,7 @@ def resume_optimizer(
     """Load the optimizer's part of a trainer's state and return None.
 
     If another kind of optimizer wrote it, load nothing and return a notice for the owner: one kind
-    cannot read the averages of another.
+    cannot read the averages of another. The learning rate of `optimizer` stays as it is.
     """
     saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
@@ -144,9 +145,10 @@ class HalvesAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def clip(self, max_norm: float) -> Tensor:
-        """Limit the total norm of the next step's gradients to `max_norm`; return the norm before.
+        """Make the next step limit the total norm of its gradients to `max_norm`.
 
-        The step scales them when it uses them: scaled here, bfloat16 ones would be rounded again.
+        Return the present norm. The gradients are scaled in the step, not here, where bfloat16
+        gradients would be rounded once more.
         """
         norms = [
             torch.linalg.vector_norm(_widen(piece, self._scratch[0]))
@@ -160,7 +162,10 @@ class HalvesAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Make a step. If memory runs out in the first one, no weight has changed."""
+        """Make a step; `closure` is ignored.
+
+        If memory runs out in the first step, which allocates the states, no weight has changed.
+        """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]
         for parameter, state in zip(moving, states, strict=True):
@@ -170,7 +175,7 @@ class HalvesAdamW(torch.optim.AdamW):
         self._scale = 1.0
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state; torch's own method would round the moments to the weights' type."""
+        """Load a state with float32 moments; torch's own method would round them to bfloat16."""
         super().load_state_dict({**state_dict, "state": {}})
         parameters = list(self._parameters())
         for place, values in state_dict["state"].items():
@@ -201,7 +206,8 @@ class HalvesAdamW(torch.optim.AdamW):
     ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Yield a parameter's weights, gradients and both moments in pieces, all float32.
 
-        The weights that the caller changed are stored when it requests the next piece.
+        The caller changes weights and moments in place. The weights of a piece are stored when the
+        next one is requested, so the caller must iterate to the end.
         """
         assert parameter.grad is not None
         averages, squares = state["exp_avg"], state["exp_avg_sq"]
@@ -262,8 +268,8 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Allocate all states of a bitsandbytes optimizer, before its step changes a parameter.
 
-    By itself it allocates the state of one parameter, changes that parameter, and goes on to the
-    next: if memory ran out halfway, a repeated step would change the first parameters twice.
+    bitsandbytes itself allocates the state of one parameter, changes that parameter, and goes on to
+    the next: if memory ran out halfway, a repeated step would change the first parameters twice.
     """
     for place, group in enumerate(optimizer.param_groups):
         for number, parameter in enumerate(group["params"]):

@@ -33,12 +33,12 @@ class RolloutMaker:
     leader: TeamLeader
 
     def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
-        """Answer a batch of questions, and with dynamic sampling more batches if necessary.
+        """Return the rollouts of a batch of questions, and of more batches with dynamic sampling.
 
         Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates until `wanted` rollouts are
-        informative. DAPO has no limit. Here `dynamic_batches` is one, because a model that solves
-        nothing, or everything, would never finish a step. Raises RefusedError when the verifier
-        fails.
+        informative. DAPO does so without limit. Here `dynamic_batches` is the maximum number of
+        batches, because a model that solves nothing, or everything, would never finish a step.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1
@@ -107,6 +107,6 @@ class RolloutMaker:
 def prefer_informative(
     groups: Sequence[TrainingGroup], *, count: int, rng: random.Random
 ) -> list[TrainingGroup]:
-    """Return up to `count` groups: informative ones, drawn uniformly, before the others."""
+    """Draw up to `count` groups uniformly: informative ones, then others if these are too few."""
     shuffled = rng.sample(groups, len(groups))
     return sorted(shuffled, key=lambda group: not group.informative)[:count]

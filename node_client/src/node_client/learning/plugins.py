@@ -12,10 +12,11 @@ PluginT = TypeVar("PluginT")
 def make_plugin(
     name: str, *, known: Mapping[str, type[PluginT]], base: type[PluginT], setting: str
 ) -> PluginT:
-    """Return an instance of a known class, or of the one that `package.module:Class` names.
+    """Return an instance of the class that `name` stands for.
 
-    Raises SettingsError if there is no such class, it cannot be imported or created, or it does not
-    derive from `base`. `setting` is the setting that has the name, for the error's message.
+    `name` is a key of `known`, or `package.module:Class`. Raises SettingsError if there is no such
+    class, it cannot be imported or created, or it does not derive from `base`. `setting` is the
+    setting that has the name, for the error's message.
     """
     if name in known:
         return known[name]()

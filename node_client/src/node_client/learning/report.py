@@ -29,22 +29,23 @@ class ShownExample:
 class StepReport:
     """The figures of one step. Rewards and shares are over the node's own rollouts of the step.
 
-    - `generated`: own rollouts; `solved`: the share of right completions by dataset.
+    - `generated`: the number of own rollouts; `solved`: the share of right completions by dataset.
+    - `external_dropped`: the number of dropped candidates by reason (`external.checking`).
     - `clip_ratio`: the share of trained tokens whose gradient was clipped; `clipped_ratio`: the
       share of own completions that reached the length limit (both named as in trl).
-    - `kl`: the mean divergence of the trained tokens from the reference, 0 without one.
+    - `kl`: the mean divergence of the trained tokens from the reference, 0 without a reference.
     - `completion_length`: a mean in tokens; `completion_tokens`: a sum; `texts`: the own
       completions; `reflection`: the share of them with each pattern of `learning.reflection`.
     - `training_set_reward`: the mean over the training set with its external rollouts (T^n in SAPO,
-      arXiv 2509.08721). Those are chosen for having right answers, so it does not show how good
-      this node's policy is. `training_set_informative`: the informative share of the set.
+      arXiv 2509.08721). External rollouts are chosen for having right answers, so it does not show
+      how good this node's policy is. `training_set_informative`: the informative share of the set.
     - `curriculum`: the number of the stage, and by how many rungs each dataset is above the
-      season's; `mix`: I, J and the values that decide the automatic mix.
+      season's difficulty; `mix`: I, J and the values that decide the automatic mix.
     - `seconds`: the time of each part: generate, score, swarm (share and request), judge (check
       others' rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
     - `held_out`: the score of the evaluation after this step, if one was due; `held_out_before`, in
       the first step only: the score before any training.
-    - `used`: names of the external rollouts that changed the weights.
+    - `used`: names of the external rollouts in the training set; empty if the update was skipped.
     - `notice`: what the owner should know about the step.
     """
 
@@ -79,7 +80,7 @@ class StepReport:
 
 @dataclass
 class TrainingTotals:
-    """Rollouts used and dropped since the node joined the season."""
+    """Numbers of rollouts used and, by reason, dropped since the node joined the season."""
 
     local_used: int = 0
     external_used: int = 0

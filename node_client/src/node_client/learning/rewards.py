@@ -29,7 +29,7 @@ class Reward(ABC):
     """Computes the rewards of completions."""
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:  # noqa: B027
-        """Receive the policy that is trained, and its system prompt."""
+        """Receive the policy that is trained and its system prompt, before the first `rewards`."""
 
     @abstractmethod
     def rewards(
@@ -57,7 +57,7 @@ class PartialReward(Reward):
 
 
 class FormatReward(Reward):
-    """1 for solved, and 0.1 for a wrong answer that ends with a single pair of answer tags."""
+    """1 for solved, 0.1 for a wrong answer that ends with a single pair of answer tags, else 0."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
@@ -97,7 +97,7 @@ REWARDS: dict[str, type[Reward]] = {
 
 
 def make_reward(name: str) -> Reward:
-    """Return a built-in reward, or an instance of a custom class. Raises SettingsError."""
+    """Return the reward model that the setting `reward` names. Raises SettingsError."""
     return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 
@@ -107,7 +107,7 @@ def confidences(policy: Policy, prompt: Sequence[int], completions: Rows) -> lis
 
     The policy reads the question with the answer and is asked whether the answer is right: a
     generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names as future
-    work. All are 0.5 if the tokenizer cannot represent the words.
+    work. All are 0.5 if the tokenizer cannot represent "yes", "no" or the prompt that asks this.
     """
     suffix_ids, yes, no = (
         policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO)

@@ -16,8 +16,9 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 @dataclass(frozen=True)
 class SenderLogprobs:
-    """The log-prob of a completion at its sender: `total`, and by token if both nodes split the
-    completion into the same tokens.
+    """The log-prob of a completion at its sender, as `total`.
+
+    `tokens` has it by token, or is None if the two nodes split the completion differently.
     """
 
     total: float
@@ -30,7 +31,7 @@ class TrainingGroup:
 
     `truncated` marks the completions that reached the length limit; `dataset` is the question's. Of
     an external group, `source` names the rollout, `age_s` is its time in the pool, and
-    `sender_logprobs` has the sender's log-probs of each completion, or None.
+    `sender_logprobs` has for each completion the sender's log-probs, or None without any.
     """
 
     prompt: list[int]
@@ -76,7 +77,10 @@ def score_answers(
     verifier: Verifier,
     season: SeasonInfo,
 ) -> list[list[Verdict]]:
-    """Return a verdict on each answer to each task, by the season's rules. Raises RefusedError."""
+    """Return for each task the verdicts on its answers, by the season's answer rules.
+
+    Raises RefusedError when the verifier fails.
+    """
     batch = [
         (task.spec, [answer.text for answer in given])
         for task, given in zip(tasks, answers, strict=True)
@@ -108,7 +112,7 @@ def assemble_training_set(
     """Take all external groups, and draw own ones uniformly until there are `size` (I + J).
 
     Own groups are drawn whether or not they are informative. Spare own ones replace missing
-    external ones, so that the set keeps its size if possible.
+    external ones, so the set is smaller than `size` only if there are too few own groups.
     """
     others = rng.sample(external, len(external))
     mine = rng.sample(own, min(size - len(others), len(own)))

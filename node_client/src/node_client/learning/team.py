@@ -2,8 +2,8 @@
 
 `accelerate launch` or `torchrun` starts them. Each holds the whole policy and its optimizer. The
 leader, rank 0, is the node: only the leader has the connection, the tasks and the state folder. The
-others carry out its messages (`learning.team_messages`). Every process generates its share of the
-completions and computes its share of the gradients. The gradients are added up, and equal
+followers carry out its messages (`learning.team_messages`). Every process generates a share of the
+completions and computes a share of the gradients. The gradients are added up, and equal
 optimizers keep the copies equal (data parallelism, as in PyTorch's DistributedDataParallel).
 """
 
@@ -31,7 +31,9 @@ class Team:
     """The processes of a node. This base class is for a node with a single process.
 
     `size` is the number of processes, `rank` the number of this one, from 0. `is_idle` is false
-    while the leader carries out a message, and stays so if it fails.
+    while the leader carries out a message, and stays false if the leader fails.
+
+    `gather`, `sum`, `minimum`, `sum_gradients` and `align` wait until every process calls them.
     """
 
     rank = 0
@@ -43,7 +45,7 @@ class Team:
         """Send a message to every follower; the leader carries it out itself in the block.
 
         If the leader fails in the block, the followers still wait for its part of that message, so
-        they can receive no other: `is_idle` stays false.
+        they cannot receive another one: `is_idle` stays false.
         """
         self.send(message)
         self.is_idle = False
@@ -54,11 +56,11 @@ class Team:
         """Send a message to every follower; only for the leader."""
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
-        """Return every process's items, by rank."""
+        """Return a list for each process, by rank, with its items."""
         return [items]
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all processes."""
+        """Return the values, each summed over all processes."""
         return list(values)
 
     def minimum(self, value: float) -> float:
@@ -78,9 +80,9 @@ ALONE = Team()
 
 
 class LaunchedTeam(Team):
-    """Processes that were launched together.
+    """The processes of a node that were launched together. Creating it connects them.
 
-    Every exchange between them raises NodeError when one of them has ended.
+    Raises NodeError without accelerate. All methods raise NodeError when a process has ended.
     """
 
     def __init__(self) -> None:
@@ -137,7 +139,7 @@ class LaunchedTeam(Team):
     ) -> None:
         """Copy the leader's weights, optimizer state and loss scale to every process.
 
-        All processes continue with the smallest memory budgets of any.
+        Both memory budgets of every process become the smallest that any process has.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)
@@ -168,8 +170,8 @@ class LaunchedTeam(Team):
 def on_cpu(tree: Any) -> Any:
     """Return a state with its tensors on the CPU; each process loads them to its own device.
 
-    Unpickling restores a tensor on the device that it had, so all processes would allocate theirs
-    on the leader's GPU.
+    Unpickling restores a tensor on the device that it had: without this, all processes would
+    allocate the leader's state on the leader's GPU.
     """
     match tree:
         case Tensor():
@@ -183,7 +185,7 @@ def on_cpu(tree: Any) -> Any:
 
 @contextmanager
 def _explaining_losses() -> Iterator[None]:
-    """Turn torch's error about a process that ended into one that the node's owner can act on."""
+    """Turn torch's error about a process that ended into a NodeError with a fix for the owner."""
     try:
         yield
     except RuntimeError as problem:

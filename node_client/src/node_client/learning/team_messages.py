@@ -85,12 +85,18 @@ class TeamLeader:
         return self._updater.state()
 
     def load_state(self, state: Mapping[str, Any]) -> str | None:
-        """Continue from a saved `state`; return a notice for the owner, or None."""
+        """Continue from a saved `state`.
+
+        Return a notice for the owner if the optimizer starts without its saved state, else None.
+        """
         self._is_aligned = False
         return self._updater.load_state(state)
 
     def _align(self) -> None:
-        """Give all processes the leader's weights and optimizer state before the first step."""
+        """Give all processes the leader's weights and optimizer state.
+
+        It does so before the first message and after each `load_state`, otherwise nothing.
+        """
         if not self._is_aligned:
             with self._team.sending(BeginTraining(self._updater.config)):
                 self._team.align(self._policy, self._updater.optimizer, self._updater.scaler)
@@ -98,7 +104,10 @@ class TeamLeader:
 
 
 def follow(team: LaunchedTeam, policy: Policy) -> None:
-    """Carry out the leader's messages until it dismisses this process. Raises NodeError."""
+    """Carry out the leader's messages until it dismisses this process.
+
+    Raises NodeError when another process has ended, and MemoryExhaustedError.
+    """
     updater: Updater | None = None
     while not isinstance(message := team.receive(), Dismiss):
         match message:
@@ -117,8 +126,8 @@ def generate_together(
 ) -> list[list[Generated]]:
     """Generate this process's share, and return all processes' answers in the questions' order.
 
-    All processes continue with the smallest memory budget. Every one raises MemoryExhaustedError if
-    not even one completion fits into the memory of one of them.
+    All processes continue with the smallest memory budget of any. All of them raise
+    MemoryExhaustedError if not even one completion fits into the memory of some process.
     """
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below

@@ -11,8 +11,8 @@ import torch
 def clock_of(device: torch.device) -> Callable[[], float]:
     """Return a clock that first waits until an accelerator has finished its queued work.
 
-    Otherwise a part would only take the time of queueing its work, and the next part that needs a
-    result would seem to take the rest.
+    Without waiting, a part would only seem to take the time of queueing its work, and the next part
+    that needs a result would seem to take the rest.
     """
     if device.type == "cpu":
         return time.perf_counter

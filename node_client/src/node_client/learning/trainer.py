@@ -26,11 +26,11 @@ Differences from the paper and its public code, and why:
 9. The questions (`questions`), the size of a batch (`dynamic`), and I and J (`mix`) may depend on
    what the node has learned. All of that is off by default.
 10. Unless the season or the node sets `batch`, I + J questions are answered in a step, so that all
-   mixes generate equally much; the paper's nodes answer I.
+   mixes generate equally much; the paper's nodes answer I questions.
 11. Every node has its own stream over the tasks of one shared season, not a data set.
 12. A rollout carries its task's spec, not the answer: the receiver generates both again.
-13. Rollouts stay in the relay's pool for a while, so those drawn may be several rounds old. In the
-   paper nodes send rollouts to each other, and draw from those of the same round.
+13. Rollouts stay in the relay's pool for a while, so a drawn rollout may be several steps old. In
+   the paper nodes send rollouts to each other, and draw from the rollouts of the same round.
 14. The update is GRPO's. There is no critic, hence no PPO, which the paper also names.
 15. External tokens are weighted by their probability at this node (LUFFY, arXiv 2504.14945). The
    paper treats them as the node's own (`external_shaping = none`), so a node learns whatever
@@ -76,10 +76,10 @@ class RolloutExchange(Protocol):
     """The connection to the swarm. The training thread calls it; no call blocks for long."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share this node's rollouts; `informative` are the ids of those declared informative."""
+        """Publish this node's rollouts; `informative` has the ids of those that it declares."""
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes, in the pool's order; none when offline."""
+        """Return up to `count` rollouts of other nodes, in the relay's order; none when offline."""
 
 
 class Trainer:
@@ -160,7 +160,7 @@ class Trainer:
     @property
     def evaluation_due(self) -> bool:
         """Whether to evaluate on the held-out questions: before the first step, and then after each
-        `eval_every` steps.
+        `eval_every` steps; never if `eval_tasks` is 0.
 
         It is also true if a run is resumed at such a step, although its evaluation may have been
         made before the run stopped.
@@ -174,7 +174,8 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1, and return its report.
 
-        Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError when not even the
+        smallest batch fits into memory.
         """
         timer = StepTimer(clock_of(self.policy.device))
         external_places = self._mix.external
@@ -228,7 +229,10 @@ class Trainer:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state_dict`; the policy's weights are loaded separately."""
+        """Continue from a saved `state_dict`; the policy's weights are loaded separately.
+
+        If it was saved in another season, totals, mix and sampling strategies start anew.
+        """
         self.steps_done = state["step"]
         same_season = state["season"] == self.season.name
         self._questions.load(state["questions"], same_season=same_season)
@@ -275,7 +279,7 @@ class Trainer:
         )
 
     def _fetch_external(self, wanted: int, timer: StepTimer) -> CheckedExternals:
-        """Ask for candidates, and return up to `wanted` of those that can be trained on."""
+        """Request candidates; return up to `wanted` usable ones, and counts of the dropped ones."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
             with timer.measure("swarm"):
@@ -301,8 +305,8 @@ class Trainer:
     ) -> None:
         """Let the questions, the mix and the strategies learn from the step, and count it.
 
-        `shared` are the rollouts of the season's difficulty, which the mix compares with external
-        ones.
+        `shared` are the own rollouts of the season's difficulty: the mix compares external rollouts
+        with these.
         """
         own = [rollout.group for rollout in local]
         self._questions.update(local, judge_round=self.judge_round)

@@ -22,7 +22,7 @@ _ALL = "all-linear"
 def add_adapters(
     model: PreTrainedModel, *, rank: int, alpha: int, target_modules: Sequence[str]
 ) -> None:
-    """Add new adapters to the named layers, or all linear ones, and freeze the rest.
+    """Add new adapters to the `target_modules`, or all linear layers if empty; freeze the rest.
 
     New adapters do not change the output, and are the same in every run. Raises SettingsError when
     peft is not installed, or the model has none of these layers.
@@ -68,7 +68,7 @@ def adapters_disabled(model: PreTrainedModel) -> Iterator[None]:
 
 
 def check_adapters(model: PreTrainedModel, folder: Path) -> None:
-    """Raise CheckpointError if only one of the saved folder and the model has adapters."""
+    """Raise CheckpointError if only the saved folder or only the model has adapters."""
     saved = has_saved_adapters(folder)
     if saved != has_adapters(model):
         trained, requested = ("adapters", "all weights") if saved else ("all weights", "adapters")
@@ -81,7 +81,7 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
 def load_adapters(model: PreTrainedModel, folder: Path) -> None:
     """Load a folder's adapters into the adapters that the model already has.
 
-    Raises CheckpointError if the two differ in their shapes or layers.
+    Raises CheckpointError if the saved adapters have other shapes or layers than the model's.
     """
     from peft import set_peft_model_state_dict
 
@@ -113,7 +113,10 @@ def base_model_of(folder: Path) -> str:
 
 
 def merge_into(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with a folder's adapters merged into its weights. Raises SettingsError."""
+    """Return the model with a folder's adapters merged into its weights.
+
+    Raises SettingsError without peft.
+    """
     try:
         from peft import PeftModel
     except ImportError as problem:

@@ -92,7 +92,7 @@ class Decoder:
         )  # (2, B, steps, 1, d)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
+        """Append a token (B,) to each row; return the logits (B, V) of the next token."""
         hidden = embedding(tokens, self._embedding).float()  # (B, H), not rounded between layers
         cos, sin = self._rotations[:, :, self._used - self._width]
         self._used += 1

@@ -26,10 +26,11 @@ _HALF_STEP = 1 << 15
 
 
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
-    """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
+    """Write float32 numbers into `half`, as bfloat16 rounded half away from zero, and `remainder`.
 
-    All have the same shape. `full` must be contiguous and is overwritten. Read as integers, its
-    bits were those of `half` times 2**16, plus `remainder`.
+    The three have the same shape; the remainder is int16. `full` must be contiguous and is
+    overwritten. As integers, the bits of a float32 number are the bits of its bfloat16 number times
+    2**16, plus its remainder.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
@@ -113,7 +114,7 @@ class WideEmbedding(nn.Embedding):
         return cast(Tensor, rows)
 
     def _add_pending(self, gradient: Tensor) -> None:
-        """Add the gradients of the looked-up rows to the head's, before it is accumulated."""
+        """Add the looked-up rows' gradients to the head's gradient before it is accumulated."""
         assert self._pending is not None
         for used, rows in self._pending:
             full = gradient.index_select(0, used).float() + rows

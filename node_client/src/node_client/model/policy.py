@@ -66,7 +66,7 @@ class Policy:
         )
 
     def set_precision(self, precision: Precision) -> None:
-        """Compute in this precision from now on. The default is that of the weights.
+        """Compute in this precision from now on. Before the first call it is the weights' own.
 
         Does nothing once weights are stored in halves for bfloat16.
         """
@@ -86,7 +86,8 @@ class Policy:
     def halve_weights(self) -> None:
         """Store weights in halves if they are multiplied in bfloat16 (`model.halves`).
 
-        Later calls do nothing. The trials that show what the model supports run first, in float32.
+        Later calls do nothing, nor does a call with adapters or a special embedding. Before the
+        change, the trials that show what the model supports run in float32.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
@@ -208,13 +209,17 @@ class Policy:
         return self._reference.logprobs(prompts, completions, temperature=temperature)[0]
 
     def save(self, folder: Path) -> None:
-        """Write model and tokenizer as a folder that `load` and transformers can read."""
+        """Write model and tokenizer as a folder that `load` and transformers can read.
+
+        A model with adapters is written as its adapters only.
+        """
         save_model(self._model, self._tokenizer.tokenizer, folder, remainders=self.remainders)
 
     def load_weights(self, folder: Path) -> None:
         """Load the weights that `save` wrote, keeping the parameter objects and their device.
 
-        Raises CheckpointError if only one of the folder and this policy has adapters.
+        Raises CheckpointError if only the folder or only this policy has adapters, or if both have
+        adapters of different shapes or layers.
         """
         load_weights(self._model, folder, remainders=self.remainders)
 

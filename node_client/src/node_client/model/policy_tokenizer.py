@@ -17,7 +17,11 @@ _PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
 
 
 class PolicyTokenizer:
-    """A tokenizer, and the tokens that end a completion of its model."""
+    """A tokenizer, and the tokens that end a completion of its model.
+
+    `ends` has the ids of these tokens, `pad_id` is the id for padding, and tokenizers with equal
+    `fingerprint` give equal tokens.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self.tokenizer = tokenizer
@@ -87,7 +91,7 @@ def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Return every token that ends a completion: the tokenizer's and those of the model."""
+    """Return the ids of all tokens that end a completion: the tokenizer's EOS and the model's."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     more = [configured] if isinstance(configured, int) else configured or []
     return {tokenizer.eos_token_id, *more}

@@ -26,11 +26,11 @@ def write_prompt(tokenizer: PreTrainedTokenizerBase, question: str, *, system_pr
 def write_conversation(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[ChatMessage], *, system_prompt: str
 ) -> str:
-    """Return the prompt for the next answer; the last message is the user's.
+    """Return the prompt for the next answer.
 
-    It uses the tokenizer's chat template if there is one. Without a template, or with one that has
-    no system role, the system prompt is put before the first question. An empty system prompt is
-    left out.
+    `messages` alternate; the first and the last are the user's. The prompt follows the tokenizer's
+    chat template if there is one. Without a template, or with one that has no system role, the
+    system prompt is put before the first question. An empty system prompt is left out.
     """
     first, *later = messages
     with_system = f"{system_prompt}\n\n{first.content}" if system_prompt else first.content

@@ -58,8 +58,9 @@ def sample_in_batches(
 ) -> list[list[AnswerT]]:
     """Return each prompt's answers, in the order of the prompts.
 
-    `sample` gets a batch of prompts and returns the answers to each. When memory runs out, batches
-    are halved, down to one completion at a time. Raises MemoryExhaustedError if not even one fits.
+    `sample` gets a batch of prompts, with the number of completions to sample in this batch, and
+    returns the answers to each prompt. When memory runs out, `budget` is lowered and batches are
+    halved, down to one completion at a time. Raises MemoryExhaustedError if not even one fits.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -111,8 +112,8 @@ def next_batch(
 class ModelSteps:
     """Continues rows with any causal language model, from its cache after the prompts.
 
-    `attention` (G, P) is 1 on the prompts' tokens; each prompt gets `copies` rows. `Decoder` has
-    the same methods `step` and `select_rows`.
+    It changes this cache, `prefilled`. `attention` (G, P) is 1 on the prompts' tokens; each prompt
+    gets `copies` rows. `Decoder` has the same methods `step` and `select_rows`.
     """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
@@ -123,7 +124,7 @@ class ModelSteps:
         self._position = self._attention.sum(dim=1, keepdim=True) - 1
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append a token (B,) to each row; return the logits (B, V) of the one after it."""
+        """Append a token (B,) to each row; return the logits (B, V) of the next token."""
         self._attention = torch.cat([self._attention, tokens.new_ones(len(tokens), 1)], dim=1)
         self._position = self._position + 1
         output = self._model(
@@ -206,8 +207,8 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     """Return one token (B,) for each row of logits (B, V), and its log-prob (B,).
 
     `top_p` keeps the smallest set of tokens with this much probability (nucleus sampling,
-    arXiv 1904.09751). The log-prob is that of the distribution drawn from: at this temperature,
-    within the nucleus, and 0 (certain) for greedy sampling.
+    arXiv 1904.09751). The log-prob is from the distribution that the token was drawn from: at this
+    temperature, within the nucleus, and 0 (certain) for greedy sampling.
     """
     if sampling.temperature == 0:
         token = logits.argmax(dim=1)

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 class ScoringMode:
     """How log-probs are computed.
 
-    `shared_prompts`: equal prompts run once, with gradient, and their completions attend to their
-    keys and values. `separate_head`: the head runs separately from the body, only where a
+    `shared_prompts`: each distinct prompt runs once, with gradient, and all its completions attend
+    to its keys and values. `separate_head`: the head runs separately from the body, only where a
     completion's token is predicted, and in portions.
     """
 
@@ -86,7 +86,10 @@ def make_scoring_batch(
 def score(
     model: PreTrainedModel, batch: ScoringBatch, *, temperature: float, mode: ScoringMode
 ) -> Tensor:
-    """Return the log-probs (B, T) of the completions' tokens, 0 on padding."""
+    """Return the log-probs (B, T) of the completions' tokens at the temperature, 0 on padding.
+
+    The batch must have been made for the same mode.
+    """
     real = batch.mask.bool()
     places = real.flatten().nonzero().squeeze(1)  # (N,)
     if mode.shared_prompts:
@@ -134,7 +137,10 @@ def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
 
 
 def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
-    """Return the states or logits that predict each completion token (B, T, H or V), row by row."""
+    """Return the states or logits (B, T, H or V) that predict each completion token.
+
+    Each row runs whole, with its own prompt.
+    """
     attention = torch.cat([batch.prompt_mask, batch.mask], dim=1)  # (B, P + T)
     length = batch.completions.shape[1]
     outputs, _ = _run(
@@ -150,7 +156,10 @@ def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -
 
 
 def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
-    """Return the states or logits that predict each completion token; each prompt runs once."""
+    """Return the states or logits (B, T, H or V) that predict each completion token.
+
+    Each prompt runs once.
+    """
     first, cache = _run(
         model,
         mode,
@@ -180,10 +189,10 @@ def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) 
 
 
 def _select_rows(cache: Cache, rows: Tensor) -> None:
-    """Select rows of keys and values so that their gradients are summed in a fixed order.
+    """Keep only these rows of the cache, so that their gradients are summed in a fixed order.
 
-    The cache's own `batch_select_indices` sums them in the order of the threads, so a resumed run
-    would differ. Raises TypeError for layers without keys and values.
+    The cache's own `batch_select_indices` sums gradients in the order of the threads, so a resumed
+    run would differ. Raises TypeError for layers without keys and values.
     """
     for layer in cache.layers:
         if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:

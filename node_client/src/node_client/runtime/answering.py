@@ -72,8 +72,8 @@ class RoundAnswerer:
     it also requests the current round about every `poll_s` seconds. Every answer is written to the
     spool, a file, before it is sent. So a client that restarts during a round submits the answers
     in the spool and answers only the other questions; the coordinator keeps the first answer to
-    each question, so none counts twice. `record_commitment` is called with every round that is
-    announced (None if there is none), `sign` signs answers before they are queued, and
+    each question, so none counts twice. `record_commitment` is called with every round that the
+    coordinator sends (None if there is no round), `sign` signs answers before they are queued, and
     `store_receipt` is called with a round's number, the submitted answers and the coordinator's
     signed receipt.
     """
@@ -186,7 +186,10 @@ class RoundAnswerer:
         return self._announced
 
     async def _handle_round(self, current: RoundInfo | None) -> None:
-        """Answer the round if it is open and not answered yet; otherwise check for new scores."""
+        """Answer the round if it is open and not answered yet.
+
+        Otherwise update the shown standing if the round has changed or the standing is old.
+        """
         changed = current != self._view.round
         self._view.show_round(current)
         is_open = current is not None and current.phase == "open"
@@ -198,7 +201,10 @@ class RoundAnswerer:
             await self._fetch_standing()
 
     async def _fetch_standing(self) -> None:
-        """Request this node's standing and show it. Raises a temporary refusal, shows any other."""
+        """Request this node's standing and show it.
+
+        A temporary refusal is raised as RefusedError; any other refusal is shown.
+        """
         try:
             self._view.show_standing(await self._client.request_standing())
         except RefusedError as refusal:
@@ -208,7 +214,10 @@ class RoundAnswerer:
         self._standing_at = monotonic()
 
     async def _answer_round(self, number: int) -> None:
-        """Answer all questions of a round, between two training steps."""
+        """Answer all questions of a round, between two training steps.
+
+        A round that opened before this node joined is skipped. Raises RefusedError.
+        """
         self._idle.clear()
         try:
             offered = await self._client.request_questions(number)
@@ -288,7 +297,7 @@ class RoundAnswerer:
 
 
 def _seconds_left(offered: QuestionsOffered) -> float:
-    """Return how long the round stays open, by the coordinator's clock."""
+    """Return for how many seconds the round was still open when its questions were offered."""
     closes, now = (datetime.fromisoformat(t) for t in (offered.round.closes_at, offered.now))
     return (closes - now).total_seconds()
 

@@ -47,9 +47,10 @@ class Evaluator:
             self._before = await self._ask()
 
     async def complete(self, report: StepReport) -> StepReport:
-        """Return the report of the latest step with its held-out scores.
+        """Ask the held-out questions if they are due after the latest step.
 
-        If the answers cannot be scored, the report has a notice: the step itself succeeded.
+        Returns the step's report with the scores, including that of `prepare`. If the answers
+        cannot be scored, the report has a notice instead: the step itself succeeded.
         """
         before, self._before = self._before, None
         after, failure = None, None

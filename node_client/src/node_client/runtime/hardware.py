@@ -11,9 +11,10 @@ from swarm_protocol.messages import Hardware
 
 
 def describe_hardware(device: torch.device) -> Hardware:
-    """Return the device's name and memory in bytes; the machine's memory for a CPU or Apple GPU.
+    """Return the device's name and its memory in bytes, for the coordinator.
 
-    Sent to the coordinator if the owner chose to show it.
+    For a CPU or Apple GPU it is the machine's memory. The node sends this only if its owner allows
+    it (`share_hardware`).
     """
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)

@@ -48,7 +48,7 @@ def is_better(merit: Merit, last: UploadRecord | None) -> bool:
     """Return whether a model has improved since the latest upload, `last` (None: there is none).
 
     A merit of another season than the uploaded model's always counts as better. In the same season,
-    a merit of another kind (judge or held-out score) cannot be compared, so it does not.
+    a merit of another kind (judge or held-out score) never does: it cannot be compared.
     """
     if last is None or last.merit.season != merit.season:
         return True
@@ -83,7 +83,7 @@ def upload_to_hub(
 ) -> None:
     """Upload a folder to the Hugging Face Hub in one commit; create the repository if needed.
 
-    The account is that of `hf auth login` or HF_TOKEN. Raises OSError or ValueError.
+    It uses the account of `hf auth login` or HF_TOKEN. Raises OSError or ValueError.
     """
     from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
     from huggingface_hub.errors import HfHubHTTPError
@@ -235,7 +235,7 @@ def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Copy the model in the folder `model` to `folder`, so that it outlives its checkpoint.
+    """Replace `folder` by a copy of the folder `model`, which outlives the model's checkpoint.
 
     Files are hard links where possible: checkpoints are never changed, only removed. Adapters are
     merged, because their base may be a folder of this machine. Raises OSError and NodeError.

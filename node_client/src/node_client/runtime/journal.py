@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Listens to events and writes the record to a state folder that this process has locked."""
+    """Listens to events, and writes the run record to the state folder, which must be locked."""
 
     def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._state = state

@@ -1,7 +1,6 @@
 """The metrics of each training step, and the sinks that receive them.
 
-Names are those of trl where it has one (metrics that `GRPOTrainer` logs), for use with its
-dashboards.
+A metric that trl's `GRPOTrainer` logs too has trl's name here, for use with trl's dashboards.
 """
 
 from collections.abc import Mapping

@@ -133,7 +133,11 @@ class SwarmNode(TrainingHooks):
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
-        """Take part until stopped. Raises CoordinatorRefusedError, UpgradeDueError or NodeError."""
+        """Train and answer rounds until stopped, or until `settings.steps` steps are done.
+
+        Raises NodeError: CoordinatorRefusedError after a permanent refusal, and UpgradeDueError
+        when the service is to install a newer client.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(job) for job in self._background_jobs()]
@@ -149,16 +153,16 @@ class SwarmNode(TrainingHooks):
             raise self._refusal
 
     def stop(self) -> None:
-        """Finish the current step, save, submit what is queued, and return from `run`."""
+        """Let `run` finish the current step, save, submit what is queued, and return."""
         self._view.stopping = True
         self._training.stop()
 
     def before_step(self, trainer: Trainer) -> None:
-        """Request external rollouts for a step before it begins."""
+        """Start to request external rollouts for the step, without waiting for them."""
         self._exchange.prefetch(trainer.candidates)
 
     def after_step(self, report: StepReport, trainer: Trainer) -> None:
-        """Queue the report of a step."""
+        """Update the counts of rollouts in the view; in a season, also queue the step's report."""
         self._view.published = self._exchange.published
         self._view.unpublished = self._exchange.outbox.dropped
         if self._view.season is None:
@@ -239,7 +243,7 @@ class SwarmNode(TrainingHooks):
         return jobs
 
     def _add_upgrade_command(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
-        """Add the command that upgrades this client, which depends on how it was installed."""
+        """Return the refusal; if the client is too old, with the command that upgrades it."""
         if refusal.code != ErrorCode.CLIENT_TOO_OLD:
             return refusal
         command = upgrade_command(self._site, find_installation())
@@ -247,7 +251,7 @@ class SwarmNode(TrainingHooks):
         return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
 
     async def _run_connection(self) -> None:
-        """Keep the node connected; after a permanent refusal, let it save its work and end."""
+        """Keep the node connected; after a permanent refusal, end it, with its work saved."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
@@ -255,14 +259,17 @@ class SwarmNode(TrainingHooks):
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
-        """Once a newer client has been requested from the service, end after the current round."""
+        """Wait until the service has been asked for a newer client; end after the current round."""
         await self._upgrades.requested.wait()
         await self._round_answerer.finish()
         self._refusal = UpgradeDueError("The coordinator requires a newer client.")
         self.stop()
 
     async def _await_first_welcome(self) -> None:
-        """Wait for the first welcome of a new coordinator. Raises NodeError when none comes."""
+        """Wait for the first welcome of a new coordinator.
+
+        Raises NodeError when none comes within FIRST_JOIN_TIMEOUT_S, unless the node pauses.
+        """
         try:
             async with asyncio.timeout(FIRST_JOIN_TIMEOUT_S):
                 await self._welcomed.wait()
@@ -317,7 +324,10 @@ class SwarmNode(TrainingHooks):
         self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
-        """Use the arm that the owner chose; if arms are assigned by coin, reconnect to get one."""
+        """Use the owner's arm if the season allows that choice.
+
+        If the season assigns arms by coin flip, be `isolated`, and reconnect to get the arm.
+        """
         if season.assignment == "choice":
             self._view.arm = self._settings.arm
             return
@@ -360,7 +370,7 @@ class SwarmNode(TrainingHooks):
             log.warning(reason)
 
     async def _flush_queues(self) -> None:
-        """Wait up to FLUSH_TIMEOUT_S for the coordinator to accept what is queued."""
+        """Wait up to FLUSH_TIMEOUT_S until the coordinator has the queued report and answers."""
         if not self._connection.connected.is_set():
             return
         try:
@@ -376,7 +386,10 @@ class SwarmNode(TrainingHooks):
 
 
 def _check_arm(arm: Arm, *, own: Arm) -> None:
-    """Check the arm: a run cannot change between `base`, which is untrained, and the others."""
+    """Raise CoordinatorRefusedError if just one of `arm` and `own`, the run's arm, is `base`.
+
+    A run cannot change between `base`, which is untrained, and the other arms.
+    """
     if (arm == "base") != (own == "base"):
         raise CoordinatorRefusedError(
             f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",

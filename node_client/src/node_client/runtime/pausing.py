@@ -30,7 +30,10 @@ def runs_on_battery() -> bool:
 
 
 class Pauses:
-    """Pauses a node. `view` shows each pause and reports it to its listeners."""
+    """Pauses a node on request, outside its hours or on battery.
+
+    `view` shows each pause and reports it to its listeners.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,10 @@ class Pauses:
         self._current: Pause | None = None
 
     def due(self) -> Pause | None:
-        """Return why the node should pause, or None. Checks at most once in `poll_s` seconds."""
+        """Return why the node should pause, or None if it should not.
+
+        Checks at most once in `poll_s` seconds.
+        """
         if monotonic() - self._checked_at >= self._poll_s:
             self._current = self._check()
             self._checked_at = monotonic()

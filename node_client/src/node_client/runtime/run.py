@@ -45,10 +45,10 @@ log = logging.getLogger(__name__)
 
 
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
-    """Work for the leader until it dismisses this process or has ended. Raises NodeError.
+    """Carry out the leader's messages until it dismisses this process. Raises NodeError.
 
-    A terminal's Ctrl-C and a launcher's SIGTERM reach every process. Only the leader handles them,
-    because it needs the followers to finish its step.
+    A terminal's Ctrl-C and a launcher's SIGTERM reach every process. A follower ignores them,
+    because the leader needs it to finish the step.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -61,7 +61,7 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 
 @contextmanager
 def leading(team: Team) -> Iterator[None]:
-    """Dismiss the followers at the end, also after an error.
+    """Dismiss the team's followers at the end of the body, also after an error.
 
     If this process failed while it carried out a message, the followers still wait for its part and
     cannot be dismissed: the launcher ends them when this process ends.
@@ -146,7 +146,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
-    """Return a node of the settings' coordinator, or one that trains offline."""
+    """Return a node of the settings' coordinator, or one that trains offline if there is none."""
     if settings.site is None:
         return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
@@ -213,8 +213,8 @@ def _print_event(event: Event) -> None:
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Stop the node after its step on the first Ctrl-C or SIGTERM, and at once on the second.
 
-    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each counts as one. A closed
-    terminal sends SIGHUP; under nohup it is ignored.
+    A launcher passes a terminal's Ctrl-C on as SIGTERM, so only a second signal of the same kind
+    counts. SIGHUP, which a closed terminal sends, stops the node too, except under nohup.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()
@@ -238,7 +238,8 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
 async def _check_admission(state: StateDir, site: Site, token: str) -> None:
     """Check, before a large model is loaded, that the coordinator accepts the token.
 
-    A node that joined earlier trains also if the coordinator does not answer. Raises NodeError.
+    Raises NodeError after a refusal; also when the coordinator does not answer, except for a node
+    that joined it earlier, which can train meanwhile.
     """
     try:
         await check_admission(site.socket, token)

@@ -49,9 +49,10 @@ class Saver:
         self._uploader = open_uploader(settings, view)
 
     def resume(self, trainer: Trainer) -> None:
-        """Load the newest intact checkpoint, with the totals saved in it.
+        """Load the newest intact checkpoint into the trainer, and the node's totals into the view.
 
-        Raises CheckpointError as `checkpoint.resume` does, and if a run that must resume cannot.
+        Without a checkpoint, the metrics of a run whose checkpoints are gone are set aside. Raises
+        CheckpointError as `checkpoint.resume` does, and if a run that must resume cannot.
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)
@@ -70,7 +71,7 @@ class Saver:
         self._shared_before = self._view.lifetime.rollouts_shared
 
     def count_step(self, report: StepReport) -> None:
-        """Add a step to the node's totals."""
+        """Add a step to the totals of all runs in the view."""
         before = self._view.lifetime
         self._view.lifetime = Lifetime(
             steps=before.steps + 1,
@@ -114,7 +115,7 @@ class Saver:
         release_memory(trainer.policy.device)
 
     def _note_failure(self, problem: OSError | RuntimeError | MemoryError) -> None:
-        """Show why no checkpoint was saved. Re-raises errors of neither disk nor memory."""
+        """Show that the disk or memory prevented a checkpoint; raise any other error again."""
         if isinstance(problem, OSError):
             why = str(problem)
             fix = f"Free some space in {self._settings.state.path}."
@@ -160,7 +161,8 @@ class Saver:
 def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:
     """Return the latest held-out score; without held-out questions, the latest judge score.
 
-    A run uses only one kind, because the best checkpoint is found by comparing merits.
+    Return None while there is no such score. A run uses only one kind, because the best checkpoint
+    is found by comparing merits.
     """
     season = trainer.season.name
     if trainer.config.eval_tasks:

@@ -43,8 +43,8 @@ class Runnable(Protocol):
 def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
     """Show the progress of loading a model; yields the callback that receives it.
 
-    A terminal shows a spinner with the figures. Without one, downloads are logged at once and
-    every LINE_EVERY_S seconds, loading only if it takes that long.
+    A terminal shows a spinner with the figures. Without a terminal, they are logged every
+    LINE_EVERY_S seconds: for downloads from the start on, for the loading after that time only.
     """
     title = f"Loading the model {fold_line(model)}"
     logged_at = {"tensors": monotonic()}

@@ -15,7 +15,10 @@ log = logging.getLogger(__name__)
 
 
 class AnswerSigner:
-    """Signs with one node's key. `node` returns the name from the coordinator's welcome."""
+    """Signs a node's answers with its `key`, and stores the receipts for them in `receipts`.
+
+    `node` returns the name from the coordinator's welcome, empty before the first one.
+    """
 
     def __init__(
         self, key: bytes, *, site: Site, receipts: ReceiptLog, node: Callable[[], str]

@@ -46,8 +46,8 @@ def prepare(
     """Prepare a locked state folder for a run.
 
     A fresh run overwrites nothing: earlier checkpoints are moved to a folder with the current time
-    in its name, which is returned, and the metrics of their run get the same suffix. Otherwise
-    nothing changes, and None is returned.
+    in its name, which is returned, and the metrics of their run get the same suffix. If the run is
+    not fresh or there are no checkpoints, nothing changes, and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -62,7 +62,8 @@ def prepare(
 def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
     """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
-    Logs a warning if there is space for one, but not for all `kept` ones. Raises NodeError.
+    Raises NodeError if there is not. Logs a warning if there is space for one checkpoint, but not
+    for as many as are `kept`.
     """
     free = shutil.disk_usage(state.path).free
     size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
@@ -80,8 +81,9 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
     """Rename the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
 
-    The progress file, written with each checkpoint, shows that there was one. Without it the
-    metrics stay: a run that stopped before its first checkpoint repeats its steps.
+    The progress file, which is written with each checkpoint, shows that there was one; it is
+    removed. Without this file the metrics stay: a run that stopped before its first checkpoint
+    repeats its steps.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

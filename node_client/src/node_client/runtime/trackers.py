@@ -44,7 +44,7 @@ class TrackerSink:
         self._run: TrackerRun | None = None
 
     def begin(self, *, step: int) -> None:
-        """Open a run that continues after this step."""
+        """Open the tracker's run, for the steps after `step`."""
         self.close()
         with self._giving_up():
             self._run = self._open_run(step)
@@ -73,7 +73,10 @@ class TrackerSink:
 
 
 def open_tracker(settings: Settings) -> TrackerSink | None:
-    """Return the tracker that the settings name. Raises SettingsError when it cannot be used."""
+    """Return the tracker that the settings name, None for `none`.
+
+    Raises SettingsError when it cannot be used.
+    """
     match settings.report_to:
         case "none":
             return None
@@ -87,7 +90,10 @@ def open_tracker(settings: Settings) -> TrackerSink | None:
 
 
 class _TensorBoard:
-    """Event files in the state folder. Steps that a resumed run repeats replace the old ones."""
+    """A `TrackerRun` that writes TensorBoard's event files into the state folder.
+
+    If a resumed run repeats steps, they replace the earlier ones.
+    """
 
     def __init__(self, settings: Settings, *, step: int) -> None:
         module: Any = import_module("torch.utils.tensorboard")
@@ -104,7 +110,7 @@ class _TensorBoard:
 
 
 class _WandbRun:
-    """A run behind wandb's API, which trackio has too.
+    """A `TrackerRun` behind wandb's API, which trackio has too.
 
     `trouble` has the tracker's own types of errors. What the tracker prints goes to standard error,
     because standard output is for events with --json.
@@ -135,7 +141,7 @@ class _WandbRun:
 
 
 def _open_wandb(settings: Settings) -> _WandbRun:
-    """Open a run at Weights & Biases, or files for `wandb sync` with WANDB_MODE=offline."""
+    """Open a run at Weights & Biases; with WANDB_MODE=offline, it writes files for `wandb sync`."""
     wandb: Any = import_module("wandb")
     options = {
         **_describe_run(settings),

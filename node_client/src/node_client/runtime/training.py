@@ -117,7 +117,7 @@ class Training:
         self.has_rules.set()
 
     def stop(self) -> None:
-        """Finish the current step, save, and return from `run`."""
+        """Let `run` finish the current step, save, and return."""
         self._view.stopping = True
         self._stopping.set()
         self.has_rules.set()
@@ -184,7 +184,10 @@ class Training:
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _apply_rules(self) -> Trainer:
-        """Return a trainer for the latest rules; the first one loads the newest checkpoint."""
+        """Return a trainer for the latest rules: the present one, unless the rules have changed.
+
+        The first trainer loads the newest checkpoint, a later one the state of the previous one.
+        """
         rules = self._rules
         assert rules is not None
         if self._trainer is None or rules != self._applied:
@@ -232,7 +235,7 @@ class Training:
 
         Returns None when the verifier failed (after a wait, because it may accept other tasks), and
         when the node was stopped before the step began. Asks the held-out questions when they are
-        due.
+        due. Raises NodeError when too many steps in a row have failed.
         """
         assert self._evaluator is not None
         try:

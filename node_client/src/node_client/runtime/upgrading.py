@@ -16,9 +16,10 @@ log = logging.getLogger(__name__)
 
 
 class UpgradeRequests:
-    """Asks the service that runs this client to install a newer one.
+    """Asks the service that runs this client to install a newer client.
 
-    It does so only if the owner allows it (`auto_update`).
+    It does so only if the owner allows it (`auto_update`). `requested` is set once the service has
+    been asked because this client will be refused.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -26,9 +27,10 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request an upgrade if this client will be refused, and set `requested` if it is possible.
+        """Request an upgrade unless `oldest` is None; set `requested` if the service will act.
 
-        `oldest` is the oldest version that will be accepted; None if this client's will be.
+        `oldest` is the oldest version that will still be accepted; it is None if this client's
+        version will be.
         """
         if oldest is not None and self._request(oldest):
             self.requested.set()

@@ -63,9 +63,9 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
 class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_defaults=True):
     """Publish rollouts of the latest step.
 
-    `informative` declares, by id, which of them have both right and wrong completions: those are
-    informative whatever reward their receiver trains with. Other ids are ignored. Only servers
-    whose welcome has `declarations` know the field.
+    `informative` has the ids of the rollouts that have both right and wrong completions: these are
+    informative whatever reward their receiver trains with. Ids of rollouts that are not in the
+    message are ignored. Only servers whose welcome has `declarations` know the field.
     """
 
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
@@ -82,7 +82,7 @@ class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_def
     season's `sampling` lists the allowed strategies. A server whose season has no such field allows
     `any`, and `informative` if its welcome has `declarations`.
 
-    With `logprobs` the rollouts have their senders' log-probs, if these sent any.
+    With `logprobs` the rollouts have their senders' log-probs, if the senders gave any.
     """
 
     count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
@@ -98,10 +98,10 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
     step. `external_dropped` counts the external rollouts that were not trained on, by reason; the
     client defines the reasons' codes.
 
-    `used` names the external rollouts that the node trained on and has not reported yet. Each that
-    was delivered to this node is credited to the node that made it, once. `reflection` is, for each
-    pattern (recheck, hesitation, exploration), the share of the step's own completions that show
-    it. Only servers whose welcome has `provenance` know these two fields.
+    `used` names the external rollouts that the node trained on and has not reported yet. Each of
+    them is credited once to the node that generated it, if it was delivered to the reporting node.
+    `reflection` has, for each pattern (recheck, hesitation, exploration), the share of the step's
+    own completions that show it. Only servers whose welcome has `provenance` know these two fields.
     """
 
     step: Count
@@ -134,7 +134,7 @@ class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     `signature` is valid under the `key` of the node's hello, over the bytes that
     `swarm_record.answers.encode_signed_answer` returns. Only servers whose welcome has a `chain`
-    know it.
+    know this field.
     """
 
     question: Id

@@ -59,9 +59,9 @@ class SeasonInfo(Struct, frozen=True):
 class RoundInfo(Struct, frozen=True):
     """A judge round, without anything that is sealed. Times are ISO 8601 in UTC.
 
-    `questions` is their number. `commitment` is the hash of the secret and the rules that determine
-    the questions (`swarm_tasks.quiz`). A node that records it can check, after the round has
-    closed, that the questions were not replaced.
+    `questions` is the number of questions. `commitment` is the hash of the secret and the rules
+    that determine them (`swarm_tasks.quiz`). A node that records the commitment can check, once the
+    round has closed, that the questions were not replaced.
     """
 
     number: int
@@ -85,9 +85,9 @@ class Restored(Struct, frozen=True):
 class ChainHead(Struct, frozen=True):
     """The newest link of the site's chain (`swarm_record.chain`): its number and its hash.
 
-    `signature` is the site's, over both, and `key` its public key. `restored` is the latest
-    restored backup, null without one: rounds after that backup were undone, and their numbers are
-    used again.
+    `signature` is the site's signature of both, and `key` the site's public key. `restored` is the
+    latest restored backup, null without one: rounds after that backup were undone, and their
+    numbers are used again.
     """
 
     sequence: int
@@ -104,10 +104,10 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     node's arm in the season, as its owner chose it or the coin assigned it. If this client will be
     refused soon, `upgrade` is the oldest client version that will not; otherwise it is null.
 
-    The other fields tell what the server supports, because an older one refuses unknown fields:
-    `logprobs` the fields of that name, `provenance` the fields `used` and `reflection` of
-    ReportTraining, `declarations` the field `informative` of PublishRollouts and `prefer` of
-    RequestRollouts, and a `chain` the `key` of Hello and the `signature` of AnswerText.
+    The other fields tell which newer fields the server knows, because it refuses unknown ones. With
+    `logprobs` it knows the fields of that name; with `provenance`, `used` and `reflection` of
+    ReportTraining; with `declarations`, `informative` of PublishRollouts and `prefer` of
+    RequestRollouts; and with a `chain`, `key` of Hello and `signature` of AnswerText.
     `return_within` is the longest wait, in seconds, between two attempts of a node to reconnect
     during a round (`swarm_protocol.returning`).
     """
@@ -130,7 +130,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
 class Rejected(Struct, frozen=True):
     """One rollout or answer that was not accepted, with the reason.
 
-    `item` is the rollout's id, or that of the question. `code` is an ErrorCode of the server's
+    `item` is the id of the rollout or of the question. `code` is an ErrorCode of the server's
     version: a client may receive one that it does not know.
     """
 
@@ -141,7 +141,7 @@ class Rejected(Struct, frozen=True):
 
 
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
-    """How many rollouts the pool accepted; one that it had already counts too."""
+    """How many rollouts the pool accepted, including those that it already had."""
 
     accepted: int
     rejected: list[Rejected]
@@ -189,7 +189,7 @@ class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
     """The round's questions, the same for every node, and how to generate the answers.
 
     An answer has at most `max_new_tokens` tokens and is sampled at `temperature` (0 means greedy).
-    `now` is the server's time. `system_prompt` is that of the round's season, which may have ended
+    `now` is the server's time. `system_prompt` is from the round's season, which may have ended
     since the round opened.
     """
 
@@ -227,7 +227,7 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     """The reply to submitted answers, which are listed by their questions' ids.
 
     `accepted` ones are stored durably; for `duplicate` ones an answer was stored before. `receipt`
-    confirms those that are stored with the signature that was submitted; null if there are none.
+    confirms the answers that are stored with the signature submitted now; null if there are none.
     """
 
     round: int
@@ -241,7 +241,7 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
     """This node's row of the season's leaderboard.
 
     `rank` is the best and the worst rank: nodes that cannot be distinguished share ranks. It is
-    null for a node without one; `remark` then says why. `score` and its 95 % `interval` are
+    null if the node is not ranked; `remark` then says why. `score` and its 95 % `interval` are
     fractions, over `n` questions in `rounds` rounds; null before the first scored round.
 
     `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
@@ -268,8 +268,9 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 class Refused(ServerMessage, frozen=True, tag="error"):
     """A request was refused, or (if `reply_to` is null) the connection.
 
-    The server closes the connection if it is `fatal`, permanently, or if `code` is one of
-    `errors.RETURN_CODES`. `retry_after` is the wait in seconds that it asks for.
+    If the refusal is `fatal`, the server closes the connection permanently. If `code` is one of
+    `errors.RETURN_CODES`, it closes the connection, and the node returns later. `retry_after` is
+    the wait in seconds that the server asks for.
     """
 
     code: str

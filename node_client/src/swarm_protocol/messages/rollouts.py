@@ -34,8 +34,9 @@ class TaskSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 # With `omit_defaults` log-probs are sent only if there are any: older peers refuse these fields.
 class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One text that a model generated. After `stop` the receiver appends its end-of-sequence token.
+    """One text that a model generated, without its end-of-sequence token.
 
+    If `finish_reason` is `stop`, the receiver appends the end-of-sequence token of its own model.
     `logprobs` has the log-prob of each token, the end-of-sequence token included, in the
     distribution that it was sampled from (with the sender's temperature and top_p), as
     `swarm_protocol.logprobs` encodes them. If they take too much space, `logprob` is their sum
@@ -71,7 +72,7 @@ class RolloutName(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExternalRollout(Struct, frozen=True):
-    """A rollout from the pool, with the name of the node that made it and its age in seconds."""
+    """A rollout from the pool, its age in seconds, and the name of the node that generated it."""
 
     node: str
     age_s: float

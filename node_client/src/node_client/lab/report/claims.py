@@ -24,9 +24,9 @@ _COMPLETIONS = 8
 
 
 def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) -> str:
-    """Return a sentence about the result in cumulative own reward.
+    """Return a sentence about the result in cumulative own reward; p-values must be adjusted.
 
-    `arms` is the number of arms to compare with the baseline, including those without runs yet.
+    `arms` is the number of arms to compare with the baseline, including arms without runs yet.
     """
     own = list(gains_in_own_reward(comparisons).values())
     if not own:

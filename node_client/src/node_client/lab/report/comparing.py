@@ -2,8 +2,8 @@
 
 `compare` does this in one outcome. The gain of an arm that only learns earlier shrinks with the
 number of rounds, so `gains_by_horizon` gives it for shorter runs too. Results are often reported as
-fewer steps to the same score (SRPO, arXiv 2504.14286), as `reach_baseline` does. Arms generate
-different amounts in a step, so it counts tokens as well as rounds.
+fewer steps to the same score (SRPO, arXiv 2504.14286). `reach_baseline` does so in tokens as well
+as rounds, because arms generate different amounts in a step.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,9 @@ def compare(
 ) -> ArmComparison | None:
     """Compare an arm with `against` in one outcome, paired by the given seeds.
 
-    `group` limits the comparison to its nodes. `p_adjusted` is the unadjusted p-value; `adjust`
-    adjusts it. Returns None if one of the arms lacks the outcome.
+    `group` limits the comparison to its nodes; the outcome must then be one of each node, not of a
+    whole run. `p_adjusted` is the unadjusted p-value; `adjust` adjusts it. Returns None if one of
+    the arms lacks the outcome. Both arms must have been run with the seeds.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
@@ -81,8 +82,8 @@ def compare(
 def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
     """Return the comparisons with p-values adjusted by Holm's method, separately for each outcome.
 
-    Comparisons of groups of nodes are adjusted separately from those of whole arms. `arms` is the
-    number of arms to compare with the baseline, including those without runs yet: otherwise
+    Comparisons of groups of nodes are adjusted separately from comparisons of whole arms. `arms` is
+    the number of arms to compare with the baseline, including arms without runs yet: otherwise
     p-values would grow when further arms finish.
     """
     families: dict[tuple[str, bool], list[int]] = {}
@@ -102,7 +103,7 @@ def _values(
 ) -> Floats | None:
     """Return the outcome as (seeds, nodes), or (seeds, 1) if it is one of whole runs.
 
-    None if a run lacks it.
+    None if a run lacks it. `group` selects nodes and needs an outcome by node.
     """
     by_seed = {each.seed: each for each in arm.seeds}
     rows = [_row(by_seed[seed], outcome) for seed in seeds]
@@ -145,8 +146,8 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return when an arm's runs reach the final held-out level of the baseline with the same seed.
 
-    None with too few evaluations for a level, or if one of the baseline's levels is 0, which every
-    run has reached from the start.
+    Return None with too few evaluations for a level, or if the baseline's level is 0 with any seed,
+    because every run has reached 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

@@ -255,7 +255,7 @@ def _at(curve: Curve, number: int) -> str:
 def _plot_line(curve: Curve, number: int, name: str) -> Trace:
     """Return the line of an arm. `number` is the index of the arm in the report.
 
-    The number determines colour, dash and symbol, here and in the functions below.
+    The number determines colour, dash and symbol, as in `_plot_band` and `_plot_point`.
     """
     is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {

@@ -115,7 +115,7 @@ def _comparisons(results: ExperimentResults, arms: Sequence[ArmReport]) -> Itera
             continue
         for outcome in get_args(Outcome):
             comparison = compare(arm, baseline, outcome, seeds=results.paired)
-            # Neither arm has attackers.
+            # Without attackers in either arm there is no planted text to compare.
             if comparison and (outcome != "poisoned" or arm.attackers or baseline.attackers):
                 yield comparison
         for group in _comparable_groups(data, results.baseline, arm.groups):

@@ -95,9 +95,11 @@ class ExternalChecker:
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
         """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
-        Later rollouts are not checked. The pool offers rollouts in random order, or those declared
-        informative first if this node prefers them. So the first usable ones are a uniform sample
-        of all usable ones, or of the declared ones.
+        Later rollouts are not checked. A rollout that was checked is a duplicate in later calls.
+
+        The pool offers rollouts in random order, or the declared ones first if this node prefers
+        them. So the first usable rollouts are a uniform sample of all usable ones, or of the
+        declared ones.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
@@ -146,7 +148,8 @@ class ExternalChecker:
         """Generate all questions in one request; return each usable rollout with its question.
 
         A rollout whose question cannot be generated is dropped, and the others are requested again.
-        One whose question is in the judge's or the held-out part (`question_part`) is dropped too.
+        A rollout whose question is in the judge's or the held-out part (`question_part`) is dropped
+        too. If the verifier fails otherwise, the whole batch is dropped. Changes `batch` in place.
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:
@@ -168,9 +171,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Return the batch without rollouts of nodes whose tasks could not be generated.
+        """Return the batch without rollouts of nodes that published MAX_UNGENERATED bad tasks.
 
-        MAX_UNGENERATED such tasks of a node are enough. Rollouts left out are counted in `dropped`.
+        A bad task is one that could not be generated. Rollouts left out are counted in `dropped`.
         """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
@@ -184,7 +187,10 @@ class ExternalChecker:
     def _score(
         self, with_questions: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
     ) -> list[_Scored]:
-        """Score all completions in one request; if it fails, each rollout in its own request."""
+        """Score all completions in one request; if it fails, each rollout in its own request.
+
+        A rollout whose own request fails is left out and counted in `dropped`.
+        """
         batch = [(external.rollout.task, _texts_of(external)) for external, _ in with_questions]
         rules = find_rules(self.season.answers)
         try:
@@ -248,9 +254,9 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token are kept only if both nodes have the same tokenizer and the sender's number
-    of tokens is `token_count`, the number at this node. It may differ, because a model can sample
-    tokens that the tokenizer would not choose for the text. Otherwise only their sum is kept.
+    Log-probs by token are kept only if both nodes have the same tokenizer and the same number of
+    tokens, `token_count`; otherwise only their sum is kept. The numbers can differ with the same
+    tokenizer, because a model can sample tokens that the tokenizer would not choose for the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

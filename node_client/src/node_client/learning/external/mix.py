@@ -1,7 +1,7 @@
 """How many own and how many external rollouts a training set has.
 
-A fixed mix is the default. The automatic mix moves one place at a time to the side where rollouts
-teach more. It compares the value of a place on either side:
+A fixed mix is the default. The automatic mix moves one place at a time to the side, own or
+external, where rollouts teach more. It compares the value of a place on both sides:
 
 - an own place: the share of this node's rollouts that are informative;
 - an external place: the probability that its rollout has a larger share of right completions than
@@ -42,8 +42,8 @@ MARGIN = 0.1
 class RolloutMix:
     """Decides how many places of the next training set are external.
 
-    `external` is that number, J; the other places are for own rollouts. This base class never
-    changes it.
+    `external` is this number, J; the other places are for own rollouts. In this base class the
+    number is fixed.
     """
 
     def __init__(self, external: int) -> None:
@@ -52,8 +52,8 @@ class RolloutMix:
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from its usable external ones.
 
-        `comparable` are the own rollouts of the season's difficulty, which all external ones have;
-        a ladder also asks at other difficulties.
+        `comparable` are the own rollouts of the season's difficulty, which all external rollouts
+        have. With a ladder, `own` also contains rollouts of other difficulties.
         """
 
     def figures(self) -> dict[str, float]:
@@ -73,8 +73,8 @@ class _Places:
     """What the automatic mix has learned.
 
     `own_place` and `external_place` are the values of a place (see the module), None before the
-    first step. By dataset, `solved` has the moving average of own rewards, and `informative` the
-    mean reward of each of the latest own informative rollouts.
+    first step. For each dataset, `solved` has the moving average of own rewards, and `informative`
+    has a list: the mean reward of each of the latest own informative rollouts.
     """
 
     steps: int = 0
@@ -97,10 +97,11 @@ class _Places:
     def advantage_of(self, group: TrainingGroup) -> float:
         """Return how an external rollout compares with own informative ones, in [-1, 1].
 
-        It is the share of those of its dataset with a lower mean reward, minus the share with a
-        higher one. An uninformative rollout, which only fills a place (`keep_uninformative`), gets
-        0. If the node has no informative rollout of the dataset, its average reward there is used
-        instead: it shows whether the node solves everything or nothing.
+        Of the latest own informative rollouts of its dataset, it is the share with a lower mean
+        reward than the external rollout, minus the share with a higher one. If there are none, the
+        node's average reward in the dataset is used instead: it shows whether the node solves
+        everything or nothing. An uninformative external rollout, which only fills a place
+        (`keep_uninformative`), gets 0.
         """
         if not group.informative:
             return 0.0

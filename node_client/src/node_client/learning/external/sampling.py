@@ -38,10 +38,10 @@ class SamplingStrategy(ABC):
 
     @abstractmethod
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return a weight of at least 0 for each rollout; those with weight 0 are drawn last."""
+        """Return a weight of at least 0 for each rollout; rollouts of weight 0 are drawn last."""
 
     def update(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
-        """Learn from a step's own rollouts and from the external ones that were trained on."""
+        """Learn from a step's own rollouts and from the external rollouts that were trained on."""
 
     def state(self) -> dict[str, Any]:
         """Return what `load` needs after a restart, as plain values."""
@@ -215,7 +215,9 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 
 
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
-    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError.
+    """Return the strategy of a name, or the combination of names joined by `+`.
+
+    Raises SettingsError if a name stands for none.
 
     `setting` is the setting that has the name, for the error's message.
     """
@@ -234,7 +236,7 @@ def draw(
     wanted: int,
     rng: random.Random,
 ) -> list[TrainingGroup]:
-    """Draw up to `wanted` groups without replacement, each in proportion to its weight.
+    """Draw up to `wanted` groups without replacement, with chances in proportion to their weights.
 
     By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
     """
@@ -261,7 +263,10 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the best completions, each as its token ids in one text; none if their reward is 0."""
+    """Return the completions with the highest reward, each as its token ids in one text.
+
+    Return none if this reward is 0.
+    """
     if max(group.rewards) <= 0:
         return []
     return [" ".join(map(str, completion)) for completion in _best_completions(group)]

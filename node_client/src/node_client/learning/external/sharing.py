@@ -32,7 +32,7 @@ def shareable_rollouts(
 ) -> list[Rollout]:
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Rollouts with a text that the protocol refuses are left out, and so are those with more or
+    Rollouts with a text that `_is_sendable` refuses are left out. So are rollouts with more or
     longer completions than the season allows, because other nodes would drop them.
     """
     return [
@@ -65,7 +65,8 @@ def _as_rollout(
 ) -> Rollout:
     """Return a rollout in the protocol's format.
 
-    It has log-probs by token, or their sum for each completion if it would be too large otherwise.
+    It has log-probs by token, or only each completion's sum if the rollout would otherwise be too
+    large, or none without `with_logprobs`.
     """
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),

@@ -53,7 +53,7 @@ class Questions:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
         If the batch fails, here or when it is scored, its old questions are asked again in the next
-        batch, except one that is dropped by `exclude`.
+        batch, except a question that is dropped by `exclude`. Its new questions are not.
         """
         if self._history is None:
             return self._draw_new(count)
@@ -68,7 +68,7 @@ class Questions:
             self._history.exclude(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
-        """Whether other nodes of the season can train on a rollout."""
+        """Whether a rollout's task belongs to the season, so that other nodes can train on it."""
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
     def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
@@ -99,7 +99,10 @@ class Questions:
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`. Parts that this run's settings do not use are ignored."""
+        """Continue from a saved `state`. Parts that this run's settings do not use are ignored.
+
+        The history is also ignored if the state is of another season (not `same_season`).
+        """
         self._counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])
@@ -122,7 +125,10 @@ class Questions:
         return StreamPosition(choice.dataset, choice.config, counter)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
-        """Return the old question of a spec, generated again, or a new one for None."""
+        """Return the old question of a spec, generated again, or a new one for None.
+
+        Raises RefusedError when the verifier fails; an old question is then excluded.
+        """
         if spec is None:
             (new,) = self._draw_new(1)
             return new
@@ -136,7 +142,7 @@ class Questions:
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
     """Return the curriculum's parts that the settings select, by name.
 
-    The last one chooses the questions, and passes what it learns on to the one before it.
+    The last part chooses the questions, and passes what it learns on to the part before it.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

@@ -41,13 +41,16 @@ class Curriculum(ABC):
 
     @abstractmethod
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return the dataset, with its configuration, of the stream's `counter`-th question."""
+        """Return the dataset and configuration of the stream's question number `counter`."""
 
     def update(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether an earlier question would not be asked now, such as one of another difficulty."""
+        """Whether an earlier question must not be asked again, such as one of another difficulty.
+
+        A new stage makes all questions of the previous one past, without this method.
+        """
         return False
 
     def figures(self) -> dict[str, float]:
@@ -59,7 +62,7 @@ class Curriculum(ABC):
         return {}
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:  # noqa: B027
-        """Continue from a saved `state`."""
+        """Continue from a saved `state`; `same_season` tells if it was saved in this season."""
 
 
 class SeasonMix(Curriculum):

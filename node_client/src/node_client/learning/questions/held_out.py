@@ -1,11 +1,11 @@
 """How good a policy is on questions that no node of the season trains on.
 
 The set is fixed: a public key selects questions from the held-out part of the season's tasks
-(`swarm_tasks.keyspace`), the same for every node, arm and run. It is evaluated as the judge does:
-one answer to each question, at the season's temperature and length, scored as macro pass@1.
+(`swarm_tasks.keyspace`), the same for every node, arm and run. A policy is evaluated as by the
+judge: one answer to each question, at the season's temperature and length, scored as macro pass@1.
 Alternatively several answers are sampled, and a question counts by the share of right ones, as SRPO
-reports pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend on the question set
-alone, so two evaluations differ only by the policy.
+reports pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend only on the season's
+seed, so two evaluations differ only by the policy.
 """
 
 import math
@@ -73,7 +73,7 @@ class HeldOutSet:
     def draw(self) -> list[DrawnTask]:
         """Return the questions: each dataset's share by weight, without repeats if possible.
 
-        Raises RefusedError when the verifier fails.
+        The first call draws them. Raises RefusedError when the verifier fails.
         """
         if not self._tasks:
             season = self.season
@@ -135,17 +135,18 @@ class Evaluation:
 
 
 def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
-    """Return the score from each question's share of right answers, by dataset.
+    """Return the score; `shares` has for each dataset the share of right answers to each question.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
-    the number of questions if every dataset has equally many. The judge uses Jeffreys', which needs
-    a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions on.
+    the number of questions if every dataset has equally many. The judge uses Jeffreys' interval,
+    which needs a quantile of the beta distribution; from 100 questions on, the bounds of the two
+    intervals differ by less than 0.01.
 
     Answers to one question are correlated, so a question is a cluster of `samples` answers. The
-    effective n is divided by the ratio of two variances, of the questions' shares and of single
-    answers (Kish's design effect over `samples`). The ratio is 1 if the policy solves each question
-    always or never, so that more samples tell nothing new, and 1 / samples if all questions are
-    equally hard for it.
+    effective n is divided by a ratio: the variance of the questions' shares over the variance of
+    single answers (Kish's design effect divided by `samples`). The ratio is 1 if the policy solves
+    each question always or never, so that more samples tell nothing new. It is 1 / samples if all
+    questions are equally hard for the policy.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
@@ -155,7 +156,10 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
 
 def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
-    """Return the variance of the questions' shares over that of single answers, 1 if both are 0."""
+    """Return the variance of the questions' shares divided by the variance of single answers.
+
+    It is 1 if both are 0.
+    """
     answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
     questions = sum(pvariance(each) / len(each) for each in shares.values())
     return questions / answers if answers else 1.0

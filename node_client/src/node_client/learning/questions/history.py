@@ -1,12 +1,12 @@
 """History resampling: mastered questions are dropped, the others are asked again.
 
 SRPO (arXiv 2504.14286, section on history resampling) records the rewards of all completions of an
-epoch. At its end, prompts that all completions solved are dropped, because they no longer give an
-advantage. Those with mixed results, and those that no completion solved, are asked again in the
-next epoch.
+epoch. At the end of the epoch, prompts that all completions solved are dropped, because they no
+longer give an advantage. Prompts with mixed results, and prompts that no completion solved, are
+asked again in the next epoch.
 
 Differences from the paper: a season does not run out of questions, so an epoch is a fixed number of
-them, and new ones replace those that were dropped. When a curriculum begins a new stage, as the
+questions, and new ones replace the dropped ones. When a curriculum begins a new stage, as the
 paper does with its second set of data, or changes the difficulty, the old questions are dropped.
 
 Pure: no verifier, no model.
@@ -33,11 +33,11 @@ class QuestionHistory:
         self._pending: list[TaskSpec] = []
 
     def next_specs(self, count: int) -> list[TaskSpec | None]:
-        """Return the next questions: the spec of an old one, or None for a new one.
+        """Return the next `count` questions: the spec of an old one, or None for a new one.
 
         An epoch ends between batches, so that all its results are known. A batch that exceeds the
-        epoch is filled with new questions. Old questions that were returned before without a result
-        come first: their batch failed.
+        epoch is filled with new questions. Old questions of the previous call that were not
+        recorded since come first, because their batch failed.
         """
         self._places, self._pending = [*self._pending, *self._places], []
         if not self._places:
@@ -52,7 +52,10 @@ class QuestionHistory:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
-        """Record which completions of a question were right; it is asked again unless all were."""
+        """Record which completions of a question were right.
+
+        Unless all were, the question is asked again in the next epoch.
+        """
         self.exclude(spec)
         if not all(solved):
             self._kept.append(spec)

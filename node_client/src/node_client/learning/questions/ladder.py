@@ -1,7 +1,8 @@
 """A ladder of difficulty: easier questions if too few are solved, harder ones if nearly all are.
 
 Each dataset of the season has rungs: reasoning-gym's own levels below and above the season's
-difficulty (`swarm_tasks.levels`). A node is on one rung of each, and starts on the season's.
+difficulty (`swarm_tasks.levels`). A node is on one rung of each dataset, and starts on the season's
+rung.
 
 Other nodes drop rollouts that are not of the season's difficulty, because nobody could tell them
 from rollouts that were made to be easy. So questions from other rungs are trained on here but not
@@ -51,7 +52,11 @@ class _Climb:
         return self.rungs.configs[self.rung]
 
     def update(self, answered: AnsweredQuestion) -> None:
-        """Record an answered question if it is of this rung; move if the last WINDOW require it."""
+        """Record an answered question if it is of this rung; change the rung if necessary.
+
+        The last WINDOW results decide: the rung is raised if their mean share of right completions
+        is above RAISE_ABOVE, and lowered if it is below LOWER_BELOW.
+        """
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
         self.recent.append(fmean(answered.solved))
@@ -81,9 +86,9 @@ class Ladder(Curriculum):
         ]
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return a dataset of the mix, at the node's rung.
+        """Return a dataset that the mix chooses, at the node's rung.
 
-        Every HOME_EVERY-th one has the season's difficulty.
+        Every HOME_EVERY-th question has the season's difficulty.
         """
         task = self._mix.choose(counter, rng=rng)
         if counter % HOME_EVERY == 0:
@@ -92,7 +97,7 @@ class Ladder(Curriculum):
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
     def update(self, outcome: StepOutcome) -> None:
-        """Move to other rungs if the latest answers require it."""
+        """Move to other rungs if the latest answers require it, and pass the outcome to the mix."""
         before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
@@ -125,8 +130,8 @@ class Ladder(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, unless it is of another season, which has other rungs.
 
-        Another version of the client may have fewer rungs. If the saved one is missing, the node
-        takes the nearest one, with no results on it.
+        This version of the client may have fewer rungs than the one that saved it. If the saved
+        rung does not exist here, the node takes the nearest one, with no results on it.
         """
         rungs: Sequence[int] = state["rungs"]
         if not same_season or len(rungs) != len(self._climbs):

@@ -1,9 +1,9 @@
 """A curriculum in two stages: mathematics first, then code as well (SRPO, arXiv 2504.14286).
 
 In the first stage questions come from those datasets of the season that are like mathematics
-(`questions.subjects`), in the second from all. Weights are the season's in both. If all datasets
-are of one kind, the two stages do not differ. All questions are of the season, so other nodes can
-train on all rollouts.
+(`questions.subjects`), in the second from all. Both stages use the season's weights. If all
+datasets are of one kind, the two stages do not differ. All questions are of the season, so other
+nodes can train on all rollouts.
 """
 
 import random
@@ -32,6 +32,9 @@ class Plateau:
     A plateau is reached when PATIENCE consecutive windows of WINDOW steps each have a mean that is
     less than MIN_GAIN above the best earlier mean. One window is not enough: the mean over a small
     node's few rollouts is uncertain by more than MIN_GAIN. Once reached, it stays reached.
+
+    `best` is the best mean so far, `waited` the number of windows since then, and `window` has the
+    rewards of the present window.
     """
 
     best: float | None = None
@@ -61,9 +64,10 @@ class Plateau:
 class Stages(Curriculum):
     """Knows the current stage of a node, and when the second one begins.
 
-    `switch` names what ends the first stage: a `plateau` of the training reward, the judge `round`
-    whose number is `rounds` above that of the first one seen, or the next `season`. The first stage
-    never returns. When the difficulty changes, the search for a plateau starts over.
+    `switch` names what ends the first stage: a `plateau` of the training reward; the judge's
+    `round` whose number is `rounds` above the number of the first round seen; or the next `season`.
+    The first stage never returns. When the difficulty changes, the search for a plateau starts
+    over.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -108,7 +112,11 @@ class Stages(Curriculum):
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`; a new season may end the first stage."""
+        """Continue from a saved `state`, of this or another season.
+
+        With `switch` `season`, the state of another season ends the first stage. The PRACTICE
+        season does not count: the state that it was given is passed on to the season after it.
+        """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:
             self._left = state["left"] if was_practice else state

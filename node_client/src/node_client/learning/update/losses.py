@@ -2,7 +2,7 @@
 
 Shapes: B rows (completions), T tokens. The weight of a row is the factor of each of its tokens in
 the loss (`update.rows`), so every loss type is one weighted sum, and the losses of micro-batches
-add up to that of the whole training set.
+add up to the loss of the whole training set.
 """
 
 from abc import ABC, abstractmethod
@@ -27,10 +27,10 @@ def group_advantages(
 ) -> list[list[float]]:
     """Return the advantages of all groups of a set: each reward minus the mean of its own group.
 
-    With `scale_rewards` `group` it is divided by the group's standard deviation (GRPO,
-    arXiv 2402.03300), with `batch` by that of the whole set (arXiv 2508.08221), both
-    Bessel-corrected as in trl; with `none` it is not divided (Dr. GRPO, arXiv 2503.20783). Groups
-    may differ in size; each has at least two completions.
+    With `scale_rewards` `group` the difference is divided by the standard deviation of the group's
+    rewards (GRPO, arXiv 2402.03300), with `batch` by the standard deviation of all rewards of the
+    set (arXiv 2508.08221), both Bessel-corrected as in trl; with `none` it is not divided (Dr.
+    GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
     flat = torch.tensor([*chain(*rewards)], dtype=torch.float64)
@@ -163,7 +163,7 @@ def make_policy_loss(name: str) -> PolicyLoss:
 def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tensor:
     """Return the ratio of new to old probability: (B, T) by token, or (B, 1) by row.
 
-    A row's ratio is the geometric mean of its tokens' (GSPO, arXiv 2507.18071, equation 7).
+    A row's ratio is the geometric mean of its tokens' ratios (GSPO, arXiv 2507.18071, equation 7).
 
     A correction's cap bounds a ratio's value but keeps its gradient: a wrong token that is far
     likelier here than at its sender is still unlearned, with the weight of the cap, as in truncated

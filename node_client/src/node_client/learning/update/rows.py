@@ -1,6 +1,6 @@
 """Rows: the completions of a training set with their advantages and weights in the loss.
 
-Also how rows are grouped into micro-batches, and how those of other policies are corrected.
+Also how rows are grouped into micro-batches, and how rows of other policies are corrected.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ class TrainingRow:
 
 
 def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[TrainingRow]:
-    """Return every completion whose tokens count in the loss, weighted by `loss_type`.
+    """Return a row for every completion whose tokens count in the loss, weighted by `loss_type`.
 
-    With `mask_truncated_completions` the truncated ones are left out. As in trl they still count in
-    the group's mean and in the number of rows, but not in the number of tokens.
+    With `mask_truncated_completions` the truncated completions are left out. As in trl they still
+    count in the group's mean and in the number of rows, but not in the number of tokens.
     """
     advantages = group_advantages(
         [group.rewards for group in groups], scale_rewards=config.scale_rewards
@@ -63,7 +63,7 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[T
 def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
     """Return the divisor of the loss of each token in a row of `length` tokens.
 
-    The training set has `rows` with `tokens` in total. By `loss_type`, its loss is:
+    The training set has `rows` rows with `tokens` tokens in total. By `loss_type`, its loss is:
 
     - `grpo`: a mean over each row's tokens, then over rows (arXiv 2402.03300).
     - `dapo`: a mean over all tokens (arXiv 2503.14476). So is `bnpo`, which in trl is a mean over
@@ -108,12 +108,13 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return the old log-probs (B, T) of the ratio, and the correction of external rows, if any.
+    """Return the old log-probs (B, T) of the ratio, and the correction; None if no row is external.
 
     The old log-probs are `before` (B, T), this node's own before the update, without gradient. With
-    importance `sender`, a row with its sender's log-probs by token uses those, and one with only
-    their sum gets a weight (`sequence_weight`). Both are bounded, because nobody can check a
-    sender's values.
+    importance `sender`, a row that has its sender's log-probs by token uses these instead, and a
+    row that has only their sum gets a weight (`sequence_weight`). The ratio and the weight are
+    bounded, because nobody can check a sender's values. All other external rows are shaped if
+    `external_shaping` is `luffy`.
     """
     if not any(row.external for row in rows):
         return before, None
@@ -139,12 +140,13 @@ def denominators(
 
 
 def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> Tensor:
-    """Return the factor of a row's loss: the ratio of its likelihood here to that at its sender.
+    """Return the factor of a row's loss: its likelihood at this node over that at its sender.
 
-    `log_ratio` is the logarithm of this ratio. A ratio above `importance_cap` becomes the cap, or
-    one outside of [1 / cap, cap] becomes 0, as trl does for completions from vLLM
-    (`vllm_importance_sampling_mode`). With ratios by sequence, the geometric mean over the row's
-    `length` tokens is used (GSPO, arXiv 2507.18071, equation 7).
+    `log_ratio` is the logarithm of this ratio. With `sequence_importance` `truncate`, a ratio above
+    `importance_cap` becomes the cap; with `mask`, a ratio outside of [1 / cap, cap] becomes 0. trl
+    does the same for completions from vLLM (`vllm_importance_sampling_mode`). With ratios by
+    sequence, the geometric mean over the row's `length` tokens is used (GSPO, arXiv 2507.18071,
+    equation 7).
     """
     if config.importance_sampling_level == "sequence":
         log_ratio = log_ratio / length

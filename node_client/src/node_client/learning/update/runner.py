@@ -35,9 +35,9 @@ class UpdateRunner:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """If memory runs out in the block, leave it and lower the memory budget.
+        """If memory runs out in the block, suppress the error and lower the memory budget.
 
-        Call `needs_retry` after it.
+        Call `needs_retry` after the block. Other errors propagate.
         """
         self._share_before = self._budget.share
         try:
@@ -48,8 +48,8 @@ class UpdateRunner:
     def needs_retry(self) -> bool:
         """Return whether memory ran out in the attempt in any process; drop the gradients if so.
 
-        All processes continue with the smallest memory budget. Raises MemoryExhaustedError if that
-        is 0.
+        All processes continue with the smallest memory budget of any. Raises MemoryExhaustedError
+        if this budget is 0.
         """
         self._budget.lower(self._team.minimum(self._budget.share))
         self._budget.check()

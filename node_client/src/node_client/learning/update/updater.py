@@ -30,7 +30,7 @@ from node_client.settings.train_config import TrainConfig
 class UpdateReport:
     """The result of an update; `clip_ratio` is the share of tokens whose gradient was clipped.
 
-    `kl` is the mean divergence of the trained tokens from the reference, 0 without one.
+    `kl` is the mean divergence of the trained tokens from the reference, 0 without a reference.
     """
 
     loss: float
@@ -60,7 +60,7 @@ class MicroBatch:
 class Updater:
     """Updates one policy. Holds the optimizer, the loss and its scale.
 
-    It sets the policy up as configured, unless it is given an optimizer.
+    Creating it prepares the policy for training (`begin_training`), unless an optimizer is given.
     """
 
     def __init__(
@@ -90,10 +90,12 @@ class Updater:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
         Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient
-        and are not run. If there are no others, the policy does not change.
+        and are not run. If there are no other rows, the policy does not change, and all figures of
+        the report are 0.
 
         When memory runs out, also when the optimizer allocates its states, micro-batches are halved
-        and the update starts over. Raises MemoryExhaustedError if that does not help.
+        and the update starts over. If that happens after the first step, the remaining steps are
+        skipped instead. Raises MemoryExhaustedError if smaller micro-batches do not help.
         """
         rows = make_rows(groups, config=self.config)
         token_count = sum(len(row.completion) for row in rows)
@@ -118,11 +120,11 @@ class Updater:
     def _make_steps(
         self, rows: Sequence[TrainingRow], *, timer: StepTimer
     ) -> tuple[list[Loss], float] | None:
-        """Make the optimizer steps; return the losses and the gradient norm of the last one.
+        """Make the optimizer steps; return the losses and the gradient norm of the last step.
 
-        Return None if memory ran out in the first pass, so that the update can start over. If it
-        runs out later, the remaining passes are skipped: the earlier ones have changed the policy
-        and must not be repeated.
+        Return None if memory ran out in the first pass, so that the update can start over. If
+        memory runs out later, the remaining passes are skipped: the earlier ones have changed the
+        policy and must not be repeated.
         """
         policy, runner = self.policy, self._runner
         with runner.attempt():
@@ -157,7 +159,7 @@ class Updater:
 
     @torch.no_grad()
     def prepare(self, rows: list[TrainingRow], *, timer: StepTimer) -> MicroBatch:
-        """Compute the log-probs before the update and those of the reference, if needed."""
+        """Return the rows with their log-probs before the update and of the reference if needed."""
         old = reference = None
         config, texts = self.config, _texts_of(rows)
         with timer.measure("forward"):
@@ -192,7 +194,7 @@ class Updater:
     def _step(self) -> float:
         """Make one optimizer step with clipped gradients, and return their norm before clipping.
 
-        If the norm is not finite no step is made: a single such gradient would ruin every weight.
+        If the norm is not finite, no step is made: a single such gradient would ruin every weight.
         """
         optimizer, limit = self.optimizer, self.config.max_grad_norm
         self.scaler.unscale_(optimizer)
@@ -224,7 +226,9 @@ class Updater:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> str | None:
-        """Continue from a saved `state`; return a notice for the owner, or None.
+        """Continue from a saved `state`.
+
+        Return a notice for the owner if the optimizer starts without its saved state, else None.
 
         Memory budgets start no larger than the saved ones, because batch sizes affect rounding.
         With another `micro_batch_tokens`, or an older checkpoint, this run's estimates are kept.

@@ -1,11 +1,11 @@
 """The demo bases: tiny Qwen2 models, trained from scratch in some minutes on one CPU core.
 
 The package contains four of them in `base_models/`, as `swarm-node make-model` writes them, so that
-a demo can start at once. The `rare` ones seldom answer in the rewarded format: a node alone then
-finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab uses are made
-on demand: `thinker`, which writes worked solutions (`demo.teacher`), and those with other shares of
-tagged answers. The same command on the same machine writes the same files: every weight, task and
-batch follows from the seed.
+a demo can start at once. `tiny-rare` and `small-rare` seldom answer in the rewarded format: a node
+alone then finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab
+uses are made on demand: `thinker`, which writes worked solutions (`demo.teacher`), and bases with
+other shares of tagged answers. The same command on the same machine writes the same files: every
+weight, task and batch follows from the seed.
 """
 
 import json
@@ -162,7 +162,7 @@ def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Wa
 
 
 def build_model(base: Base, *, seed: int) -> Qwen2ForCausalLM:
-    """Return an untrained model of a base's shape."""
+    """Return an untrained model of a base's shape. Seeds torch's global generator."""
     tokenizer = build_tokenizer()
     config = Qwen2Config(
         vocab_size=len(tokenizer),

@@ -73,9 +73,9 @@ def load_pretrained(
 
 
 def merge_adapters(folder: Path, out: Path) -> None:
-    """Load a folder of adapters and write their base model, with them merged, to the folder `out`.
+    """Write the base model of a folder of adapters, with the adapters merged, to the folder `out`.
 
-    Raises what `load_pretrained` does, and OSError when it cannot be written.
+    Raises what `load_pretrained` does, and OSError when `out` cannot be written.
     """
     model, tokenizer = load_pretrained(str(folder), device="cpu")
     try:
@@ -94,7 +94,8 @@ def save_model(
 ) -> None:
     """Write model and tokenizer as a folder that transformers can read.
 
-    Weights that are stored in halves are written as float32; `remainders` has their second halves.
+    A model with adapters is written as its adapters only. Weights that are stored in halves are
+    written as float32; `remainders` has their second halves.
     """
     with full_precision(remainders):
         model.save_pretrained(folder)
@@ -102,10 +103,11 @@ def save_model(
 
 
 def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
-    """Load the weights that `save_model` wrote into the model's existing parameters.
+    """Overwrite the model's parameters with the weights that `save_model` wrote.
 
-    `remainders` are those of a model whose weights are stored in halves; the file has float32.
-    Raises CheckpointError if only one of the folder and the model has adapters.
+    The parameters stay the same objects. `remainders` has the second halves of weights that are
+    stored in halves; they are overwritten too. Raises CheckpointError if only the folder or only
+    the model has adapters, or if both have adapters of different shapes or layers.
     """
     check_adapters(model, folder)
     if has_adapters(model):

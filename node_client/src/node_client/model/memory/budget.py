@@ -44,7 +44,7 @@ class MemoryBudget:
         self.lower(share if share >= _MIN_SHARE else 0.0)
 
     def lower(self, share: float) -> None:
-        """Use this share from now on if it is smaller, because memory ran out."""
+        """Use this share from now on if it is smaller than the present one: memory ran out."""
         if share < self.share:
             self.share = share
             self.ran_out = True

@@ -43,7 +43,7 @@ def initial_share(
     half_precision: bool,
     copied: bool,
 ) -> float:
-    """Return the share of `tokens` to start with, and log it unless it is all of them.
+    """Return the share of `tokens` to start with, in (0, 1], and log it if it is below 1.
 
     `state_bytes` is the optimizer's state for each trained parameter. If `checkpointed`, layers
     keep no activations; if `half_precision`, products are computed in 16 bits; if `copied`,
@@ -124,11 +124,11 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 
 
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
-    """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into the `free` bytes.
+    """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into 80 % of `free`.
 
-    `resident` of these bytes are needed in any case, and `per_token` for each token. Because the
-    share is only ever halved, two runs on one machine hardly ever differ. If not even one token
-    fits, the share still allows about one.
+    `free` is in bytes: `resident` of them are needed in any case, and `per_token` for each token.
+    Because the share is one of few values, two runs on one machine hardly ever differ. If not even
+    one token fits, the share still allows about one.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
@@ -140,7 +140,7 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 def free_bytes(device: torch.device) -> int:
     """Return how many bytes a device has left.
 
-    On CUDA that is within the owner's limit, otherwise within the container's.
+    On CUDA this is within the owner's limit, on other devices within the container's.
     """
     if device.type == "cuda":
         return free_within_limit(device)

@@ -56,9 +56,9 @@ _CGROUP_FILES = (
 def free_in_container(folder: Path = CGROUP) -> int | None:
     """Return the bytes that the control group may still allocate; None without a limit.
 
-    The kernel counts the file cache as used, but drops it before an allocation fails. Its inactive
-    part counts as free here, as in Kubernetes' working set. Only Linux has control groups (v1 and
-    v2).
+    The kernel counts the file cache as used, but drops it before an allocation fails. Here the
+    inactive part of this cache counts as free, as in Kubernetes' working set. Only Linux has
+    control groups (v1 and v2).
     """
     for limit_file, used_file, parts_file, cache in _CGROUP_FILES:
         try:
@@ -79,8 +79,9 @@ def _read_number(path: Path) -> int:
 def return_freed_memory() -> None:
     """Let glibc return freed blocks above 128 KiB to the system at once.
 
-    Otherwise the gaps that activations leave between gradients stay with the process: about 1 GB
-    for half a billion parameters. It slows small models down, because new blocks are zeroed.
+    Without this call the gaps that activations leave between gradients stay with the process: about
+    1 GB for half a billion parameters. The call slows small models down, because new blocks are
+    zeroed. Does nothing without glibc.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # musl has neither the name nor the call
