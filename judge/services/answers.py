@@ -89,8 +89,14 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
 
 @lru_cache(maxsize=64)
 def offered_questions(round_id: int) -> tuple[Question, ...]:
-    """Return the questions of a drawn round, in order; cached, because they never change."""
-    return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
+    """Return a round's questions, in order; cached, because they never change once they are drawn.
+
+    Raises RefusedError, which is not cached, if the round waits for its questions.
+    """
+    questions = tuple(Question.objects.filter(round_id=round_id).order_by("position"))
+    if not questions:
+        raise RefusedError(ErrorCode.ROUND_NOT_OPEN, "the round has no questions yet")
+    return questions
 
 
 # Signatures of stored answers (empty for unsigned ones), by node id and question id.
@@ -127,7 +133,8 @@ def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | Refus
 
     A node's first answer to a question counts; repeats change nothing. An answer is rejected if it
     comes after the deadline, if its question was not offered to the node, or if its signature is
-    not the node's. The outcome of a submission to an unknown round is a RefusedError.
+    not the node's. The outcome of a submission to a round that is unknown or still waits for its
+    questions is a RefusedError.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
@@ -142,9 +149,9 @@ def _store_in_round(
 ) -> Sequence[Receipt | RefusedError]:
     try:
         judge_round = _get_round(number)
+        context = _signing_context(judge_round)
     except RefusedError as refusal:
         return [refusal] * len(submissions)
-    context = _signing_context(judge_round)
     forged = [find_forged(context, each.answers, each.signer) for each in submissions]
     nodes = {submission.node_id for submission in submissions}
     now = max(submission.received_at for submission in submissions)

@@ -14,11 +14,13 @@ from judge.models import ChainLink, Round, Season
 from judge.repeats import read_asked_rounds
 from judge.selectors.rounds import describe_round
 from judge.services import scheduling
+from judge.services.answers import Submission, offered_questions, store_submissions
 from judge.services.oversight import void_round
 from judge.services.rounds import watch_seasons
 from judge.services.scheduling import BEACON_SLACK, draw_waiting_rounds, ensure_next_round
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import AnswerText
 from swarm_tasks.asked import entry_of, extend_chain, seal_of
 from swarm_tasks.beacon import LEAD, Beacon, mix_key
 from swarm_tasks.quiz import QUIZ_FORMAT_BEACON, QuizRules, commit_quiz
@@ -179,6 +181,21 @@ def test_the_questions_are_drawn_with_the_value_and_the_round_is_played(
     site.sit(judge_round, "bold")
     site.submit(judge_round, "bold", "rrrr")
     assert site.end(Round.objects.get(pk=judge_round.pk)).phase == Phase.CLOSED
+
+
+def test_answers_to_an_undrawn_round_are_refused_and_do_not_hide_its_questions(
+    site: Site, clock: Clock, server: Drand
+) -> None:
+    """A web process caches the questions of rounds: what a node sends must not cache their lack."""
+    site.join("amber")
+    judge_round = site.schedule()
+    invented = AnswerText(question="not-a-question", text="4", finish_reason="stop")
+    early = Submission(site.nodes["amber"].pk, judge_round.number, [invented], clock.now)
+    (refusal,) = store_submissions([early])
+    assert isinstance(refusal, RefusedError)
+    assert refusal.code == ErrorCode.ROUND_NOT_OPEN
+    draw_in_time(site, clock, judge_round)
+    assert len(offered_questions(judge_round.pk)) == QUESTIONS
 
 
 def test_drawing_twice_changes_nothing(site: Site, clock: Clock, server: Drand) -> None:
