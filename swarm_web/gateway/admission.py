@@ -1,8 +1,9 @@
 """Decides which handshakes to accept: none during a shutdown, and no more than can be served.
 
-The decision needs no database. A token that was accepted recently is *known* to this process. Its
-handshakes are limited by the token, all others by the wrong tokens that came from their network, so
-wrong tokens from the same network do not block a known node.
+The decision needs no database. A token that was accepted recently is *known* to this process.
+Handshakes with a known token are limited by their number. All other handshakes are limited by the
+wrong tokens that came from their network. So wrong tokens do not block a known node in the same
+network.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Closure:
 
 
 class Admission:
-    """The handshake limits of one event loop."""
+    """The handshake limits of one event loop; all handshakes are refused while `closure` is set."""
 
     def __init__(self, shared: SharedState) -> None:
         self._shared = shared
@@ -48,10 +49,10 @@ class Admission:
         self.closure: Closure | None = None
 
     def check(self, token: str | None, network: str) -> bool:
-        """Raise RefusedError, with `retry_after`, if this handshake has to wait.
+        """Return whether the token is known; if it is, count a handshake for it.
 
-        Otherwise return whether the token is known; if it is, the handshake was counted for it.
-        `network` is the network of the client's address (`swarm_web.edge.addresses`).
+        Raises RefusedError, with `retry_after`, if the handshake has to wait. `network` is the
+        network of the client's address (`swarm_web.edge.addresses`).
         """
         now = monotonic()
         if self.closure is not None:
@@ -70,9 +71,9 @@ class Admission:
         return is_known
 
     def count_handshake(self, token: str) -> None:
-        """Count a handshake with a valid token, which is known from then on.
+        """Count a handshake with a valid token, and make the token known.
 
-        Raises RefusedError if there were too many.
+        Raises RefusedError if there were too many handshakes with it.
         """
         now = monotonic()
         wait_s = self._tokens.get(_hash_token(token), now=now).take(now=now)
@@ -91,18 +92,21 @@ class Admission:
         )
 
     def count_failure(self, network: str) -> None:
-        """Count a wrong or missing token for the network."""
+        """Count a wrong or missing token from the network."""
         self._failures.get(network, now=monotonic()).spend()
 
     def suspend(self, token: str) -> float:
-        """Refuse handshakes with this token for FLOOD_WAIT_S to twice that; return the seconds."""
+        """Refuse handshakes with this token for a while, and return for how many seconds.
+
+        It is a random time between FLOOD_WAIT_S and 2 * FLOOD_WAIT_S.
+        """
         now = monotonic()
         wait_s = jitter(FLOOD_WAIT_S, self._random)
         self._tokens.get(_hash_token(token), now=now).block(wait_s, now=now)
         return wait_s
 
     def _wait_during(self, closure: Closure, now: float) -> float:
-        """Return how long a node waits: a random time, or until the next free slot."""
+        """Return after how many seconds a node should retry during the closure."""
         if closure.wait_s:
             return jitter(closure.wait_s / 2, self._random)
         return self._next_slot(now)

@@ -57,13 +57,14 @@ _BUSY_RETRY_S = 4.0
 
 
 class _AccountLimitError(RefusedError):
-    """The nodes of an account together send too much, which is not evidence against one of them."""
+    """The nodes of an account together send too much: no evidence against any single node."""
 
 
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
-    """Return the reply to a frame, which may be a refusal.
+    """Decode a frame, have it handled, and return the reply: a refusal if that fails.
 
-    If the seconds of `wait` are not 0, the frame exceeds the rate limit and is refused.
+    If `wait.seconds` is not 0, the frame exceeds the rate limit and is refused. Refusals that the
+    node causes are recorded for it.
     """
     request_id: str | None = None
     try:
@@ -91,14 +92,14 @@ async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerM
 
 
 def _decode(frame: str | bytes) -> NodeMessage:
-    """Decode a text frame; binary frames are reserved."""
+    """Decode a text frame. Raises UndecodableError, also for a binary frame: these are reserved."""
     if isinstance(frame, bytes):
         raise UndecodableError(ErrorCode.PROTOCOL_NOT_JSON, "a binary frame")
     return decode_from_node(frame)
 
 
 def _check_turn(session: Session, message: NodeMessage, wait: Wait) -> None:
-    """Refuse a message that comes too soon or before the hello."""
+    """Raise RefusedError if a message comes too soon or before the hello."""
     if wait.seconds > 0:
         raise _too_fast(session, wait)
     if not session.greeted and not isinstance(message, Hello):
@@ -119,14 +120,17 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 
 
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
-    """Record a refusal for the node's page and as evidence of its conduct."""
+    """Record a refusal for the node's page, and as evidence of its conduct if the node causes it.
+
+    A refusal by the account's limit is no evidence.
+    """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)
     record_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
 
 
 def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
-    """Count a refusal and return its frame."""
+    """Count a refusal for the metrics, and return its message."""
     counters.count(counters.REFUSED, refusal.code)
     return Refused(
         reply_to=reply_to,

@@ -44,7 +44,7 @@ class TokenGate:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        """Authenticate one handshake."""
+        """Call the inner application if the handshake has a valid token; otherwise refuse it."""
         assert scope["type"] == "websocket"
         try:
             node = await _authenticate(scope)
@@ -64,7 +64,7 @@ class TokenGate:
 
 
 async def _authenticate(scope: WebSocketScope) -> Node:
-    """Return the node whose token the handshake carries. Raises RefusedError."""
+    """Return the node whose token the handshake has. Raises RefusedError, also if a store fails."""
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
     is_known = gate.check(token, network)
@@ -83,7 +83,7 @@ async def _authenticate(scope: WebSocketScope) -> Node:
 
 
 def read_token(scope: WebSocketScope) -> str | None:
-    """Return the token of `Authorization: Bearer <token>` (RFC 6750, 2.1), or None."""
+    """Return the token of `Authorization: Bearer <token>` (RFC 6750, 2.1); None without one."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             scheme, _, token = value.decode("latin-1").partition(" ")

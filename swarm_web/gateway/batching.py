@@ -16,11 +16,11 @@ MAX_BATCH = 128
 class Batcher(Generic[Item, Result]):
     """Collects items while `work` processes a batch, then passes them on as the next batch.
 
-    This is group commit, as in Postgres: a single node does not wait for others, and a thousand
-    simultaneous ones share a few transactions. `work` returns a result or an exception for each
-    item, in order, and must have no effect if it raises. Then the batch is repeated item by item,
-    so that a bad item fails alone; but if a store is unavailable, all its items fail. Use one per
-    event loop.
+    This is group commit, as in Postgres: a single node does not wait for others, and the items of a
+    thousand nodes at once share a few transactions. `work` returns a result or an exception for
+    each item, in order. If `work` raises, it must have had no effect: the batch is repeated item by
+    item, so that a bad item fails alone. But if a store is unavailable, all items of the batch
+    fail. Use one batcher per event loop.
     """
 
     def __init__(
@@ -35,7 +35,10 @@ class Batcher(Generic[Item, Result]):
         return len(self._waiting)
 
     async def do(self, item: Item) -> Result:
-        """Return the item's result from its batch. Raises what `work` returned or raised."""
+        """Have the item processed in a batch, and return its result.
+
+        Raises the exception that `work` returned for the item, or raised.
+        """
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))
         if self._working is None or self._working.done():

@@ -24,8 +24,8 @@ class _CachedValue(NamedTuple, Generic[Value]):
 class Cached(Generic[Value]):
     """A value of one event loop, loaded by `load` in a thread and cached for `max_age_s` seconds.
 
-    Callers that arrive during a load wait for it, and share its failure. While the database is
-    unavailable the last value remains valid, unless it was dropped.
+    Callers that arrive during a load wait for it, and get its exception if it fails. While the
+    database is unavailable the last value remains valid, unless it was dropped.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
@@ -37,8 +37,9 @@ class Cached(Generic[Value]):
     async def get(self) -> Value:
         """Return the value; reload it if it is too old or was dropped.
 
-        If an old value is known, it is returned if the reload raises one of STORE_ERRORS or takes
-        longer than RELOAD_TIMEOUT_S. Other errors of `load` are raised.
+        If the reload raises one of STORE_ERRORS or takes longer than RELOAD_TIMEOUT_S, the old
+        value is returned. Without an old value it waits for the load. Other errors of `load` are
+        raised, and without an old value also STORE_ERRORS.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:
@@ -56,7 +57,7 @@ class Cached(Generic[Value]):
         return cached.value
 
     def drop(self) -> None:
-        """Discard the value and any load in progress, which may already be outdated."""
+        """Discard the value, and the result of a load in progress: it may already be outdated."""
         self._cached = self._loading = None
 
     async def _reload(self) -> Value:

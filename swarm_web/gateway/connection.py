@@ -1,9 +1,9 @@
 """The node socket as an ASGI application.
 
-It runs on uvicorn without a Channels consumer, because a consumer's dispatch costs as much as the
-rest of a message. uvicorn pings each socket and closes those that do not answer. It reads the next
-message of a socket only when this application asks for it, usually after the last one is answered
-(`inbox`).
+It runs on uvicorn without a Channels consumer, because a consumer's dispatch takes as long as all
+other work on a message. uvicorn pings each socket and closes sockets that do not answer. uvicorn
+reads the next message of a socket only when this application asks for it, usually after the last
+message is answered (`inbox`).
 """
 
 import asyncio
@@ -48,8 +48,9 @@ async def serve_node(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendC
 class Connection:
     """One node's connection.
 
-    Messages are handled one after another, so a slow handler delays only its own node. `suspend`
-    refuses the node for a while, and returns for how many seconds.
+    Messages are handled one after another, so a slow handler delays only its own node. `suspend` is
+    called for a node that floods the site: it must refuse the node for a while, and return for how
+    many seconds.
     """
 
     def __init__(
@@ -104,7 +105,10 @@ class Connection:
             await self._clean_up(said_goodbye=code == GOODBYE)
 
     async def _handle(self, event: Any) -> None:
-        """Answer one frame; ignore it if the connection was closed."""
+        """Answer one frame, and suspend the node if it floods the site.
+
+        Frames that arrive after the connection was closed are ignored.
+        """
         if self._closed:
             return
         frame = event.get("text")
@@ -131,7 +135,7 @@ class Connection:
             self._schedule_doorbells()
 
     async def _send_message(self, message: ServerMessage) -> None:
-        """Send a message, and close the connection if it is a refusal that ends it."""
+        """Send a message; if it is a refusal that ends the connection, close the connection."""
         close_code = _CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
         await self._send_frame(encode(message), last=close_code is not None)
         if close_code is not None:
@@ -152,7 +156,7 @@ class Connection:
     # ---- the hello
 
     def _await_hello(self) -> None:
-        """Close the connection if it sends no hello within HELLO_TIMEOUT_S."""
+        """Close the connection if the node sends no hello within HELLO_TIMEOUT_S."""
         loop = asyncio.get_running_loop()
         self._hello_deadline = loop.call_later(HELLO_TIMEOUT_S, self._end_without_hello)
 
@@ -189,7 +193,7 @@ class Connection:
         self._sending = None
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Refuse the node, and close the connection."""
+        """Leave the pool; soon send the node a refusal that closes the connection."""
         # Before the connection is closed: the one that replaces it may ask for the rollouts that
         # the node was given.
         self.session.leave_pool()
@@ -211,16 +215,16 @@ class Connection:
             await self._send_message(refuse(refusal, reply_to=None))
 
     def read_ahead(self) -> None:
-        """While a reply is unread, read what the node sends; drop a node that sends too much."""
+        """Read further messages while a reply is unread; drop the node if it sends too many."""
         if self._answering:
             self._inbox.read_ahead(self._drop_unread)
 
     def drop(self) -> None:
-        """Close a socket whose node does not read."""
+        """Close the socket, because the node does not read."""
         self._drop("stalled")
 
     def _drop_unread(self) -> None:
-        """Close a socket whose node sends without reading, and record that as evidence."""
+        """Close the socket, because the node sends without reading; record that as evidence."""
         reason = "too many messages, and replies are not read"
         record_node_refusal(self.session, RefusedError(ErrorCode.RATE_FLOOD, reason))
         self._drop("unread")

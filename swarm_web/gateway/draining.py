@@ -69,7 +69,10 @@ class Drain:
         self._task.add_done_callback(lambda _: then())
 
     async def run(self) -> None:
-        """Dismiss all nodes, and wait up to GATEWAY_DRAIN_S until their messages are handled."""
+        """Refuse new nodes, dismiss all others, and wait until their messages are handled.
+
+        Waits at most GATEWAY_DRAIN_S.
+        """
         self.started.set()
         admission().closure = Closure(ErrorCode.SERVER_RESTART, MESSAGE)
         spread_s = await find_spread(len(roster()))
@@ -84,7 +87,7 @@ class Drain:
 async def _dismiss_all(spread_s: float) -> bool:
     """Dismiss all nodes; return whether all connections ended within _REPEAT_S.
 
-    If not, call it again: nodes may have connected meanwhile.
+    If it returns False, call it again: nodes may have connected meanwhile.
     """
     roster().dismiss_all(ErrorCode.SERVER_RESTART, MESSAGE, spread_s=spread_s)
     waiting = asyncio.create_task(roster().wait_until_empty())
@@ -95,7 +98,10 @@ async def _dismiss_all(spread_s: float) -> bool:
 
 
 async def find_spread(nodes: int) -> float:
-    """Return the seconds over which `nodes` nodes should reconnect, given the current round."""
+    """Return the seconds over which `nodes` nodes should reconnect (`reconnect_spread`).
+
+    If the current round cannot be read in time, it is assumed to be open.
+    """
     try:
         async with asyncio.timeout(_ROUND_TIMEOUT_S):
             current = await shared_state().round.get()

@@ -1,11 +1,11 @@
 """The queue of a connection's unhandled events, which can be filled while a reply is unread.
 
 A server that reads nothing while a reply is unread cannot distinguish a slow link from a node that
-never reads. So it reads up to MAX_AHEAD events ahead. A client waits for the reply to each
-request: it has at most one pending for training, one for the judge and one for the panel, and gives
-up on each after 30 s at the earliest. A socket that accepts no data is closed after
-`roster.STALLED_S`. So MAX_AHEAD is several times what a client sends in that time, however slow
-its link is or long its machine sleeps.
+sends without ever reading. So this module reads up to MAX_AHEAD events ahead. A client waits for
+the reply to each request: it has at most one request pending for training, one for the judge and
+one for the panel, and gives up on each after 30 s at the earliest. A socket that accepts no data is
+closed after `roster.STALLED_S`. MAX_AHEAD is several times what a client sends until then, however
+slow its link is or long its machine sleeps.
 """
 
 import asyncio
@@ -34,8 +34,9 @@ class Inbox:
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        """Read events ahead until `take` is called; call `on_overrun` if there are over MAX_AHEAD.
+        """Start to read events ahead, until `take` is called.
 
+        Calls `on_overrun` if more than MAX_AHEAD events wait. Stops at _MAX_BYTES without a call.
         Must not be called during `take`.
         """
         if self._reading is None:

@@ -31,11 +31,11 @@ class TokenBucket:
         return (1 - self._tokens) / self._rate
 
     def spend(self, tokens: float = 1) -> None:
-        """Take tokens; the balance may become negative. Call `wait` first."""
+        """Take tokens; the balance may become negative. Call `wait` first to refill the bucket."""
         self._tokens -= tokens
 
     def take(self, *, now: float) -> float:
-        """Take a token and return 0, or return the seconds until one is available."""
+        """Take a token and return 0; without one, return the seconds until one is available."""
         wait_s = self.wait(now=now)
         if not wait_s:
             self._tokens -= 1
@@ -46,17 +46,17 @@ class TokenBucket:
         self._tokens, self._filled_at = 1 - seconds * self._rate, now
 
     def is_full(self, *, now: float) -> bool:
-        """Return whether a new bucket would allow the same."""
+        """Return whether the bucket is full, so that a new bucket can replace it."""
         self.wait(now=now)
         return self._tokens >= self._burst
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The messages and bytes of one node, or of all nodes of an account.
+    """The messages and bytes that one node, or all nodes of an account, may send.
 
-    A message may exceed the available bytes, and the balance then becomes negative: a limit on the
-    mean never refuses a large message for its size.
+    A message may exceed the available bytes; the balance then becomes negative, and the next
+    message has to wait. So a message is never refused only for its size.
     """
 
     messages: TokenBucket
@@ -67,12 +67,12 @@ class Allowance:
         return max(self.messages.wait(now=now), self.bytes.wait(now=now))
 
     def spend(self, size: int) -> None:
-        """Count a message of `size` bytes."""
+        """Count a message of `size` bytes. Call `wait` first: it refills the buckets."""
         self.messages.spend()
         self.bytes.spend(size)
 
     def is_full(self, *, now: float) -> bool:
-        """Return whether a new allowance would allow the same."""
+        """Return whether both buckets are full, so that a new allowance can replace this one."""
         return self.messages.is_full(now=now) and self.bytes.is_full(now=now)
 
 
@@ -83,10 +83,11 @@ Bucket = TypeVar("Bucket", bound=TokenBucket | Allowance)
 
 
 class KeyedBuckets(Generic[Bucket]):
-    """Buckets by key. Full ones are removed each time that the number of buckets doubles.
+    """Buckets by key. Each time that their number has doubled, full buckets are removed.
 
-    So at most twice as many exist as are in use. If more than half of `max_buckets` are in use, all
-    are removed, which is better than unbounded memory if an attacker invents keys.
+    So at most about twice as many buckets exist as are not full. If more than half of `max_buckets`
+    are not full, all buckets are removed, so that an attacker who invents keys cannot fill the
+    memory.
     """
 
     def __init__(self, make: Callable[[float], Bucket], *, max_buckets: int = 100_000) -> None:

@@ -11,7 +11,10 @@ _CODE = ErrorCode.SERVER_MAINTENANCE
 
 
 def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
-    """Refuse all nodes while the latest maintenance is on; stop refusing them when it is over."""
+    """Dismiss and refuse all nodes if the latest maintenance is on; otherwise admit them again.
+
+    Call it every second, because nodes may connect before this process knows of the maintenance.
+    """
     gate = admission()
     if latest is not None and latest.is_on(now=now):
         spread_s = RETURN_TIME.total_seconds()

@@ -7,7 +7,7 @@ from swarm_web.relay.hub import hub
 
 
 async def close_process() -> None:
-    """Stop background tasks and write collected data; call this once connections are closed."""
+    """Stop background tasks and write collected data; call it when all connections are closed."""
     await roster().close()
     await hub().close()
     await pending_refusals().close()

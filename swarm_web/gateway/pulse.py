@@ -50,10 +50,10 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Write a heartbeat each second until `stopping` is set.
+    """Each second until `stopping` is set, follow the maintenance and write a heartbeat.
 
-    None is written while a store is unreachable, during a maintenance, or until nodes have had time
-    to reconnect after it: the judge extends open rounds by this time, and opens no others.
+    No heartbeat is written while a store is unreachable, during a maintenance, or until nodes have
+    had time to reconnect after it: the judge extends open rounds by this time, and opens no others.
     """
     while not stopping.is_set():
         try:

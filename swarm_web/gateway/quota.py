@@ -17,9 +17,9 @@ _FORGIVEN = 4
 
 
 class Wait(NamedTuple):
-    """The seconds until a message is allowed: 0 if it is now.
+    """How long a message must wait, in seconds; 0 if it is allowed now.
 
-    `is_shared` is true if only the account's allowance is exhausted, not the node's own.
+    `is_shared` is whether only the account's allowance is exhausted, not the node's own.
     """
 
     seconds: float
@@ -27,7 +27,7 @@ class Wait(NamedTuple):
 
 
 class Allowances:
-    """The allowances of all nodes and accounts in one event loop."""
+    """The allowances of all nodes and accounts in one event loop, by the id of node or account."""
 
     def __init__(self) -> None:
         self.nodes = KeyedBuckets(partial(_make_allowance, 1))
@@ -35,7 +35,7 @@ class Allowances:
 
 
 def _make_allowance(nodes: float, now: float) -> Allowance:
-    """Return what this number of nodes may send."""
+    """Return the allowance of `nodes` nodes together."""
     return Allowance(
         messages=TokenBucket(
             rate=settings.GATEWAY_MESSAGES_PER_SECOND * nodes,
@@ -53,7 +53,8 @@ def _make_allowance(nodes: float, now: float) -> Allowance:
 class Quota:
     """The rate limit of one connection.
 
-    `refused` counts messages over the node's own allowance; accepted ones lower it by _FORGIVEN.
+    `refused` increases by 1 for each message over the node's own allowance, and decreases by
+    _FORGIVEN for each accepted message.
     """
 
     __slots__ = ("_allowances", "_node", "refused")
@@ -65,11 +66,14 @@ class Quota:
 
     @property
     def is_flooding(self) -> bool:
-        """Whether the node keeps sending although it was told to wait."""
+        """Whether the node keeps sending although it was told to wait (`refused` is too high)."""
         return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:
-        """Count a message of `size` bytes if it is allowed now; otherwise return its wait."""
+        """Return how long a message of `size` bytes must wait.
+
+        If that is 0 s, the message is allowed and has been counted.
+        """
         now = monotonic()
         # Looked up each time, because full ones are removed and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)

@@ -14,16 +14,16 @@ from swarm_web.nodes.presence import HelloRecord, bind_keys, store_hellos
 
 @dataclass(frozen=True)
 class NodeHello(HelloRecord):
-    """A hello, and the running season, if any."""
+    """A hello, and the running season; None if no season runs."""
 
     season: Season | None
 
 
 def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | None]:
-    """Enrol nodes and store the contents of their hellos.
+    """Enrol nodes, set `model` and `arm` of their `Node`, and store the contents of the hellos.
 
-    Returns for each hello the node's Signer, None if the hello has no key, or the refusal of the
-    key (`presence.bind_keys`).
+    Returns for each hello, in order, the node's Signer, None if the hello has no key, or the
+    RefusedError if its key is refused (`presence.bind_keys`); such a hello is not stored.
     """
     for each in hellos:
         each.node.model = each.hello.model
@@ -41,7 +41,7 @@ def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | Non
 
 
 def _assign_arms(hellos: Sequence[NodeHello]) -> None:
-    """Enrol nodes and set their arms; without a running season, to those that owners want."""
+    """Enrol nodes and set `Node.arm`; without a season, to the arm that the hello asks for."""
     by_season: defaultdict[Season, list[NodeHello]] = defaultdict(list)
     for each in hellos:
         each.node.arm = each.hello.arm

@@ -46,9 +46,11 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 class NodeConnection(Protocol):
-    """A connection, as the roster uses it. `sending_since` is 0 if nothing is being sent.
+    """A connection, as the roster uses it.
 
-    `opened_ns` is in Redis's time, so that connections of several machines can be compared.
+    `opened_ns` is when it was opened, by the clock of Redis, so that connections of several
+    machines can be compared. `sending_since` is when the frame that is being sent was handed to the
+    socket (`time.monotonic`), or 0 if nothing is being sent.
     """
 
     node: Node
@@ -63,20 +65,20 @@ class NodeConnection(Protocol):
         """Send a doorbell (an encoded message) soon."""
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Refuse the node, and close the connection."""
+        """Send the node a refusal that closes the connection, soon."""
 
     def dismiss(self, refusal: RefusedError) -> None:
-        """Tell the node to reconnect later, after the message that is being handled is answered."""
+        """Tell the node to reconnect later; a message that is being handled is answered first."""
 
     def read_ahead(self) -> None:
-        """While a reply is unread, read what the node sends; drop a node that sends too much."""
+        """Read further messages while a reply is unread; drop the node if it sends too many."""
 
     def drop(self) -> None:
-        """Close a socket whose node does not read."""
+        """Close the socket, because the node does not read."""
 
 
 class Roster:
-    """The connections of one event loop, by node."""
+    """The connections of one event loop, by node; its length is the number of connected nodes."""
 
     def __init__(self, shared: SharedState) -> None:
         self._shared = shared
@@ -94,7 +96,7 @@ class Roster:
         self._empty.set()
 
     async def add(self, connection: NodeConnection) -> None:
-        """Add a connection, and end an older one of the node in any process."""
+        """Add a connection; end an older one of the same node, in this or another process."""
         self._open.add(connection)
         self._empty.clear()
         if self._touching is None:
@@ -121,7 +123,7 @@ class Roster:
     async def remove(self, connection: NodeConnection, *, goodbye: bool, now: datetime) -> None:
         """Remove a connection; record that the node left, unless a newer connection replaced it.
 
-        `goodbye` is whether its client closed it on purpose.
+        `goodbye` is whether the client closed the connection on purpose.
         """
         try:
             if self.is_listed(connection):
@@ -176,7 +178,7 @@ class Roster:
             connection.ring(payload)
 
     def _end_superseded(self, payload: str) -> None:
-        """End connections that were superseded in another process."""
+        """End the connections of nodes that have a newer connection in another process."""
         for node_id, opened_ns in _arrivals.decode(payload):
             connection = self._by_node.get(node_id)
             if connection is not None and opened_ns > connection.opened_ns:
@@ -198,10 +200,10 @@ class Roster:
     # ---- presence
 
     async def _touch_loop(self) -> None:
-        """Update the presence of all connected nodes.
+        """Every TOUCH_S, record that the nodes that said hello are present.
 
-        The hello counts as a node's first touch. This also ends connections of nodes that are no
-        longer admitted, in case the message about that was lost.
+        A node's hello counts as its first touch. The loop also ends connections of nodes that are
+        no longer admitted, in case the message about that was lost.
         """
         pause_s = TOUCH_S
         while True:

@@ -39,7 +39,12 @@ GRADING_PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class SharedState:
-    """State that the connections of a process share: cached values, batched work and the pools."""
+    """State that the connections of a process share: cached values, batched work and the pools.
+
+    `season` is the running season and `round` its current round. `tokens`, `hellos` and `answers`
+    do the database work of handshakes, hellos and submitted answers in batches. `grading.wake()`
+    requests grading of stored answers.
+    """
 
     season: Cached[Season | None]
     round: Cached[RoundInfo | None]
@@ -55,10 +60,10 @@ class SharedState:
 class Session:
     """The state of one connection.
 
-    `greeted` is whether its hello was accepted, and `preferred_arm` the arm that its owner wants;
-    `node.arm` is its arm in the season `season_id` (`gateway.arms`). `signer` is the node with the
-    key of its hello, if the hello had one. Time and randomness come from here, so that tests of
-    handlers can set them.
+    `greeted` is whether its hello was accepted. `preferred_arm` is the arm that the hello asks for;
+    `node.arm` is the node's arm in the season `season_id` (`gateway.arms`). `signer` is the node
+    with the key of its hello, None if the hello had no key. Handlers get time and randomness from
+    `clock` and `random`, so that tests can set them.
     """
 
     __slots__ = (
@@ -99,7 +104,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the pool, if joined; keep the list of given rollouts for the node's return."""
+        """Leave the pool if joined; the list of given rollouts is kept for the node's return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

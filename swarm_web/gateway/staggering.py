@@ -13,8 +13,8 @@ def reconnect_spread(
     """Return the seconds over which `nodes` nodes should reconnect, `per_second` in each second.
 
     The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
-    open, None if none will. Unless it is None, all nodes should be back within `within_s`, a delay
-    that the judge allows for, or by SOON_S before the round opens if that is later.
+    open, None if none is planned. If it is not None, the result is also at most `within_s`, a delay
+    that the judge allows for, or the time until SOON_S before the round opens if that is longer.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -25,7 +25,7 @@ def reconnect_spread(
 def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
     """Return the seconds until the current round opens, 0 if it is open.
 
-    None if there is none, or if it is being scored.
+    Returns None if there is no current round, or if it is being scored.
     """
     if current is None or current.phase == "scoring":
         return None
@@ -40,14 +40,15 @@ def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
 
 
 def jitter(wait_s: float, random: Random) -> float:
-    """Return a random wait between `wait_s` and twice that, so that nodes retry separately."""
+    """Return a random wait between `wait_s` and 2 * `wait_s`, so that nodes retry separately."""
     return round(wait_s * (1 + random.random()), 3)
 
 
 class Slots:
-    """Assigns reconnect times to refused nodes, `per_second` of them to each second.
+    """Assigns reconnect times to refused nodes, `per_second` nodes to each second.
 
-    If no slot is free within MAX_PAUSE_S, a node gets a random time in the second half of that.
+    If no slot is free within MAX_PAUSE_S, a node gets a random time between MAX_PAUSE_S / 2 and
+    MAX_PAUSE_S.
     """
 
     def __init__(self, per_second: float) -> None:
@@ -55,7 +56,7 @@ class Slots:
         self._next = 0.0
 
     def take(self, *, now: float, random: Random) -> float:
-        """Return the seconds until the next free slot, at least half a second."""
+        """Take the next free slot, and return the seconds until it, at least half a second."""
         self._next = max(self._next, now + 0.5) + self._step_s
         if self._next - now > MAX_PAUSE_S:
             self._next = now + MAX_PAUSE_S

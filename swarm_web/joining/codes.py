@@ -14,7 +14,7 @@ def draw_user_code(random: Random) -> str:
 
 
 def read_user_code(typed: str) -> str:
-    """Return a typed code in its stored form: only ASCII capitals and digits, at most 16."""
+    """Return a typed code in its stored form: capitals and digits only, cut to 16 characters."""
     return re.sub(r"[^A-Z0-9]", "", typed.upper())[: 2 * _LENGTH]
 
 

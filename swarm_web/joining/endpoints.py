@@ -46,9 +46,10 @@ def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
 
 @_answer_client
 def device_code(request: HttpRequest) -> msgspec.Struct:
-    """Create a request and return its codes.
+    """Create a request and return its device code and user code.
 
-    If the client sends a node's token, it requests an owner for this node, otherwise a token.
+    A client that sends a node's token requests an owner for this node; any other client requests a
+    token. Raises DeviceFlowError if the request is not allowed.
     """
     form = request.POST
     requester = JoinRequester(
@@ -69,7 +70,7 @@ def device_code(request: HttpRequest) -> msgspec.Struct:
 
 @_answer_client
 def device_token(request: HttpRequest) -> msgspec.Struct:
-    """Return the token for a device code. Raises DeviceFlowError if there is none, or none yet."""
+    """Return the token for a device code. Raises DeviceFlowError if there is no token (yet)."""
     if request.POST.get("grant_type") != GRANT_TYPE:
         raise DeviceFlowError("unsupported_grant_type", f"grant_type must be {GRANT_TYPE}.")
     device_code = request.POST.get("device_code", "")

@@ -11,7 +11,10 @@ from swarm_web.nodes.models import Node
 
 
 class NodeChoiceForm(forms.Form):
-    """Form for the client's node: one of `owner`'s, or a new one with an optional name."""
+    """Form to choose the client's node: a node of `owner`, or a new node with an optional name.
+
+    Blocked nodes cannot be chosen.
+    """
 
     node = forms.ModelChoiceField(
         Node.objects.none(),

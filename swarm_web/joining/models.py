@@ -12,8 +12,9 @@ class JoinRequest(models.Model):
     """A client's request for a token, which a person decides (RFC 8628).
 
     The device code is the client's secret, so only its hash is stored. A request for an anonymous
-    node is approved from the start. `claimed` is the node that requests an owner, if any; it keeps
-    its token. Otherwise `node` is the node whose token the client gets, once it is known.
+    node is approved from the start. If a node requests an owner, `claimed` is this node, which
+    keeps its token. Otherwise `node` is the node whose token the client gets, None until it is
+    chosen or created.
     """
 
     class Decision(models.TextChoices):

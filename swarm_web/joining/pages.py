@@ -91,7 +91,10 @@ def _show(request: HttpRequest, join_request: JoinRequest, form: NodeChoiceForm)
 
 
 def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
-    """Redirect to the page of an approved node; for None (code used meanwhile) ask for a code."""
+    """Redirect to the page of an approved node; ask for another code if `node` is None.
+
+    None means that the request was decided meanwhile, or could not be approved.
+    """
     if node is None:
         return render(request, "joining/code.html", {"unknown": True}, status=HTTPStatus.CONFLICT)
     return redirect("device-approved", node.name)

@@ -1,7 +1,7 @@
 """A client requests a token, a person decides, the client collects it (RFC 8628).
 
-The token is derived from the client's secret, so that a lost reply can be requested again although
-the database stores neither of them.
+The token is derived from the client's secret. So the client can request a lost reply again,
+although the database stores neither the token nor the secret.
 """
 
 import secrets
@@ -36,7 +36,10 @@ _Decision = JoinRequest.Decision
 
 
 class DeviceFlowError(Exception):
-    """The client gets no code or no token, or must wait; `status` is the HTTP status."""
+    """The client gets no code or no token, or must wait; `status` is the HTTP status to send.
+
+    `error` is the code and `description` the text of the reply (RFC 6749, section 5.2).
+    """
 
     def __init__(self, error: DeviceErrorCode, description: str, *, status: int = 400) -> None:
         super().__init__(description)
@@ -61,10 +64,11 @@ class JoinRequester:
 def request_node(
     requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
-    """Return a new request and the client's secret, its device code. Raises DeviceFlowError.
+    """Return a new request, and its device code, which is the client's secret.
 
-    Each network may make a limited number of requests. A request for an anonymous node needs no
-    person; it fails if the site does not allow such nodes, or the network's daily limit is reached.
+    A request for an anonymous node needs no decision by a person. Raises DeviceFlowError if the
+    network has made too many requests, or for an anonymous node if the site does not allow such
+    nodes or the network's daily limit of them is reached.
     """
     _lock_network(requester)
     if anonymous:
@@ -77,7 +81,7 @@ def request_node(
 def request_owner(
     requester: JoinRequester, token: str, *, now: datetime
 ) -> tuple[JoinRequest, str]:
-    """Return a new request for an owner of the node with this token, and the client's secret.
+    """Return a new request for an owner of the node with this token, and its device code.
 
     Raises DeviceFlowError if the token is not valid, the node has an owner, or the network has made
     too many requests.
@@ -92,7 +96,10 @@ def request_owner(
 
 
 def _lock_network(requester: JoinRequester) -> None:
-    """Serialize requests of this network, because concurrent ones would exceed its limits."""
+    """Let other requests of this network wait until the transaction ends.
+
+    Concurrent requests would exceed the network's limits.
+    """
     with connection.cursor() as cursor:
         lock = "SELECT pg_advisory_xact_lock(hashtext('joining.network'), hashtext(%s))"
         cursor.execute(lock, [requester.network])
@@ -157,7 +164,7 @@ def _create(
 
 
 def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
-    """Return the request with this code; None if there is none, or it can no longer be decided."""
+    """Return the request with this user code; None if none has it, or it was decided or expired."""
     request = JoinRequest.objects.select_related("claimed").filter(user_code=user_code).first()
     return request if request is not None and request.is_open(now=now) else None
 
@@ -166,10 +173,10 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Create a node of `owner` for the client and return it; None if already decided.
+    """Create a node of `owner` for the client and return it; None if the request was decided.
 
     Raises RequestError when `owner` has reached a limit, ValidationError when the name is not a
-    slug, and IntegrityError when it is taken.
+    slug, and IntegrityError when the name is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
@@ -181,10 +188,10 @@ def approve_new(
 
 @transaction.atomic
 def approve_own(request: JoinRequest, node: Node) -> bool:
-    """Let the client continue `node`; return false if the request was already decided.
+    """Let the client continue `node` and return True; False if the request was already decided.
 
     The caller checks that the person who decides owns the node. The node's token becomes invalid
-    when the client collects the new one.
+    when the client collects the new token.
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
@@ -194,10 +201,10 @@ def approve_own(request: JoinRequest, node: Node) -> bool:
 
 @transaction.atomic
 def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
-    """Make `owner` the owner of the requesting node.
+    """Make `owner` the owner of the requesting node, and return True.
 
-    Returns false if the request was already decided, or the node has got an owner or another token
-    since. Raises RequestError when `owner` has reached a limit.
+    Changes nothing and returns False if the request was already decided, or if the node has got an
+    owner or another token since. Raises RequestError when `owner` has reached a limit.
     """
     assert request.claimed is not None
     check_node_limits(owner, now=now)
@@ -210,12 +217,12 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 
 
 def _assign_node(request: JoinRequest, node: Node) -> None:
-    """Record the node that the client gets. The record is void once the node's token changes."""
+    """Record the node whose token the client gets; this is void once the node's token changes."""
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 
 def deny(request: JoinRequest) -> bool:
-    """Refuse the client a token; return false if the request was already decided."""
+    """Refuse the client a token and return True; False if the request was already decided."""
     return _decide(request, _Decision.DENIED)
 
 
@@ -228,11 +235,12 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 
 
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
-    """Return the token of the client's node.
+    """Return the token of the client's node, which replaces the node's earlier token.
 
-    Raises DeviceFlowError while the request waits for a decision or the client asks too often, and
-    if it was denied or has expired. May be called again until the request expires, unless the node
-    has got another token since. For a claimed node the token is empty: the client has it.
+    Creates the node if it is anonymous. For a claimed node the returned token is empty: the client
+    has it already. May be called again until the request expires. Raises DeviceFlowError while the
+    request waits for a decision or the client asks too often, and if the request was denied, has
+    expired or is unknown, or the node has got another token since.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -251,7 +259,10 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
 
 
 def _record_call(request: JoinRequest, *, now: datetime) -> bool:
-    """Store the time of the call, and return whether it came too early."""
+    """Store the time of the client's call, and return whether it came too early.
+
+    If it did, the client must wait longer between calls from now on.
+    """
     earliest = timedelta(seconds=request.interval_s - SLACK_S)
     too_early = request.asked_at is not None and now - request.asked_at < earliest
     if too_early:

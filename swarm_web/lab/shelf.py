@@ -35,7 +35,7 @@ ParsedSummary = tuple[dict[str, LabSummaryAnswer], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Returned in place of a file's content if it cannot be read; `reason` says why, for people."""
+    """The result of reading a file that cannot be read; `reason` tells people why."""
 
     reason: str
 
@@ -49,7 +49,7 @@ class ReportFolder:
     ours: bool
 
     def read(self) -> PublishedReport | Unreadable:
-        """Return the content of the folder's `report.json`."""
+        """Return the content of the folder's `report.json`, or Unreadable if it cannot be read."""
         return _read(self.folder / "report.json", _read_report)
 
     @property
@@ -88,7 +88,10 @@ class LabSummary:
 
 
 def list_published() -> list[ReportFolder]:
-    """Return all reports, sorted by name; of two with the same name, that of the first folder."""
+    """Return all reports, sorted by name.
+
+    If folders of LAB_REPORTS have a report of the same name, the first of these folders counts.
+    """
     found: dict[str, ReportFolder] = {}
     for folder in settings.LAB_REPORTS:
         ours = _is_ours(folder)
@@ -105,7 +108,10 @@ def find_published(name: str) -> ReportFolder | None:
 
 
 def read_summary() -> LabSummary | None:
-    """Return the summary of the first folder that has one; None without one or if it is damaged."""
+    """Return the summary of the first folder that has a summary; None if it cannot be read.
+
+    Returns None also if no folder has a summary.
+    """
     for folder in settings.LAB_REPORTS:
         path = folder / "summary.json"
         if _is_plain(path):
@@ -126,7 +132,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def version_of(paths: Sequence[Path]) -> str | None:
-    """Return an ETag that changes when a file's name, time or size does; None if one is missing."""
+    """Return an ETag that changes with the name, time or size of a file; None if one is missing."""
     try:
         states = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in paths]
     except OSError:
@@ -165,7 +171,7 @@ def _read_summary(path: Path, _state: State) -> ParsedSummary | Unreadable:
 
 
 def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
-    """Return a file's content as `kind`. A damaged file is logged: once, as results are cached."""
+    """Return a JSON file's content as `kind`; for a damaged file, log it and return Unreadable."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except OSError as problem:

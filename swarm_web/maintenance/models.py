@@ -15,7 +15,7 @@ class MaintenanceQuerySet(models.QuerySet["Maintenance"]):
     """QuerySet of maintenances."""
 
     def begun(self, *, now: datetime) -> "MaintenanceQuerySet":
-        """Filter to those that have begun, the latest first."""
+        """Filter to the maintenances that have begun, also ended ones; the latest begun first."""
         return self.filter(starts_at__lte=now).order_by("-starts_at", "-pk")
 
 
@@ -45,11 +45,11 @@ class Maintenance(models.Model):
         return self.message[:60] or f"from {self.starts_at:%Y-%m-%d %H:%M}"
 
     def is_on(self, *, now: datetime) -> bool:
-        """Return whether nodes are kept out."""
+        """Return whether the maintenance is on at `now`, so that nodes are kept out."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits: during the maintenance, and for RETURN_TIME after it."""
+        """Return whether the judge waits at `now`: during the maintenance and RETURN_TIME after."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

@@ -6,15 +6,15 @@ from swarm_web.maintenance.models import Maintenance
 
 
 def latest_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the current maintenance, otherwise the one that began last; None without any.
+    """Return the current maintenance; without one, the maintenance that began last.
 
-    Looks at the eight that began last.
+    Returns None if none has begun. Only the eight that began last are considered.
     """
     begun = list(Maintenance.objects.begun(now=now)[:8])
     return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)
 
 
 def current_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the current maintenance, if any."""
+    """Return the current maintenance; None if there is none."""
     latest = latest_maintenance(now=now)
     return latest if latest is not None and latest.is_on(now=now) else None

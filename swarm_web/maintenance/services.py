@@ -10,12 +10,15 @@ from swarm_web.maintenance.models import Maintenance
 
 @transaction.atomic
 def begin_maintenance(*, message: str, until: datetime | None, now: datetime) -> Maintenance:
-    """Keep nodes out from now to `until` (None: until it is ended). Ends a current maintenance."""
+    """Keep nodes out from `now` to `until`; None: until an operator ends it.
+
+    Ends a maintenance that is on, and returns the new one.
+    """
     end_maintenance(now=now)
     return Maintenance.objects.create(message=message, starts_at=now, ends_at=until)
 
 
 def end_maintenance(*, now: datetime) -> int:
-    """Admit nodes again, and return how many maintenances were ended."""
+    """End maintenances that are on, so that nodes are admitted again; return their number."""
     begun = Maintenance.objects.begun(now=now)
     return begun.filter(Q(ends_at=None) | Q(ends_at__gt=now)).update(ends_at=now)

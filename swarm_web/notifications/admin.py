@@ -27,7 +27,7 @@ class ChannelAdmin(UneditedAdmin[Channel]):
     actions = ["switch_off"]
 
     def has_switch_off_permission(self, request: HttpRequest) -> bool:
-        """Require the permission to change channels."""
+        """Return whether the user may change channels."""
         return request.user.has_perm("notifications.change_channel")
 
     @admin.action(

@@ -1,7 +1,7 @@
 """Threads that send parcels, so that a slow receiver does not block the worker.
 
-If a worker process is killed, its parcels without a recorded outcome are due again when their lease
-ends (`services.delivering`).
+If a worker process is killed, the parcels whose outcome it has not recorded are due again when
+their lease ends (`services.delivering`).
 """
 
 import logging
@@ -30,7 +30,7 @@ class Courier:
         self._lock = Lock()
 
     def capacity(self) -> int:
-        """Return the number of parcels that `take` may be given now."""
+        """Return how many parcels may be passed to `take` now."""
         return self._max_parcels - self._pending
 
     def take(self, parcels: Iterable[Parcel]) -> None:
@@ -44,9 +44,9 @@ class Courier:
                 Thread(target=self._send_forever, daemon=True).start()
 
     def collect(self, *, wait_s: float = 0.0) -> list[DeliveryOutcome]:
-        """Return the outcomes since the last call.
+        """Return the outcomes since the last call; this makes room for as many new parcels.
 
-        If parcels are pending, wait up to `wait_s` seconds for the first outcome.
+        If parcels are pending, waits up to `wait_s` seconds for the first outcome.
         """
         with self._lock:
             outcomes: list[DeliveryOutcome] = []

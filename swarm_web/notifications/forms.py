@@ -31,7 +31,7 @@ class EventsForm(forms.Form):
 
 
 class ChannelForm(EventsForm):
-    """Form for a new channel. `with_mail` offers e-mail as a kind."""
+    """Form for a new channel. `with_mail` is whether e-mail is offered as a kind."""
 
     kind = forms.ChoiceField(label=_("Channel type"), widget=forms.RadioSelect)
     target = forms.CharField(

@@ -1,8 +1,8 @@
 """Owners' notification channels, and the messages to them.
 
-`Delivery` is the outbox. Its `key` names the event, unique in a channel, so an event that is found
-twice is stored once. A message whose outcome was not recorded, because the worker was killed, is
-sent again with the same id.
+`Delivery` is the outbox. Its `key` names the event and is unique in a channel, so an event that is
+found twice is stored once. If a worker is killed before it records the outcome of a message, the
+message is sent again with the same id.
 """
 
 import uuid
@@ -18,7 +18,7 @@ from swarm_web.nodes.models import Node
 
 
 class Failure(models.TextChoices):
-    """Why an attempt to deliver failed."""
+    """Why an attempt to deliver failed; NONE if it did not fail."""
 
     NONE = "", ""
     UNRESOLVED = "unresolved", _("the host name could not be resolved")
@@ -46,10 +46,11 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
 class Channel(models.Model):
     """A way to notify an owner: a webhook, the account's e-mail address, or an ntfy topic.
 
-    No attempt starts before `next_attempt_at`. It is in the future while an attempt runs and after
-    a failed attempt, so a receiver that is down delays only its own messages. `failures` counts the
-    failed attempts since the last success, the first of them at `failing_since`. `failed_at` and
-    `failure` describe the latest one. `round_told_at` is when the last reported round closed.
+    `target` is the address, empty for e-mail. No attempt starts before `next_attempt_at`, which is
+    in the future while an attempt runs and after a failed attempt. So a receiver that is down
+    delays only its own messages. `failures` counts the failed attempts since the last success; the
+    first of them was at `failing_since`. `failed_at` and `failure` describe the latest failed
+    attempt. `round_told_at` is when the latest round closed about which a message was queued.
     """
 
     class Kind(models.TextChoices):
@@ -67,7 +68,7 @@ class Channel(models.Model):
         CLIENT_REQUIRED = "client.required", _("a newer client is required")
 
     class Off(models.TextChoices):
-        """Why a channel is switched off."""
+        """Why a channel is switched off; NONE if it is on."""
 
         NONE = "", ""
         OWNER = "owner", _("you switched it off")
@@ -131,8 +132,8 @@ class Delivery(models.Model):
     """One message to one channel.
 
     `key` identifies the event in the channel. `data` is the content of the message, as a webhook
-    receives it. `failure` and `status` are those of the latest attempt. `ended_at` is when the
-    message was sent, failed for good, or was dropped.
+    receives it. `attempts` counts the started attempts. `failure` and `status` describe the latest
+    attempt that ended. `ended_at` is when the message was sent, failed for good, or was dropped.
     """
 
     class Type(models.TextChoices):
@@ -189,9 +190,9 @@ class Delivery(models.Model):
 
 
 class NodeNews(models.Model):
-    """A node's silence, about which all messages are queued; deleted once the node is back.
+    """Records that all messages about a node's silence are queued; deleted once the node is back.
 
-    `silent_from` is the node's `last_seen` at that time.
+    `silent_from` is the node's `last_seen` when they were queued: the beginning of the silence.
     """
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")
@@ -207,7 +208,7 @@ class NodeNews(models.Model):
 class RoundNews(models.Model):
     """How far the messages about a closed round have been queued.
 
-    Channels up to id `last_channel` are done, and all of them if `is_done`.
+    They are queued for the channels up to id `last_channel`, and if `is_done` for all channels.
     """
 
     round = models.OneToOneField(

@@ -58,7 +58,7 @@ class DeliveryOutcome:
 class Parcel:
     """One attempt to send the delivery with id `delivery`; `attempt` counts from 1.
 
-    `transport` sends it, which may take seconds.
+    `transport()` sends the message and returns (failure, status), which may take seconds.
     """
 
     delivery: UUID
@@ -66,7 +66,7 @@ class Parcel:
     transport: Callable[[], Result]
 
     def send(self) -> DeliveryOutcome:
-        """Send it and return the outcome."""
+        """Send the message and return the outcome."""
         return self.end(*self.transport())
 
     def end(self, failure: str = Failure.NONE, status: int | None = None) -> DeliveryOutcome:
@@ -75,10 +75,10 @@ class Parcel:
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Return the next attempt at a delivery, whose channel and owner should be loaded.
+    """Return attempt number `delivery.attempts` at a delivery, ready for sending.
 
-    `now` is the time in a webhook's signature. If the channel has no address, or one that is no
-    longer allowed, the attempt will fail.
+    `delivery.channel.owner` should be loaded. `now` is the time in a webhook's signature. If the
+    channel has no address, or an address that is no longer allowed, the attempt will fail.
     """
     try:
         match Channel.Kind(delivery.channel.kind):

@@ -2,10 +2,10 @@
 
     PostError             no response with a status: `failure` says why
 
-The name is resolved once, all its addresses are checked, and the connection goes to a checked one,
-so a different second answer of the name server has no effect. Redirects are not followed, proxies
-of the environment are not used, and the body of the response is not read. Apart from the system's
-resolver, everything ends within `TIMEOUT_S`.
+The name is resolved once, all its addresses are checked, and the connection goes to one of them. So
+it has no effect if the name server would answer differently the next time. Redirects are not
+followed, proxies of the environment are not used, and the body of the response is not read.
+Everything ends within `TIMEOUT_S`, except that the system's resolver may take longer.
 """
 
 import io
@@ -29,7 +29,7 @@ _MAX_ADDRESSES = 2
 
 
 class PostError(Exception):
-    """No response with a status; `failure` is a value of `models.Failure`."""
+    """There was no response with a status; `failure` is a value of `models.Failure`."""
 
     def __init__(self, failure: str) -> None:
         super().__init__(failure)
@@ -59,7 +59,10 @@ def post(
 
 
 def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
-    """Return the IP addresses of a host. Raises PostError if it has none or one is forbidden."""
+    """Return the IP addresses of the target's host, without duplicates.
+
+    Raises PostError if there is no address, or if one of them is forbidden.
+    """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     # A label that IDNA cannot encode is a UnicodeError.
@@ -73,7 +76,7 @@ def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
 
 
 def _connect(addresses: list[str], port: int) -> socket.socket:
-    """Connect to the first address that answers. Raises OSError."""
+    """Connect to the first address that answers. Raises OSError if none of the first two does."""
     problem: OSError = OSError("no addresses")
     for address in addresses[:_MAX_ADDRESSES]:
         try:
@@ -93,7 +96,7 @@ def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> s
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Load the system's certificates once per process."""
+    """Return the TLS settings with the system's certificates, loaded once per process."""
     return ssl.create_default_context()
 
 

@@ -22,7 +22,7 @@ GIVE_UP_FAILURES = 10
 
 @dataclass(frozen=True)
 class Watch:
-    """A time without outages, from `since` to the latest update at `looked_at`."""
+    """A period without an outage: from `since` to `looked_at`, when it was last updated."""
 
     since: datetime
     looked_at: datetime
@@ -31,8 +31,8 @@ class Watch:
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
     """Return the watch after an update at `now`.
 
-    It starts again at `now` after an outage, or if it was not updated for a minute. `web_silence`
-    is the time since the last pulse of a web process, None if there was none.
+    The watch begins anew at `now` if there is none, during an outage, or if it was not updated for
+    a minute. `web_silence` is the time since the last pulse, None if there was none.
     """
     is_broken = (
         watch is None
@@ -47,8 +47,8 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
     """Return the moment `threshold` before `now`: nodes that were last seen earlier are silent.
 
-    Returns None if the watch is shorter than `threshold`: while the site was down, nodes could not
-    connect, so no node is called silent then.
+    Returns None if the watch is shorter than `threshold`: before it, nodes may have been unable to
+    connect, so no node is called silent.
     """
     if now - watch.since < threshold:
         return None
@@ -56,7 +56,7 @@ def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datet
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return the pause before the next attempt, after `attempts` (at least 1) failed in a row."""
+    """Return the pause before the next attempt after `attempts` attempts failed in a row (>= 1)."""
     factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 

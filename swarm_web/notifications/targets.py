@@ -83,9 +83,9 @@ def read_target(address: str, *, private: bool) -> NotificationTarget:
 
 
 def read_topic(address: str, *, private: bool) -> tuple[NotificationTarget, str]:
-    """Return the ntfy server of a topic's address (with path `/`), and the topic's name.
+    """Split a topic's address into its ntfy server (with path `/`) and the topic's name.
 
-    `private` as in `read_target`. Raises TargetError.
+    `private` is as in `read_target`. Raises TargetError if the address is not allowed.
     """
     target = read_target(address, private=private)
     found = _TOPIC.fullmatch(target.path)
@@ -114,8 +114,8 @@ def _read_name(host: str) -> str:
 def may_be_called(address: IPAddress, *, private: bool) -> bool:
     """Return whether an IP address is allowed.
 
-    `private` allows private and loopback addresses too. The metadata services of clouds are never
-    allowed; their addresses are link-local, except for one.
+    `private` allows private and loopback addresses too. Link-local addresses and the metadata
+    services of clouds are never allowed.
     """
     address = _unfold(address)
     is_metadata = address.is_link_local or address == _METADATA
@@ -130,7 +130,7 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address in an IPv4-mapped or NAT64 address; other addresses unchanged."""
+    """Return the IPv4 address in an IPv4-mapped or NAT64 address; return others unchanged."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -16,7 +16,7 @@ def unsubscribe_url(channel: Channel) -> str:
 
 
 def read_token(token: str) -> Channel | None:
-    """Return the channel of a link's token; None if it was deleted or the token is not valid."""
+    """Return the channel of a link's token; None if the channel is deleted or the token invalid."""
     try:
         key = signing.loads(token, salt=_SALT)
     except signing.BadSignature:

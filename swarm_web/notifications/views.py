@@ -27,7 +27,7 @@ _SHOWN = 20
 @never_cache
 @require_http_methods(["GET", "POST"])
 def notifications(request: HttpRequest) -> HttpResponse:
-    """List the owner's channels, and add one."""
+    """List the owner's channels, and add a channel; the secret of a new webhook is shown once."""
     owner = _owner(request)
     form = ChannelForm(request.POST or None, with_mail=can_mail())
     if request.method == "POST" and form.is_valid():
@@ -86,7 +86,7 @@ def _show(request: HttpRequest, shown: Channel, **context: Any) -> HttpResponse:
 @require_POST
 @answer_refusals
 def test(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Queue a test message. Refuse if the channel is switched off or tested too often."""
+    """Queue a test message; refuse it if the channel is switched off or tested too often."""
     tested = _find(request, pk)
     if not tested.enabled:
         raise RequestError(

@@ -18,7 +18,7 @@ def make_secret() -> str:
 
 
 def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers that sign a body: id, `timestamp` in Unix seconds, and signature."""
+    """Return the headers that sign a body: message id, `timestamp` (Unix seconds), signature."""
     key = base64.b64decode(secret.removeprefix(_PREFIX))
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(key, signed, hashlib.sha256).digest()

@@ -16,7 +16,7 @@ _MAX_NAMES = 20
 
 @dataclass(frozen=True)
 class MessageText:
-    """A message. `url` is a page with details; `is_urgent` gives a higher priority in ntfy."""
+    """A message for people; `url` is a page with details, `is_urgent` raises ntfy's priority."""
 
     title: str
     text: str
@@ -25,7 +25,7 @@ class MessageText:
 
 
 def compose_text(delivery: Delivery) -> MessageText:
-    """Return the text of a delivery."""
+    """Return the title, text and link of a delivery's message."""
     return _COMPOSERS[Delivery.Type(delivery.type)](delivery.data)
 
 

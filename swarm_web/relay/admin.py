@@ -48,7 +48,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
 
     @admin.action(description="Accept informative declarations again", permissions=["restore"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Restore the declarations of the selected nodes."""
+        """Let lapsed declarations of the selected nodes count again."""
         restored = restore_declarations(queryset)
         messages.info(request, f"Declarations of {restored} nodes count again within seconds.")
 
@@ -56,7 +56,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
         description="Withhold rollouts until an operator lifts it", permissions=_PERMISSIONS
     )
     def withhold(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Stop handing out rollouts of the selected nodes."""
+        """Stop handing out rollouts of the selected nodes until an operator changes that."""
         self._set(request, queryset, level=Level.WITHHELD, pinned=True)
 
     @admin.action(
@@ -70,7 +70,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
         description="Deliver in full, exempt from the automatic rules", permissions=_PERMISSIONS
     )
     def exempt(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
-        """Exempt the selected nodes from the conduct rules."""
+        """Hand out rollouts of the selected nodes in full, whatever the conduct rules find."""
         self._set(request, queryset, level=Level.FULL, pinned=True)
 
     def _set(
@@ -89,7 +89,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
 
 @admin.register(Conduct)
 class ConductAdmin(UneditedAdmin[Conduct]):
-    """List nodes with a lowered hand-out weight and why; the actions are on Contributions."""
+    """List the evidence about nodes and their levels; the actions are on Contributions."""
 
     list_display = [
         *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),
@@ -100,7 +100,7 @@ class ConductAdmin(UneditedAdmin[Conduct]):
     search_fields = ["node__name"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
-        """Evidence is deleted only with its node or season."""
+        """Return False: evidence is deleted only with its node or season."""
         return False
 
 

@@ -1,8 +1,8 @@
 """The queue of rollouts to check, and the results that the worker reports about their nodes.
 
-A web process draws the rollouts to check at random from its pool (`SeasonPool.choose_checks`), so a
-node is checked in proportion to the rollouts that it has in the pool, and cannot avoid checks by
-timing or counting.
+A web process draws the rollouts to check at random from its pool (`SeasonPool.choose_checks`). So
+the more rollouts a node has in the pool, the more often it is checked, and it cannot avoid checks
+by timing or counting.
 
 Keys besides those of `relay.hub`, with an expiry:
     relay:{s}:checked    sorted set of the publications that were checked, `<key>@<its time>`,
@@ -29,7 +29,8 @@ _EXPIRY_S = 86_400
 class Check(msgspec.Struct, array_like=True, frozen=True):
     """A rollout to be checked; `declared` is whether its node declared it informative.
 
-    `key` and `at` (Unix seconds) identify its publication, and `body` is the rollout as JSON.
+    `key` (`entries.Entry.key`) and the publication time `at` (Unix seconds) identify it; `body` is
+    the rollout as JSON.
     """
 
     season_id: int
@@ -48,11 +49,11 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `limit` rollouts off the queue, and return those that were not taken before.
+    """Take up to `limit` rollouts off the queue; return the ones that were never taken before.
 
-    While a rollout is in the pool, up to `max_age_s` seconds, it may be queued again; repeated
-    checks would count one mistake several times. Its publication time distinguishes it from a later
-    rollout with the same id. `now` is Unix seconds.
+    A rollout may be queued several times while it is in the pool, which is up to `max_age_s`
+    seconds; checking it again would count one mistake twice. A later rollout with the same id has
+    another publication time, so it is returned. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -84,9 +85,9 @@ def _skip_checked(
 
 
 def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
-    """Set the ids of the nodes whose declarations do not count; replaces the earlier set.
+    """Replace the set of nodes, by id, whose declarations do not count.
 
-    Within a second, the rollouts that they have already declared count as undeclared.
+    Within a second, the rollouts in the pool that these nodes declared count as undeclared.
     """
     key = season_key(season_id, "lapsed")
     with client.pipeline(transaction=True) as pipeline:

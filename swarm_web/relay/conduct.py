@@ -2,8 +2,9 @@
 
 The weight is how often a node's rollouts are handed out to others. It has three levels: full (1),
 lowered (1/4) and withheld (0). A finding lowers the node by one level, so a single false finding
-withholds nothing. The node rises by one level after 2 hours without a finding. The time doubles
-with each further finding of the season, up to 64 hours. The findings:
+withholds nothing. The node rises by one level after 2 hours without a finding. This time doubles
+with each further finding of the season, up to 64 hours. A *window* here is the time in which
+evidence is counted: an hour of messages, or 256 spot checks. The findings:
 
 - REFUSED: more than half of what the node sent in an hour was refused, because it was not a rollout
   of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
@@ -15,14 +16,15 @@ with each further finding of the season, up to 64 hours. The findings:
   Refusals by the account's limit alone do not count: another node of the account may have used the
   allowance.
 - UNHEEDING: more than MAX_FLOODS times in an hour a web process closed the node's connection
-  because it continued to send: after `quota.FLOOD_REFUSALS` refusals with a `retry_after`, or
-  without reading a single reply (`gateway.inbox`). This is also a fixed bound, which a client never
-  reaches. Not reading replies alone is no evidence, however often the node is dropped for it: a
-  slow link, a link that loses large packets and a sleeping machine look the same. Such nodes send
-  few requests.
-- COPYING: more than COPY_SHARE of what the node offered in an hour copied rollouts in the pool (the
-  same test). For the policies with the highest error rate of `likeness`, 2 in 100 honest rollouts
-  count as copies; for all others 2 in 10,000. A node that copies everything is found at 9.
+  because the node continued to send, either after `quota.FLOOD_REFUSALS` refusals with a
+  `retry_after` or while it did not read a reply (`gateway.inbox`). This is also a fixed bound,
+  which a client never reaches. A node that does not read replies but sends little is never found,
+  however often it is dropped: a slow link, a link that loses large packets and a sleeping machine
+  look the same.
+- COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
+  rollouts in the pool (the same test). For the policies with the highest error rate of `likeness`,
+  2 in 100 honest rollouts count as copies; for all others 2 in 10,000. A node that copies
+  everything is found at 9.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
   training (the same test). Their question cannot be generated, or is the judge's, or the verifier
   hangs or fails on a completion. A node is found at 4 of the first 4, 8 of 20, 14 of 64.
@@ -48,10 +50,11 @@ against the binomial law of the mean of these limits over the checks, at SIGNIFI
 independent events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of
 the judge's 64 questions and publishes only right answers is found at 16 checks.
 
-Only this test detects right answers with poisonous text around them. It does not see a node that
-the judge has not asked in the dataset since the checks began, one that is as right in the judge's
-rounds, or poison in rollouts with a wrong completion. It may be wrong about a policy that solved
-nearly everything and then collapsed, and about a client that shares only all-right rollouts.
+Only this test detects right answers with poisonous text around them. It does not detect them in
+rollouts of a dataset in which the judge has not asked the node since the checks began, in rollouts
+of a node that is right as often in the judge's rounds, or in rollouts with a wrong completion. It
+may be wrong about a policy that solved nearly everything and then collapsed, and about a client
+that shares only all-right rollouts.
 """
 
 from collections.abc import Mapping
@@ -114,7 +117,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too many bad items of one kind: `bad` of `total`, more than the share `allowed`."""
+    """Too many bad items: `bad` of `total`, which is more than the share `allowed`, in [0, 1]."""
 
     charge: Charge
     bad: int
@@ -124,7 +127,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a node sent in a window.
+    """Counts of what a node sent in a window.
 
     `published` rollouts were accepted; `copies` and `refused` were not. `refused` includes
     unreadable messages, and `hurried` counts messages over the rate limit. `floods` is the number
@@ -142,8 +145,8 @@ class Sent:
 class Checked:
     """What our verifier found about one rollout: `solved` of `total` completions are right.
 
-    It is `worthless` if it is useless for training, whatever its answers. `declared` is whether its
-    node declared it informative.
+    `worthless` is whether the rollout is useless for training, whatever its answers; `solved` is
+    then 0. `declared` is whether its node declared it informative.
     """
 
     dataset: str
@@ -154,9 +157,9 @@ class Checked:
 
     @property
     def informative(self) -> bool:
-        """Whether there are both right and wrong completions.
+        """Whether there are both right and wrong completions; False for a worthless rollout.
 
-        Their rewards then differ, whether rewards are binary or give partial credit.
+        The rewards of the completions then differ, whether they are binary or give partial credit.
         """
         return not self.worthless and 0 < self.solved < self.total
 
@@ -167,7 +170,7 @@ class Checked:
 
     @property
     def misdeclared(self) -> bool:
-        """Whether it is declared informative, and no completion is right."""
+        """Whether it is declared informative, not worthless, and no completion is right."""
         return self.declared and not self.worthless and not self.solved
 
 
@@ -175,9 +178,10 @@ class Checked:
 class Checks:
     """Counts of a window's spot checks.
 
-    A rollout is counted either in `worthless` or in `cells`, which has (all right, checked) by
-    dataset. Of those in `cells`, `declared` were declared informative, and `misdeclared` of these
-    have no right completion.
+    A checked rollout is counted either in `worthless` or in `cells`: by dataset, the number of
+    rollouts whose completions are all right, and the number of all rollouts. Of the rollouts in
+    `cells`, `declared` were declared informative, and `misdeclared` of the declared ones have no
+    right completion.
     """
 
     worthless: int = 0
@@ -191,7 +195,7 @@ class Checks:
         return self.worthless + sum(n for _, n in self.cells.values())
 
     def add(self, check: Checked) -> "Checks":
-        """Return the checks with one added."""
+        """Return new counts that include `check`."""
         if check.worthless:
             return replace(self, worthless=self.worthless + 1)
         right, n = self.cells.get(check.dataset, (0, 0))
@@ -205,7 +209,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Hold:
-    """A node's level, its findings in the season, and when the level rises (None: it does not)."""
+    """A node's level, its number of findings in the season, and when the level rises (or None)."""
 
     level: Level = Level.FULL
     findings: int = 0
@@ -213,7 +217,10 @@ class Hold:
 
 
 def evaluate_sent(sent: Sent) -> Finding | None:
-    """Return the finding that a window of messages and rollouts supports, if any."""
+    """Return the finding that a window of messages and rollouts supports; None if there is none.
+
+    Of several findings the first is returned: FLOODING, UNHEEDING, REFUSED, COPYING.
+    """
     if sent.hurried > MAX_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MAX_HURRIED / sent.hurried)
     if sent.floods > MAX_FLOODS:
@@ -228,8 +235,9 @@ def evaluate_sent(sent: Sent) -> Finding | None:
 
 
 def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
-    """Return the finding that a window of spot checks supports, if any.
+    """Return the finding that a window of spot checks supports; None if there is none.
 
+    Of several findings the first is returned: WORTHLESS, MISDECLARED, TOO_RIGHT.
     `judge_cells` has (solved, n) by dataset in the judge's rounds that opened since the window
     began.
     """
@@ -249,14 +257,14 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding: the next lower level, for 2 to 64 hours."""
+    """Return the hold after one more finding: one level lower if possible, for 2 to 64 hours."""
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)
 
 
 def recover(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold with the level raised by one if its time is over, else the same hold."""
+    """Return the hold with the level raised by one if `hold.until` has passed, else `hold`."""
     if hold.until is None or now < hold.until:
         return hold
     level = _HIGHER.get(hold.level, hold.level)
@@ -267,7 +275,10 @@ def recover(hold: Hold, *, now: datetime) -> Hold:
 
 
 def _limit(solved: int, n: int) -> float:
-    """Return the largest plausible share of all-right rollouts if `solved` of `n` were solved."""
+    """Return the largest plausible share of all-right rollouts.
+
+    The judge found `solved` of its `n` questions solved; without questions the share is 1.
+    """
     if solved >= n:
         return 1.0
     # Imported late: it takes most of a second, and few processes need it.
@@ -277,7 +288,10 @@ def _limit(solved: int, n: int) -> float:
 
 
 def _is_significant(bad: int, total: int, share: float) -> bool:
-    """Return whether `bad` is too high for the share: exact binomial test, one-sided."""
+    """Return whether `bad` is significantly more than `share` of `total`.
+
+    By the exact binomial test, one-sided, at SIGNIFICANCE.
+    """
     if bad <= share * total:
         return False
     from scipy.special import betainc

@@ -43,11 +43,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class Credits(msgspec.Struct, array_like=True, frozen=True):
-    """A batch of credits: the number of rollouts used by each pair, and the uses of archived ones.
+    """A batch of credits, numbered from 1 by the process `source` that sent it.
 
-    `source` is the process that sent it; `number` counts its batches, from 1. `pairs` are columns
-    (PairColumns), which decode several times faster than rows. `lessons` are the uses of rollouts
-    that were offered to the archive; they are also counted in `pairs`.
+    `pairs` has, for each pair of nodes and minute (`tally.Pair`), how many of the giver's rollouts
+    the taker used; as columns (PairColumns), which decode several times faster than rows. `lessons`
+    are the uses of rollouts that were offered to the archive; they are also counted in `pairs`.
     """
 
     source: str
@@ -56,7 +56,7 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     lessons: list[Lesson]
 
     def count_pairs(self) -> dict[PairKey, int]:
-        """Return the number of rollouts used by each pair."""
+        """Return `pairs` as a dictionary from the fields of a `Pair` to its number of rollouts."""
         seasons, minutes, givers, takers, counts = self.pairs
         keys = zip(seasons, minutes, givers, takers, strict=True)
         return dict(zip(keys, counts, strict=True))
@@ -73,7 +73,7 @@ class CreditOutbox:
         self._unsent: list[bytes] = []
 
     async def send(self, tally: Tally) -> None:
-        """Send the batches that failed earlier, then take and send the credits of a tally.
+        """Send the batches that failed earlier, then take the credits out of a tally and send them.
 
         Raises the errors of the Redis client; the next call then sends the same batches again.
         """

@@ -1,8 +1,8 @@
 """The list of rollouts that a node was given; pure.
 
 A node reports which rollouts it trained on. The report counts only for rollouts that the node was
-given, each once. A node is never given the same rollout twice, so all rollouts that the pool holds
-are remembered, however many the node draws.
+given, each once. The relay never gives a node the same rollout twice. So the list keeps every given
+rollout that the pool still holds, however many the node draws.
 """
 
 from collections.abc import Container, Iterable
@@ -38,7 +38,7 @@ def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[
 
 
 class DeliveredList:
-    """Rollouts that a node was given, reported or not, by key (`relay.window.Entry.key`).
+    """Rollouts that a node was given, whether it has reported them or not, by key (`Entry.key`).
 
     If `forget` is called after each draw, the list holds at most twice the rollouts of the pool and
     4 * REMEMBERED others.
@@ -62,10 +62,10 @@ class DeliveredList:
         self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
-        """Forget rollouts that the pool no longer holds, except for the last ones (REMEMBERED).
+        """Forget rollouts that the pool no longer holds, except for the last REMEMBERED ones.
 
-        `held` are the keys of the pool. The list is swept only after it has doubled, so that the
-        cost per added rollout is O(1), amortised.
+        `held` are the keys of the pool. Most calls do nothing: the list is swept only when it has
+        doubled since the last time, so the cost per added rollout is O(1), amortised.
         """
         if len(self) < self._sweep_at:
             return
@@ -74,7 +74,7 @@ class DeliveredList:
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
-        """Return those of `keys` that were given and not yet reported; mark them as reported."""
+        """Mark the given, not yet reported rollouts of `keys` as reported, and return them."""
         taken = []
         for key in keys:
             delivered = self._waiting.pop(key, None)
@@ -84,7 +84,10 @@ class DeliveredList:
         return taken
 
     def merge(self, earlier: "DeliveredList") -> None:
-        """Add another list of this node, whose rollouts were given and reported earlier."""
+        """Add the rollouts of an earlier list of this node, before the rollouts of this list.
+
+        A rollout that is reported in one of the two lists counts as reported.
+        """
         self._reported = earlier._reported | self._reported
         waiting = earlier._waiting | self._waiting
         self._waiting = {

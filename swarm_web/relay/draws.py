@@ -11,7 +11,8 @@ w is picked with a probability proportional to w · q:
 - `informative`: q is uniform over the entries declared informative by nodes whose declarations
   count; if none is left, over all open entries.
 - `by_node`: q is uniform over the parties with open entries, and over the open entries of a party.
-- `by_task`: the same with datasets instead of parties.
+- `by_task`: q is uniform over the datasets with open entries, and over the open entries of a
+  dataset.
 - `fresh`: 4 entries are picked as with `any`, with replacement, and the youngest is drawn. Of n
   open entries with equal weights, the i-th youngest (from 0) is drawn with probability
   ((n-i)^4 - (n-i-1)^4) / n^4: half of the drawn entries are among the youngest sixth.
@@ -21,8 +22,8 @@ probability. If a share a of the n entries is open, that takes 1/a tests on aver
 1/MIN_WEIGHT times as many with weights. After n/8 misses the entries are filtered once, which
 takes n tests. So a draw takes O(count) tests if a is above a constant, else at most O(count + n).
 If a is small, nearly all entries belong to the node's party, were given to the node, or come from
-nodes with weight 0. Without the last kind, n is at most a constant times the sum of the party's
-bound and the number of rollouts given to the node, independent of the window's size.
+nodes with weight 0. If there are none from nodes with weight 0, n is at most a constant times the
+sum of the party's bound and the number of rollouts given to the node, whatever the window's size.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -67,7 +68,10 @@ class Requester:
 
 
 class Choices(Generic[Item]):
-    """Picks uniformly from those items of a sequence that are open; the module states the cost."""
+    """Picks random items of a sequence that are open, uniformly; the module states the cost.
+
+    An item that is not open must never become open again.
+    """
 
     __slots__ = ("_is_open", "_items", "_misses")
 
@@ -77,10 +81,10 @@ class Choices(Generic[Item]):
         self._misses = 0
 
     def pick(self, random: Random) -> Item | None:
-        """Return a random item that is open now, or None if there is none.
+        """Return a random item that is open now, or None if no item is open.
 
-        An item that is no longer open may be filtered out for good. Picks stay uniform, because the
-        filtering depends only on the number of misses.
+        The item stays in the sequence. Items that are not open may be filtered out for good, which
+        depends only on the number of misses, so picks stay uniform.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -94,7 +98,7 @@ class Choices(Generic[Item]):
 
 
 class Drawing:
-    """One draw: the entries picked so far, and those still open."""
+    """One draw for a requester; `picked` has the entries picked so far, in their order."""
 
     def __init__(self, requester: Requester, *, random: Random) -> None:
         self.picked: dict[Entry, None] = {}
@@ -112,21 +116,27 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Return whether a declared entry is open and its node's declarations count."""
+        """Return whether an entry is open and its node's declarations count.
+
+        The entry must be declared informative.
+        """
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
     def accepts(self, entry: Entry) -> bool:
-        """Return True with a probability equal to the node's weight, but at least MIN_WEIGHT."""
+        """Return True with a probability of max(weight of the entry's node, MIN_WEIGHT)."""
         weight = self._requester.weights.get(entry.node_id, 1.0)
         return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
     def take(self, count: int, pick: Callable[[], Entry | None]) -> None:
-        """Pick until `count` entries are picked in total or none is open."""
+        """Add results of `pick` to `picked`, until it has `count` entries or `pick` finds none."""
         while len(self.picked) < count and (entry := pick()) is not None:
             self.picked[entry] = None
 
     def among(self, choices: Choices[Entry]) -> Callable[[], Entry | None]:
-        """Return a function that picks an open choice by weight, or gives None if none is open."""
+        """Return a function that picks an open entry of `choices` by weight.
+
+        The function returns None if no entry is open.
+        """
 
         def pick() -> Entry | None:
             while (entry := choices.pick(self._random)) is not None:
@@ -139,10 +149,10 @@ class Drawing:
     def among_bags(
         self, bags: Bags[str], exhausted_bags: Iterable[Bag]
     ) -> Callable[[], Entry | None]:
-        """Return a function that picks a bag first, then an entry in it, by weight.
+        """Return a function that picks a bag uniformly, then an open entry in it by weight.
 
-        If an entry is rejected by its weight, a new bag is picked. `exhausted_bags` are not picked:
-        they have no open entries. The function returns None if no bag has any.
+        If an entry is rejected by its weight, a bag is picked again. `exhausted_bags` are not
+        picked: they have no open entries. The function returns None if no bag has an open entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)
@@ -163,7 +173,10 @@ class Drawing:
         return pick
 
     def youngest(self, pick: Callable[[], Entry | None]) -> Callable[[], Entry | None]:
-        """Return a function that picks the youngest of _FRESH_CANDIDATES picks of `pick`."""
+        """Return a function that returns the youngest of _FRESH_CANDIDATES results of `pick`.
+
+        The function returns None if `pick` finds no entry.
+        """
 
         def pick_youngest() -> Entry | None:
             found = [entry for _ in range(_FRESH_CANDIDATES) if (entry := pick()) is not None]

@@ -59,7 +59,10 @@ def strip_logprobs(body: bytes) -> bytes:
 
 
 class Bag:
-    """A set of entries. Adding, removing, and reading the oldest or an indexed entry take O(1)."""
+    """A set of entries; `entries` lists them in no particular order, *oldest* means added first.
+
+    Adding, removing, and reading the oldest or an indexed entry take O(1).
+    """
 
     __slots__ = ("_indexes", "entries")
 
@@ -76,7 +79,7 @@ class Bag:
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry; the last entry of the list takes its index."""
+        """Remove an entry; the last entry of `entries` takes its index."""
         index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -93,7 +96,7 @@ class Bag:
 
 
 class Bags(Generic[Name]):
-    """Bags by name, without empty ones; `all_bags` has all bags, unordered."""
+    """Bags by name; a bag exists while it has entries. `all_bags` lists the bags, unordered."""
 
     __slots__ = ("_indexes", "_named", "all_bags")
 
@@ -106,7 +109,7 @@ class Bags(Generic[Name]):
         return self._named[name]
 
     def get(self, name: Name) -> Bag | None:
-        """Return the bag of this name, or None if it is empty."""
+        """Return the bag of this name, or None if it has no entries."""
         return self._named.get(name)
 
     def add(self, name: Name, entry: Entry) -> Bag:

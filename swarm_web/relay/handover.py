@@ -1,11 +1,12 @@
 """The nodes that use this process's pools, and the handover of their state between processes.
 
-A node uses a season's pool in one process at a time. Redis records which one and since when: the
-node's tenure. When a node connects, the new process claims it and asks the old process to release
-it. The old process writes the list of rollouts given to the node and replies. So a node that
-changes processes is never given a rollout twice, and a draw needs no communication. If no reply
-arrives within HANDOVER_S, as after a process was killed, the node starts with the list that Redis
-has; if the reply arrives later, its list is merged then.
+A node uses a season's pool in one process at a time. Its *tenure* is one such period: the name of
+the process and a number. Redis records the current tenure of each node. When a node connects, the
+new process claims it in Redis and asks the old process to release it. The old process writes the
+list of rollouts given to the node to Redis and replies. So a node that changes processes is never
+given a rollout twice, and a draw needs no communication. If no reply arrives within HANDOVER_S, for
+example because the old process was killed, the node starts with the list that is in Redis. If the
+reply arrives later, the list that the old process wrote is merged then.
 """
 
 import asyncio
@@ -57,14 +58,14 @@ end
 
 
 class LeftState(NamedTuple):
-    """The state of a node that left: its tenure, and its packed list, not written if empty."""
+    """The state of a node that left: its tenure, and its packed list; b"" if the list is empty."""
 
     tenure: str
     packed: bytes
 
 
 class _ReleaseRequest(msgspec.Struct, array_like=True):
-    """The process `requester` asks the process of a `tenure` to release the node."""
+    """A message in which process `requester` asks the process of `tenure` to release the node."""
 
     season_id: int
     node_id: int
@@ -77,7 +78,10 @@ _reply_decoder = msgspec.json.Decoder(list[SeasonNode])
 
 
 class Members:
-    """The nodes that use the pools of one event loop; `process` is its unique name in the site."""
+    """The nodes that use the pools of one event loop.
+
+    `process` is the loop's unique name in the site, without a dot.
+    """
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
         self._client = client
@@ -115,10 +119,10 @@ class Members:
         return any(season_node[0] == season_id for season_node in self._present)
 
     async def join(self, season_id: int, node: Node) -> Member:
-        """Return a node's membership in a season, with the list of rollouts given to it.
+        """Return a node's membership in a season, with the list of rollouts given to the node.
 
-        If another process has the node, it is asked to release it. If Redis or that process does
-        not reply in time, the list may lack what was given there.
+        If another process has the node, that process is asked to release it. If Redis or the other
+        process does not reply in time, the list may lack rollouts that the other process gave.
         """
         season_node = (season_id, node.pk)
         async with self._joining.setdefault(season_node, asyncio.Lock()):
@@ -137,7 +141,10 @@ class Members:
             return member
 
     def leave(self, season_id: int, member: Member) -> bool:
-        """End a membership and queue its list to be written; False if it has ended already."""
+        """End a membership, queue its list for `write`, and return True.
+
+        Does nothing and returns False if the membership has ended already.
+        """
         season_node = (season_id, member.node_id)
         if self._present.get(season_node) is not member:
             return False
@@ -148,7 +155,7 @@ class Members:
         return True
 
     async def write(self) -> None:
-        """Write the lists of the nodes that left."""
+        """Write the lists of the nodes that left to Redis. Raises the errors of the client."""
         async with self._writing:
             by_season: defaultdict[int, list[tuple[SeasonNode, LeftState]]] = defaultdict(list)
             for season_node, left in self._left.items():
@@ -168,7 +175,10 @@ class Members:
     # ---- a node comes
 
     async def _fetch(self, season_node: SeasonNode, tenure: str) -> DeliveredList:
-        """Claim a node, and return the list of rollouts that it was given."""
+        """Claim a node in Redis, and return the list of rollouts that it was given.
+
+        If Redis fails, return the part of the list that this process has.
+        """
         left = self._left.get(season_node)
         delivered = _unpack(left.packed if left else b"")
         keys = [season_key(season_node[0], "holders"), _list_key(season_node)]
@@ -186,10 +196,10 @@ class Members:
         return delivered
 
     async def _request_release(self, season_node: SeasonNode, tenure: str) -> bytes | None:
-        """Ask the node's previous process to release it, and return the packed list in Redis.
+        """Ask the process of `tenure` to release the node, and return the packed list in Redis.
 
-        Waits up to HANDOVER_S for the reply. Without a reply it is an earlier list. None if there
-        is no list.
+        Waits up to HANDOVER_S for the reply. Without a reply, the list in Redis may be an older
+        one. Returns None if Redis has no list.
         """
         reply = self._pending_replies[season_node] = asyncio.get_running_loop().create_future()
         request = _ReleaseRequest(*season_node, tenure, self._process)
@@ -244,7 +254,7 @@ class Members:
         self._replying.wake()
 
     async def _send_replies(self) -> None:
-        """Write the requested lists, and notify the processes that asked."""
+        """Write the lists of released nodes, and notify the processes that requested them."""
         requests, self._requests = self._requests, []
         try:
             await self.write()
@@ -264,7 +274,7 @@ def _list_key(season_node: SeasonNode) -> str:
 
 
 def _unpack(packed: bytes) -> DeliveredList:
-    """Return the list; an empty one if there are no bytes, or if their format is unknown."""
+    """Return the packed list; an empty list for no bytes or an unknown format."""
     try:
         return DeliveredList.unpack(packed) if packed else DeliveredList()
     except msgspec.DecodeError:

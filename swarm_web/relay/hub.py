@@ -14,7 +14,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.
     relay:{s}:turn         exists for CHECK_EVERY_S after a process has offered rollouts to check
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
-    relay:checks           list of `relay.check_queue.Check`, which a worker makes
+    relay:checks           list of rollouts that a worker is to check (`relay.check_queue.Check`)
 """
 
 import asyncio
@@ -87,7 +87,10 @@ def read_bounds() -> Bounds:
 
 
 class Hub:
-    """The relay of one event loop: its pools, and their exchange. `clock` returns Unix seconds."""
+    """The relay of one event loop: its pools, and their exchange with Redis and Postgres.
+
+    `clock` returns Unix seconds.
+    """
 
     def __init__(
         self,
@@ -119,7 +122,10 @@ class Hub:
     # ---- for the handlers
 
     async def open(self, season_id: int) -> SeasonPool:
-        """Return a season's pool; the first call fills it with the rollouts of other processes."""
+        """Return a season's pool; the first call fills it with the rollouts of other processes.
+
+        If Redis cannot be read, the pool begins empty.
+        """
         pool = self._pools.get(season_id)
         if pool is not None:
             # Keeps the pool for nodes that are about to join.
@@ -156,12 +162,12 @@ class Hub:
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """End a membership, unless it has ended; the list of rollouts given to the node is kept."""
+        """End a membership if it has not ended; the list of rollouts given to the node is kept."""
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
     def count_refusal(self, season_id: int, node_id: int, code: str) -> None:
-        """Record a refused message of a node as possible evidence of its conduct."""
+        """Count a refused message as evidence of the node's conduct, if its `code` is evidence."""
         if self._tally.count_refusal((season_id, node_id), code):
             self._fold.wake()
 
@@ -171,17 +177,20 @@ class Hub:
         self._fold.wake()
 
     async def flush(self) -> None:
-        """Write all collected changes now."""
+        """Write all collected changes now. Raises the errors of Redis and Postgres."""
         await self._relay.flush()
         await self._fold.flush()
 
     async def refresh(self) -> None:
-        """Read Redis for all pools now, as is done twice a second. Raises the client's errors."""
+        """Read Redis for all pools now; a background task does so every READ_EVERY_S.
+
+        Raises the errors of the Redis client.
+        """
         for pool in tuple(self._pools.values()):
             await self._refresh(pool)
 
     async def close(self) -> None:
-        """Stop, and write the remaining changes."""
+        """Stop, and write the remaining changes; changes that cannot be written are lost."""
         if self._refreshing is not None:
             await end_task(self._refreshing)
         self._refreshing = None
@@ -249,7 +258,7 @@ class Hub:
     # ---- what is read
 
     async def _refresh_loop(self) -> None:
-        """Read Redis for all pools again and again, also after errors; drop idle pools."""
+        """Read Redis for all pools every READ_EVERY_S, also after errors; drop idle pools."""
         while True:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
@@ -265,7 +274,10 @@ class Hub:
                         self._replicas[pool.season_id].reset()
 
     def _is_idle(self, pool: SeasonPool) -> bool:
-        """Return whether a pool is empty, unused, and was not opened in the last `max_age_s`."""
+        """Return whether a pool is empty, has no member, and was not opened for `max_age_s`.
+
+        Evicts expired entries first.
+        """
         now = self._clock()
         pool.window.expire(now=now)
         if now - self._opened_at[pool.season_id] <= self._bounds.max_age_s:
@@ -296,7 +308,7 @@ class Hub:
         )
 
     async def _enqueue_checks(self, pool: SeasonPool) -> None:
-        """Offer rollouts to the worker to check, if no process did so in the last CHECK_EVERY_S."""
+        """Queue rollouts for the worker's checks, if no process did in the last CHECK_EVERY_S."""
         declared = ceil(settings.RELAY_DECLARED_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
         arbitrary = ceil(settings.RELAY_SPOT_CHECKS_PER_MINUTE * CHECK_EVERY_S / 60)
         turn = season_key(pool.season_id, "turn")

@@ -1,11 +1,12 @@
 """The sample of published rollouts that waits in Redis to be archived.
 
-A worker moves it to the database. Two limits per minute keep the sample small: for rollouts of the
-whole site, and of one node. Each process enforces them for itself, and Redis across processes.
+A worker moves the sample to the database. Two limits per minute keep it small: the number of
+rollouts of the whole site, and of one node. Each process enforces both limits for itself, and Redis
+enforces them across processes.
 
 Keys, all in one slot of a cluster:
     {relay}:samples                     list of encoded samples, oldest first
-    {relay}:sampled:<minute>            how many were taken in this minute
+    {relay}:sampled:<minute>            how many rollouts of this minute were added to the list
     {relay}:sampled:<minute>:<node id>  how many of them are of one node
 """
 
@@ -46,7 +47,7 @@ _MAX_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """The number of rollouts kept per minute: of the whole site, and of one node."""
+    """How many rollouts may be archived per minute: of the whole site, and of one node."""
 
     site: int
     node: int
@@ -73,9 +74,10 @@ class SampleQuota:
     def choose(
         self, node_id: int, ids: Sequence[str], *, now: float, random: Random
     ) -> Collection[str]:
-        """Return which rollout ids of a node to offer at `now` (Unix seconds), within the limits.
+        """Return which of a node's rollouts to offer, and count them towards the limits.
 
-        They are drawn at random, because a node sends its best rollouts first.
+        As many of `ids` as the limits of the minute of `now` (Unix seconds) allow, none if they are
+        reached. They are drawn at random, because a node sends its best rollouts first.
         """
         minute = int(now // 60)
         if minute != self._minute:
@@ -96,10 +98,10 @@ _decoder = msgspec.json.Decoder(ArchiveSample)
 async def offer_samples(
     client: redis.asyncio.Redis, samples: Sequence[ArchiveSample], *, limits: SampleLimits
 ) -> int:
-    """Offer rollouts of one node to the archive, in order, until a limit is reached.
+    """Append rollouts of one node to the list in Redis, in order, until a limit is reached.
 
-    Returns how many are kept. Rollouts larger than _MAX_BYTES are skipped. All count towards the
-    limits of the minute of the first one.
+    Returns how many were appended. Rollouts larger than _MAX_BYTES are skipped. All rollouts of a
+    call count towards the limits of the minute in which the first one was published.
     """
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]
@@ -112,6 +114,9 @@ async def offer_samples(
 
 
 def take_samples(client: redis.Redis, *, limit: int) -> list[ArchiveSample]:
-    """Take up to `limit` samples, oldest first, off the list."""
+    """Take up to `limit` samples, oldest first, off the list in Redis.
+
+    Raises msgspec.DecodeError if a sample cannot be read; all taken samples are then lost.
+    """
     taken = cast("list[bytes] | None", client.lpop(_LIST, limit))
     return [_decoder.decode(sample) for sample in taken or []]

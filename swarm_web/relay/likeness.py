@@ -62,8 +62,8 @@ class Digests(NamedTuple):
 class Likeness:
     """What represents a rollout when it is compared with another one for the same question.
 
-    `marks` has 4 bytes for each mark. For a rollout that is not remembered it has all minhashes if
-    the completions are long, and is empty if they are short.
+    `marks` has 4 bytes for each mark. If the rollout is not remembered, `marks` has all minhashes
+    for long completions, and is empty for short ones. `is_long`: LONG_BYTES or more on average.
     """
 
     marks: bytes = b""
@@ -71,7 +71,10 @@ class Likeness:
     is_remembered: bool = False
 
     def is_near(self, earlier: "Likeness") -> bool:
-        """Return whether this rollout has enough of the marks of an earlier one."""
+        """Return whether this rollout is a near-copy of `earlier`, one for the same question.
+
+        Returns False if `earlier` is not remembered.
+        """
         if not earlier.is_remembered:
             return False
         mine = set(np.frombuffer(self.marks, np.uint32).tolist())
@@ -123,7 +126,7 @@ def _pack(values: Iterable[int]) -> bytes:
 
 
 def _minhashes(texts: Sequence[bytes]) -> list[int]:
-    """Return the minhashes of texts that are not empty, one for each slot and text."""
+    """Return a minhash for each slot and text. No text may be empty."""
     pad = bytes(_SHINGLE)
     data = pad.join([*texts, b""])
     # Where each text begins, and where the shingles end that begin in it.

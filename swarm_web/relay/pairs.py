@@ -35,7 +35,10 @@ return totals
 
 
 class PartyPair(NamedTuple):
-    """A giver and a taker in a minute of a season; `minute` is its start (Unix seconds)."""
+    """The parties of a giver and a taker, in one minute of a season.
+
+    `minute` is the minute's start in Unix seconds.
+    """
 
     season_id: int
     minute: int
@@ -44,9 +47,10 @@ class PartyPair(NamedTuple):
 
 
 def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Record the credits requested for each pair, and return how many of them are within the limit.
+    """Record the credits requested for each pair; return for each how many are within the limit.
 
     Recorded credits stay recorded: if their booking fails and is repeated, fewer may be admitted.
+    Raises the errors of the Redis client.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

@@ -1,11 +1,11 @@
 """Copies accepted rollouts between the web processes of a site.
 
 Each process appends its accepted rollouts to its own stream, and reads only the streams of the
-others. Rollouts may be lost: while Redis is down, each process hands out what it has, and drops
-entries that it could not send in time.
+others. Rollouts may be lost: while Redis is down, each process hands out what it has, and entries
+that it cannot write are not sent again.
 
-All times in Redis use its clock, because the clocks of machines differ and the times decide which
-of two equal rollouts was published first. Times given by nodes are not used.
+All times in Redis are by the clock of Redis, because the clocks of machines differ and the times
+decide which of two equal rollouts was published first. Times given by nodes are not used.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry:
     relay:{s}:processes        sorted set of the processes, scored by Unix seconds of the last write
@@ -47,10 +47,10 @@ class _Written(NamedTuple):
 
 
 class Replica:
-    """The stream of one process, and its place in the streams of the others.
+    """The stream of one process in a season, and how far it has read the streams of the others.
 
-    The process's stream in Redis is limited to what a window with these bounds can hold. `ahead_s`
-    is how many seconds Redis's clock is ahead of this process's.
+    The process's stream in Redis is limited to what a pool window with these bounds can hold.
+    `ahead_s` returns how many seconds the clock of Redis is ahead of the clock of this process.
     """
 
     def __init__(
@@ -75,7 +75,10 @@ class Replica:
         self._positions: dict[bytes, bytes] = {}
 
     async def write(self, entries: Sequence[Entry], *, now: float) -> None:
-        """Append entries to the process's stream, and trim old or excess entries."""
+        """Append entries to the process's stream, and trim old or excess entries.
+
+        Raises the errors of the Redis client; the entries may then be missing in the stream.
+        """
         # First: a full Redis accepts no write until space is freed.
         await self._trim(now=now)
         ahead_s = self._ahead_s()
@@ -116,7 +119,8 @@ class Replica:
     async def read(self, *, now: float) -> list[Entry]:
         """Return the entries that other processes have written since the last call, oldest first.
 
-        The first call returns all that their streams hold.
+        The first call returns all entries in the streams. Times are by the clock of this process.
+        Raises the errors of the Redis client; the next call then returns the same entries.
         """
         ahead_s = self._ahead_s()
         since = now + ahead_s - self._max_age_s
@@ -142,12 +146,12 @@ class Replica:
         return sorted(_shift(entries, by=-ahead_s), key=lambda entry: entry.at)
 
     def reset(self) -> None:
-        """Read the streams from the start next time: Redis may have lost them."""
+        """Let the next `read` begin at the start of the streams: Redis may have lost them."""
         self._positions.clear()
 
 
 def _shift(entries: Sequence[Entry], *, by: float) -> Sequence[Entry]:
-    """Return entries with times shifted to another clock."""
+    """Return the entries with `by` seconds added to their times."""
     if abs(by) < _SAME_TIME_S:
         return entries
     return [replace(entry, at=entry.at + by) for entry in entries]
@@ -170,7 +174,7 @@ def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
 
 
 def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
-    """Return a batch's entries; none if another version of the site wrote another format."""
+    """Return a batch's entries; no entries if another version of the site wrote another format."""
     try:
         return _decoder.decode(fields[_FIELD])
     except (KeyError, msgspec.DecodeError):
@@ -179,7 +183,7 @@ def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
 
 
 def _read_streams(reply: Any) -> dict[bytes, list[tuple[bytes, dict[bytes, bytes]]]]:
-    """Read XREAD's reply, which is a list of pairs in RESP2 and a map in RESP3."""
+    """Return the batches of XREAD's reply by stream; the reply is a list (RESP2) or map (RESP3)."""
     if isinstance(reply, dict):
         return {key: batches for key, [batches] in reply.items()}
     return dict(reply or [])

@@ -32,8 +32,9 @@ _encoder = msgspec.json.Encoder()
 class Member:
     """A connected node in a season. `party` is its owner, or the node itself if it has none.
 
-    `tenure` identifies the time in which this process has the node (`relay.handover`). After
-    `has_left` is set, the node must join again to use the pool.
+    `delivered` has the rollouts that the node was given. `tenure` identifies the period in which
+    this process has the node (`relay.handover`). After `has_left` is set, the node must join again
+    to use the pool.
     """
 
     node_id: int
@@ -45,7 +46,7 @@ class Member:
 
 
 class RelayedRollout(msgspec.Struct, frozen=True):
-    """An ExternalRollout on the wire; its body is the sender's, encoded once for all receivers."""
+    """An ExternalRollout whose `rollout` is JSON, encoded once for all receivers."""
 
     node: str
     age_s: float
@@ -55,8 +56,8 @@ class RelayedRollout(msgspec.Struct, frozen=True):
 class EncodedRollout(NamedTuple):
     """A rollout and its JSON, which is encoded once for all receivers.
 
-    It is re-encoded rather than cut out of the frame, so that ambiguous JSON, such as an object
-    with a duplicate name, is never passed on.
+    The JSON is encoded again rather than cut out of the node's frame, so that ambiguous JSON, such
+    as an object with a duplicate name, is never passed on.
     """
 
     rollout: Rollout
@@ -66,8 +67,9 @@ class EncodedRollout(NamedTuple):
 class SeasonPool:
     """The pool of one season in one process. Times are Unix seconds.
 
-    `weights` are the hand-out weights by node, 1 for missing nodes; `doubted` are the nodes whose
-    declarations do not count.
+    `weights` are the hand-out weights by node id, 1 for missing nodes; `doubted` are the ids of the
+    nodes whose declarations do not count. `outgoing` has the entries for the other processes,
+    `samples` the rollouts for the archive. Counts and reports are added to the given tally.
     """
 
     def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:
@@ -93,11 +95,12 @@ class SeasonPool:
         now: float,
         random: Random,
     ) -> list[str]:
-        """Add a node's rollouts to the pool; return the ids of refused copies of other rollouts.
+        """Add a node's rollouts to the pool, and count them; return the ids of refused ones.
 
-        `informative` are the ids that the node declares informative. `rejected` is the number of
-        further rollouts that the caller has rejected. A rollout that the pool already holds under
-        the same id is neither added nor refused.
+        A rollout is refused if it is a copy of another rollout in the pool. A rollout that the pool
+        already holds under the same id is neither added nor refused. `informative` are the ids that
+        the node declares informative. `rejected` is the number of further rollouts that the caller
+        has rejected; they are only counted.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -147,8 +150,9 @@ class SeasonPool:
     ) -> list[RelayedRollout]:
         """Draw up to `count` rollouts of other parties by a strategy, and record them as delivered.
 
-        A rollout that does not fit into `max_bytes` is skipped, and smaller ones after it are
-        still taken, so that large rollouts of one node do not block all others.
+        Together they have at most `max_bytes`. A drawn rollout that does not fit is left out, and
+        smaller ones after it are still taken, so that large rollouts of one node do not block all
+        others.
         """
         drawn = self.window.draw(
             count,
@@ -173,7 +177,10 @@ class SeasonPool:
         return relayed
 
     def report(self, member: Member, report: ReportTraining, *, now: float) -> None:
-        """Record a node's training report, and credit the authors of the rollouts it used."""
+        """Record a node's training report, and credit the authors of the rollouts in `report.used`.
+
+        Rollouts that the node was not given, or has reported before, are ignored.
+        """
         season_node = (self.season_id, member.node_id)
         # Credits are recorded separately, so the report waits without its list of rollouts.
         report_without_used = msgspec.structs.replace(report, used=[])
@@ -196,11 +203,13 @@ class SeasonPool:
     def choose_checks(
         self, *, declared: int, arbitrary: int, now: float, random: Random
     ) -> list[Check]:
-        """Choose rollouts for a worker to check.
+        """Return rollouts for a worker to check, drawn uniformly from three groups:
 
-        Up to `declared` are drawn uniformly from the rollouts declared informative by nodes whose
-        declarations count; up to `declared` more, from those of nodes whose declarations do not
-        count, so that these nodes can recover. Up to `arbitrary` are drawn uniformly from the rest.
+        - up to `declared` rollouts declared informative by nodes whose declarations count
+        - up to `declared` rollouts declared informative by nodes whose declarations do not count,
+          so that these nodes can recover
+        - up to `arbitrary` of all rollouts in the pool that are not drawn yet
+
         Hand-out weights have no effect.
         """
         drawn = self.window.draw_checks(
@@ -221,25 +230,25 @@ class SeasonPool:
     def apply_results(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
         """Replace `doubted` and `weights` with a worker's newest results.
 
-        When a node's declarations count again, its earlier rollouts are dropped, because they would
-        count against the node a second time.
+        When a node's declarations count again, all its rollouts are dropped from the pool: its
+        earlier false declarations would count against it a second time.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)
         self.doubted, self.weights = doubted, weights
 
     def take_outgoing(self) -> list[Entry]:
-        """Take the entries that the other processes do not have yet."""
+        """Return the entries that the other processes do not have yet, and clear `outgoing`."""
         taken, self.outgoing = self.outgoing, []
         return taken
 
     def take_samples(self) -> list[ArchiveSample]:
-        """Take the rollouts to offer to the archive."""
+        """Return the rollouts to offer to the archive, and clear `samples`."""
         taken, self.samples = self.samples, []
         return taken
 
     def _record_point_time(self, node_id: int, *, now: float) -> None:
-        """Record the time of a node's last point for the minimum interval between points."""
+        """Record that a node's last point was at `now`, for the interval between points."""
         if len(self._point_times) >= self._sweep_at:
             times = self._point_times.items()
             self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}

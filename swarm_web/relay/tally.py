@@ -1,7 +1,8 @@
-"""Counts and reports of nodes since the last write to Postgres; pure.
+"""Counts and reports of nodes since they were last written to the stores; pure.
 
-A node's step changes some numbers in memory. Every few seconds the hub takes all of them and writes
-them in a few statements (`relay.services.folding`, `relay.services.crediting`).
+A node's step changes some numbers in memory. Every few seconds the hub takes all of them. It writes
+contributions and points to Postgres (`relay.services.folding`), deliveries to Redis, and sends
+credits to the worker (`relay.credits`).
 """
 
 from collections import Counter
@@ -45,7 +46,8 @@ SeasonNode = tuple[int, int]
 class Change:
     """Additions to one node's contribution to a season, and its latest report.
 
-    Of each total in the reports, the largest counts, so repeated or late reports have no effect.
+    `step`, `local_used` and `external_used` are running totals that the node reports. Each has the
+    largest value of all reports, so repeated or late reports do not change it.
     """
 
     published: int = 0
@@ -62,14 +64,14 @@ class Change:
     floods: int = 0
 
     def add_report(self, report: ReportTraining) -> None:
-        """Keep a node's newest report, and the largest of its totals."""
+        """Replace the report, and raise each total that is larger in the new report."""
         self.report = report
         self.step = max(self.step, report.step)
         self.local_used = max(self.local_used, report.local_used)
         self.external_used = max(self.external_used, report.external_used)
 
     def merge_into(self, later: "Change") -> None:
-        """Merge this earlier change into a later one."""
+        """Add this change to a later one, which keeps its own report if it has one."""
         for name in COUNTS + EVIDENCE:
             setattr(later, name, getattr(later, name) + getattr(self, name))
         for name in TOTALS:
@@ -78,13 +80,13 @@ class Change:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the change is evidence of the node's conduct."""
+        """Whether the change has evidence of the node's conduct: one of EVIDENCE is not 0."""
         return any(getattr(self, name) for name in EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A report that becomes a point of the node's chart; `at` is Unix seconds."""
+    """A training report that becomes a point of the node's chart; `at` is Unix seconds."""
 
     season_node: SeasonNode
     at: float
@@ -92,9 +94,9 @@ class Point:
 
 
 class Pair(NamedTuple):
-    """Two nodes and a minute in which the taker reported uses of the giver's rollouts.
+    """Two nodes, and a minute in which the taker reported that it used rollouts of the giver.
 
-    `minute` is its start in Unix seconds.
+    `minute` is the minute's start in Unix seconds.
     """
 
     season_id: int
@@ -121,8 +123,9 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 class Tally:
     """The changes of all nodes that are not yet written.
 
-    `deliveries` counts how often each node's rollouts were given to others, `pairs` the rollouts
-    used by each pair, and `lessons` are the uses of rollouts that were offered to the archive.
+    `deliveries` counts how often each node's rollouts were given to others. `pairs` counts how many
+    of the giver's rollouts the taker of each pair used. `lessons` are the uses of rollouts that
+    were offered to the archive; they are also counted in `pairs`.
     """
 
     changes: dict[SeasonNode, Change] = field(default_factory=dict)
@@ -132,14 +135,17 @@ class Tally:
     lessons: list[Lesson] = field(default_factory=list)
 
     def change(self, season_node: SeasonNode) -> Change:
-        """Return the unwritten change of one node's contribution, created if missing."""
+        """Return the unwritten change of one node's contribution, for the caller to add to.
+
+        It is created if missing.
+        """
         change = self.changes.get(season_node)
         if change is None:
             change = self.changes[season_node] = Change()
         return change
 
     def count_refusal(self, season_node: SeasonNode, code: str) -> bool:
-        """Count a refused message and return True if it is evidence of a node's conduct."""
+        """Return whether a refusal's `code` is evidence of the node's conduct; if so, count it."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(season_node).hurried += 1
         elif code == ErrorCode.RATE_FLOOD:
@@ -151,24 +157,24 @@ class Tally:
         return True
 
     def take_changes(self) -> tuple[dict[SeasonNode, Change], list[Point]]:
-        """Take the changes for contributions and charts."""
+        """Return the changes of contributions and the points of charts, and clear both."""
         taken = self.changes, self.points
         self.changes, self.points = {}, []
         return taken
 
     def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
-        """Put back changes whose write failed."""
+        """Put back what `take_changes` returned, after its write failed; keep MAX_POINTS points."""
         for season_node, change in changes.items():
             change.merge_into(self.change(season_node))
         self.points = (points + self.points)[-MAX_POINTS:]
 
     def take_deliveries(self) -> Counter[SeasonNode]:
-        """Take the number of deliveries of each node's rollouts."""
+        """Return `deliveries`, and clear it."""
         taken, self.deliveries = self.deliveries, Counter()
         return taken
 
     def take_credits(self) -> tuple[Counter[Pair], list[Lesson]]:
-        """Take the number of rollouts used by each pair, and the lessons."""
+        """Return `pairs` and `lessons`, and clear both."""
         taken = self.pairs, self.lessons
         self.pairs, self.lessons = Counter(), []
         return taken

@@ -23,7 +23,7 @@ _CHECK_BATCH = 8
 
 @shared_task
 def keep_archive() -> None:
-    """Store sampled rollouts, book waiting credits, and check archived rollouts."""
+    """Move samples to the archive, book waiting credits, and check archived rollouts."""
     until = monotonic() + CHECKING_BUDGET_S
     # Samples first: credits can refer to a rollout only after it is archived.
     while store_samples():
@@ -37,7 +37,7 @@ def keep_archive() -> None:
 
 @shared_task
 def keep_declarations() -> None:
-    """Check the rollouts of the pool that are due, and evaluate the conduct of nodes."""
+    """Check rollouts that web processes queued, and evaluate the conduct of nodes."""
     _check_rollouts()
     evaluate_conduct(now=timezone.now())
 
@@ -61,5 +61,5 @@ def _check_rollouts() -> None:
 
 @shared_task
 def prune() -> None:
-    """Delete expired rows of the archive."""
+    """Delete expired archived rollouts, exchanges, training points and sources of credits."""
     prune_archive(now=timezone.now())

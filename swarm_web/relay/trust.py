@@ -1,17 +1,17 @@
 """When a node's declarations count; pure.
 
-A node declares which of its rollouts are informative, and some of these declarations are checked.
-The verifiers are deterministic, so an honest node is rarely wrong. Checks are counted in windows:
+A node declares which of its rollouts are informative, and a worker checks some of these
+declarations. The verifiers are deterministic, so an honest node is rarely wrong. Checks are counted
+in windows of WINDOW checks. A new window begins when the last one is full or declarations lapse.
 
 - While a node's declarations count, they lapse as soon as the share of false ones in the window is
   significantly above TOLERANCE. This is tested after each check, with a one-sided exact binomial
   test at the level SIGNIFICANCE.
 - After they have lapsed, they count again after a full window with a share of at most TOLERANCE.
 
-A window has WINDOW checks; a new one begins when it is full or when declarations lapse. At the
-start of a window three false declarations in a row make them lapse. A node with 1 % of false
-declarations lapses in a window with a probability of 5 in a million; one with 50 % lapses after 8
-checks on average.
+For example, declarations lapse if the first three of a window are false. If 1 % of a node's
+declarations are false, they lapse in a window with a probability of 5 in a million; if 50 % are
+false, they lapse after 8 checks on average.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Trust:
-    """Checks of the window, the number of false ones, and whether declarations have lapsed."""
+    """A node's trust: the number of checks in the window, and of declarations found false.
+
+    `lapsed` is whether the node's declarations do not count.
+    """
 
     checked: int
     false: int
@@ -31,7 +34,7 @@ class Trust:
 
 
 def count_check(trust: Trust, *, is_false: bool) -> Trust:
-    """Return the trust after one more check."""
+    """Return the trust after one more check, which found the declaration false or not."""
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):
         return Trust(0, 0, lapsed=True)
@@ -41,7 +44,7 @@ def count_check(trust: Trust, *, is_false: bool) -> Trust:
 
 
 def is_significant(false: int, checked: int) -> bool:
-    """Return whether the false checks significantly exceed TOLERANCE."""
+    """Return whether the share of false declarations is significantly above TOLERANCE."""
     if false <= TOLERANCE * checked:
         return False
     # Imported late: it takes most of a second, and few processes need it.

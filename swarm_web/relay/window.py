@@ -1,13 +1,15 @@
 """The pool window: the recent rollouts of a season, in the memory of one web process; pure.
 
-Bounds keep it small and fair. An entry over the bound of a node or party evicts the oldest of that
-node or party; over the bound of a dataset, the oldest of the party with most entries of it; over
-the bounds of the window, the oldest of the party with most rollouts or bytes. So a flood evicts
-only its own rollouts once its party holds more than any other. Rollouts may be lost, judge data may
-not.
+Bounds keep it small and fair. If a new entry exceeds a bound, an old one is evicted:
 
-Times are Unix seconds. Adding takes O(log n) amortised, n the number of entries; `draws` states the
-laws and the cost of drawing.
+- over the bound of a node or party: the oldest entry of this node or party
+- over the bound of a dataset: of the party with most entries of the dataset, its oldest one
+- over a bound of the whole window: the oldest entry of the party with most entries, or most bytes
+
+So a party that floods the window evicts only its own rollouts once it holds more than any other.
+
+Times are Unix seconds. With n entries, adding takes O(log n) amortised; `draws` states the laws and
+the cost of drawing.
 """
 
 from collections.abc import Container
@@ -38,7 +40,7 @@ class Outcome(StrEnum):
 class Bounds:
     """Limits of the window: rollouts in total, per node, party and dataset; bytes; seconds.
 
-    The bytes are those of bodies. Copies of them without log-probs may take as much again.
+    `body_bytes` limits the sum of the bodies. Copies without log-probs may need as much again.
     """
 
     size: int
@@ -50,7 +52,10 @@ class Bounds:
 
 
 class PoolWindow:
-    """The rollouts of one season that this process can hand out."""
+    """The rollouts of one season that this process can hand out, and the sum of their bytes.
+
+    `key in window` is whether it holds a rollout with this `Entry.key`.
+    """
 
     def __init__(self, bounds: Bounds) -> None:
         self.bytes_held = 0
@@ -78,13 +83,17 @@ class PoolWindow:
         return key in self._keys
 
     def add(self, entry: Entry, *, now: float) -> Outcome:
-        """Add an entry, and evict entries over a bound.
+        """Add an entry, and evict expired entries and entries over a bound; return the outcome.
 
-        An entry is a duplicate if the window holds its key, or a rollout with the same task and
-        completions that is remembered (`likeness`). It is a near-duplicate if the window holds a
-        similar one of its party. Of equal rollouts of two parties, the one that was published first
-        takes the other's place: a copy may reach another process sooner than the original does. A
-        time after `now`, by another process's clock, counts as `now`.
+        - DUPLICATE: not added, because the window holds the entry's key, or a remembered rollout
+          (`likeness`) with the same task and completions.
+        - NEAR_DUPLICATE: not added, because the window holds a similar rollout of the same party
+          for the same question.
+        - TOO_OLD: not added, because it was published more than `max_age_s` ago.
+
+        If the equal rollout is of another party and was published later, it is not a reason to
+        refuse: it is removed, because a copy may reach a process sooner than the original does. A
+        publication time after `now`, by another process's clock, counts as `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
@@ -113,7 +122,7 @@ class PoolWindow:
     ) -> list[Entry]:
         """Draw up to `count` distinct entries by the law of `strategy`, in the order of the picks.
 
-        Takes O(count) expected, and O(n) if hardly any entry may be handed out.
+        Takes O(count) expected time, or O(count + n) if hardly any entry may be handed out.
         """
         self.expire(now=now)
         drawing = Drawing(requester, random=random)
@@ -142,8 +151,8 @@ class PoolWindow:
         """Draw distinct entries to check, regardless of the weights of their nodes.
 
         Uniformly draws up to `declared` entries that nodes not in `doubted` declared informative,
-        then up to `declared` that nodes in `doubted` declared, then up to `arbitrary` of all other
-        entries. The cost is that of `draw`.
+        then up to `declared` entries that nodes in `doubted` declared informative, then up to
+        `arbitrary` of all remaining entries. Takes as long as `draw`.
         """
         self.expire(now=now)
         picked: dict[Entry, None] = {}
@@ -170,7 +179,7 @@ class PoolWindow:
                 self._remove(entry)
 
     def body_without_logprobs(self, entry: Entry) -> bytes:
-        """Return the body of a held entry without log-probs; it is cached."""
+        """Return the body of a held entry without log-probs; cached while the entry is held."""
         body = self._bare_bodies.get(entry)
         if body is None:
             body = self._bare_bodies[entry] = strip_logprobs(entry.body)
@@ -213,7 +222,7 @@ class PoolWindow:
             self._remove(self._oldest(self._bytes.largest()))
 
     def _oldest(self, party: str, *, dataset: str | None = None) -> Entry:
-        """Return the oldest entry of a party that has one, of this dataset if one is given."""
+        """Return the oldest entry of a party, or of a party in a dataset; there must be one."""
         return next(
             entry
             for entry in self._parties[party].by_age()
@@ -221,7 +230,10 @@ class PoolWindow:
         )
 
     def expire(self, *, now: float) -> None:
-        """Evict entries that are too old, or so far in the future that the clock was set back."""
+        """Evict entries that are too old, or whose time shows that the clock was set back since.
+
+        The latter are more than `max_age_s` in the future.
+        """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:
             entry = self._all.oldest()
@@ -278,8 +290,9 @@ class PoolWindow:
 
 
 def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
-    """Return whether `held`, equal to `entry`, is of another party and was published later.
+    """Return whether `held` is the copy of two equal entries, and `entry` the original.
 
-    False if `entry` is published only now: this clock may have been set back.
+    That is so if they are of different parties and `entry` was published first. It is not so if
+    `entry` is being published now, whatever the time of `held`: this clock may have been set back.
     """
     return held.party != entry.party and entry.at < min(held.at, now)

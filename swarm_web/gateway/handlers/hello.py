@@ -16,7 +16,10 @@ Version = tuple[int, ...]
 
 
 async def handle_hello(session: Session, hello: Hello) -> Welcome:
-    """Register the node; return its arm, the season's rules and the current round."""
+    """Register the node; return its arm, the season's rules and the current round.
+
+    Raises RefusedError for a second hello, and if the client's version or its key is refused.
+    """
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")
     season = await session.shared.season.get()
@@ -48,7 +51,7 @@ async def handle_hello(session: Session, hello: Hello) -> Welcome:
 
 
 def _read_client(client: str) -> Version:
-    """Return the client's version. Raises RefusedError."""
+    """Return the client's version. Raises RefusedError if it is not a version."""
     try:
         return parse_version(client)
     except ValueError:
@@ -69,6 +72,6 @@ def _check_client(client: str, version: Version, season: Season | None) -> None:
 
 
 def _announce_minimum(version: Version, season: Season | None) -> str | None:
-    """Return the version that will be required soon if the client is older, else None."""
+    """Return the next minimum version if the client is older than that, else None."""
     coming = season.next_minimum_client if season else ""
     return coming if coming and version < parse_version(coming) else None

@@ -23,7 +23,7 @@ from swarm_web.nodes.models import Node
 
 
 async def get_round(session: Session, message: RequestRound) -> RoundState:
-    """Return the current round of the running season, if there is one."""
+    """Return the current round of the running season; `round` is None if there is none."""
     season = await session.shared.season.get()
     return RoundState(
         reply_to=message.id, round=await read_round(season), now=session.clock().isoformat()
@@ -31,7 +31,7 @@ async def get_round(session: Session, message: RequestRound) -> RoundState:
 
 
 async def offer_questions(session: Session, message: RequestQuestions) -> QuestionsOffered:
-    """Give the node its seat and the round's prompts."""
+    """Give the node its seat in the round, and return the round's prompts."""
     season = await session.shared.season.get()
     if season is not None:
         # If the season began after the hello, the arm is drawn before the first question.
@@ -60,7 +60,7 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
-    """Store answers, then request grading."""
+    """Store answers, request their grading, and return the acknowledgement."""
     receipt = await session.shared.answers.do(
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )

@@ -18,7 +18,7 @@ async def find_season(session: Session) -> Season:
 
 
 async def read_round(season: Season | None) -> RoundInfo | None:
-    """Return the season's current round, if any."""
+    """Return the season's current round; None without a season or a current round."""
     return await database_sync_to_async(_describe_current)(season) if season else None
 
 

@@ -19,7 +19,10 @@ _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(Sta
 
 
 async def get_standing(session: Session, message: RequestStanding) -> NodeStanding:
-    """Return the node's own row of the leaderboard."""
+    """Return the node's own row of the leaderboard, with its counts in the relay.
+
+    Raises RefusedError if no season is running.
+    """
     season = await find_season(session)
     standing: NodeStanding = await database_sync_to_async(_describe)(
         session.node, season, reply_to=message.id, now=session.clock()

@@ -42,7 +42,10 @@ class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
 
 
 async def publish_rollouts(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Add the rollouts of this season to the pool, and return which ones were rejected."""
+    """Add the rollouts that the season's rules allow to the pool; return which were rejected.
+
+    All are rejected if the node is isolated and the season does not let isolated nodes publish.
+    """
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
         return _reject_all(session, message)
@@ -126,10 +129,10 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
 
 
 async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRollouts:
-    """Draw rollouts of other nodes for a node.
+    """Draw rollouts of other parties for a node.
 
-    Raises RefusedError if the node is not in the swarm arm, or if the season does not allow the
-    strategy.
+    Raises RefusedError if no season is running, the node is not in the swarm arm, or the season
+    does not allow the strategy.
     """
     season = await find_season(session)
     arm = await assign_arm(session, season)
@@ -154,7 +157,7 @@ async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRo
 
 
 async def report_training(session: Session, message: ReportTraining) -> TrainingReported:
-    """Record a node's training report."""
+    """Record a node's training report. Raises RefusedError if no season is running."""
     season = await find_season(session)
     pool, member = await session.join_pool(season)
     pool.report(member, message, now=session.clock().timestamp())

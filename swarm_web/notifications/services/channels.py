@@ -38,10 +38,10 @@ class SwitchedOffError(Exception):
 def add_channel(
     owner: User, *, kind: str, target: str, events: Sequence[str], now: datetime
 ) -> Channel:
-    """Create a channel of `owner`; a webhook gets a new secret.
+    """Create and return a channel of `owner`; a webhook gets a new secret.
 
     Raises TooManyChannelsError if the owner has MAX_CHANNELS, and DuplicateChannelError if one of
-    them has the same kind and target.
+    the owner's channels has the same kind and target.
     """
     try:
         with transaction.atomic():
@@ -69,7 +69,10 @@ def replace_secret(channel: Channel) -> str:
 
 
 def switch_on(channel: Channel) -> None:
-    """Switch a channel on and reset its failures. Raises SwitchedOffError."""
+    """Switch a channel on and reset its failures.
+
+    Raises SwitchedOffError if the operator switched it off.
+    """
     switched = _not_by_operator(channel).update(
         enabled=True,
         off_because=Channel.Off.NONE,
@@ -85,7 +88,7 @@ def switch_on(channel: Channel) -> None:
 def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
     """Switch a channel off, and drop its waiting deliveries.
 
-    A channel that the operator switched off keeps that reason.
+    `because` is stored as the reason, unless the operator has switched the channel off before.
     """
     with transaction.atomic():
         _not_by_operator(channel).update(enabled=False, off_because=because)
@@ -97,9 +100,10 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message, which gets a single attempt; a failing channel's pause ends.
+    """Queue a test message, for which there is only one attempt.
 
-    Raises RequestError if the account has sent MAX_TESTS in the last TESTS_PERIOD_S seconds.
+    If the channel is failing, its pause ends, so that the test is sent soon. Raises RequestError if
+    the account has queued MAX_TESTS tests in the last TESTS_PERIOD_S seconds.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

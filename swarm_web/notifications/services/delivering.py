@@ -25,7 +25,7 @@ _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_at
 
 
 def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
-    """Lease due messages, at most one per channel, and return them ready for sending."""
+    """Lease due messages of up to `limit` channels, one for each, and return them to be sent."""
     with transaction.atomic():
         due = Channel.objects.filter(
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
@@ -56,7 +56,8 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
     """Record the outcomes of attempts, and switch off channels that have failed for too long.
 
-    Outcomes of messages that were leased again or dropped in the meantime are ignored.
+    A failed message is due again after a pause until MAX_ATTEMPTS. Outcomes of messages that were
+    leased again or dropped in the meantime are ignored.
     """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:
@@ -112,7 +113,7 @@ def _give_up(channel: Channel, *, now: datetime) -> None:
 def prune_deliveries(*, now: datetime) -> None:
     """Delete messages older than RETENTION.
 
-    Those about client versions are kept: they prevent a second message about the same version.
+    Messages about client versions are kept: they prevent a second message about the same version.
     """
     old = Delivery.objects.filter(created_at__lt=now - RETENTION).exclude(
         type=Delivery.Type.CLIENT_REQUIRED

@@ -1,7 +1,7 @@
 """Finds events for owners, and queues one delivery for each event and channel.
 
-Each `notice_` function handles one batch and returns the number of nodes that it processed, 0 when
-none are left. It may run twice or concurrently, because an event's key is unique in a channel.
+Each `notice_` function handles one batch, and returns how many nodes it processed: 0 when no nodes
+are left. It may run twice or concurrently, because an event's key is unique in a channel.
 """
 
 from collections import defaultdict
@@ -30,9 +30,10 @@ Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Queue messages about nodes last seen before `before`, but less than a day before it.
+    """Queue messages about nodes last seen before `before`, but at most a day before it.
 
-    Nodes that said goodbye and blocked ones are left out.
+    Nodes whose client closed the connection on purpose (goodbye), blocked nodes, and nodes whose
+    silence was handled by an earlier call are left out.
     """
     with transaction.atomic():
         nodes = list(_new_silences(before=before, now=now)[:BATCH])
@@ -81,7 +82,7 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back, for channels that reported their silence."""
+    """Queue messages about nodes that are back, for the channels that reported their silence."""
     with transaction.atomic():
         news = list(
             NodeNews.objects.filter(node__last_seen__gt=F("silent_from"))
@@ -122,7 +123,7 @@ def _silence_key(node_id: int, last_seen: datetime) -> str:
 
 
 def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[int, list[Channel]]:
-    """Return the channels of these nodes' owners that report `event`, by owner id."""
+    """Return the enabled channels that report `event` to owners of these nodes, by owner id."""
     channels: defaultdict[int, list[Channel]] = defaultdict(list)
     owners = {node.owner_id for node in nodes}
     for channel in Channel.objects.subscribed_to(event).filter(owner__in=owners):
@@ -143,7 +144,7 @@ def describe_node(node: Node) -> dict[str, str]:
 def update_watch(*, now: datetime) -> Watch:
     """Update the watch in Redis and return it.
 
-    If Redis loses it, the watch starts again, and silences are reported later.
+    If Redis has lost it, the watch begins anew, and silences are reported later.
     """
     stored = sync_redis().get(_WATCH_KEY)
     before = msgspec.json.decode(stored, type=Watch) if stored else None

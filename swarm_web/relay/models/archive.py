@@ -32,12 +32,12 @@ class ArchivedRollout(models.Model):
 
     `rollout` is the id that its author gave it, and `step` the author's policy step. `completions`
     is a list of {text, finish_reason, score, solved, verdict}; `verdict` is a reason such as
-    "right" (`swarm_tasks.verifier`), and the last three are null until the check. An author's own
-    assessment of its rollout is neither sent nor stored.
+    "right" (`swarm_tasks.verifier`). `score`, `solved` and `verdict` are null until the check. What
+    the author itself thinks of its rollout is neither sent nor stored.
 
     The check writes `question`, `solved` (how many of `total` completions are right) and
-    `checked_at`; if the question could not be regenerated, `failure` (an ErrorCode) is the reason,
-    and `solved` stays null. `learned_by` counts the nodes in `learned`.
+    `checked_at`; if the rollout could not be scored, `failure` (an ErrorCode) is the reason, and
+    `solved` stays null. `learned_by` is the number of rows in `learned`.
     """
 
     season = models.ForeignKey(
@@ -106,12 +106,15 @@ class ArchivedRollout(models.Model):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the check found no right completion, or that the question does not exist."""
+        """Whether the check found no right completion, or no question for training.
+
+        False before the check, and if it failed with VERIFIER_FAILED.
+        """
         return self.solved == 0 or self.failure not in ("", ErrorCode.VERIFIER_FAILED)
 
 
 class Learned(models.Model):
-    """A node that trained on an archived rollout that it was given, as it reported."""
+    """A node that was given an archived rollout, and reported that it trained on it."""
 
     rollout = models.ForeignKey(
         ArchivedRollout, on_delete=models.CASCADE, related_name="learned", db_index=False

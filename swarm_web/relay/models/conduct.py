@@ -12,18 +12,19 @@ from swarm_web.relay import conduct
 class Conduct(models.Model):
     """Evidence about one node in one season, and its level (`relay.conduct`).
 
-    Web processes add to `refused`, `copies`, `hurried` and `floods` and set `pending`; `refused`
-    counts rollouts that do not belong to the season and unreadable messages, `hurried` messages
-    over the rate limit, and `floods` the connections closed because the node continued to send. A
-    worker counts spot checks in `checked` and `worthless`. `sent_window` is {"since", "published",
-    "refused", "copies", "hurried", "floods"}: the totals when the window of messages began.
-    `check_window` is {"since", "worthless", "declared", "misdeclared", "cells"} of the window of
-    checks. Both are empty before the first evaluation, and may lack keys that older versions did
-    not write.
+    Web processes add to these totals of the season: `refused` (rollouts that do not belong to the
+    season and unreadable messages), `copies`, `hurried` (messages over the rate limit) and `floods`
+    (connections closed because the node continued to send). A worker adds spot checks to `checked`
+    and `worthless`. Both set `pending`, which means that there is evidence to evaluate.
 
-    `charge`, `bad`, `total` and `allowed` describe the last finding, `since` is when the level was
-    set, and `until` when it rises. `pinned` means that an operator set the level; the rules do not
-    change it.
+    `sent_window` is {"since", "published", "refused", "copies", "hurried", "floods"}: the totals
+    when the window of messages began. `check_window` is {"since", "worthless", "declared",
+    "misdeclared", "cells"}: the counts since the window of checks began. A window that has not
+    begun is empty. Keys that older versions did not write may be missing.
+
+    `charge`, `bad`, `total` and `allowed` describe the last finding, and `findings` counts the
+    findings of the season. `since` is when the level was set, and `until` when it rises. `pinned`
+    means that an operator set the level; the rules do not change it.
     """
 
     class Level(models.TextChoices):
@@ -89,10 +90,10 @@ class Conduct(models.Model):
 
     @property
     def hold(self) -> conduct.Hold:
-        """The level with its findings and end, as the rules of `relay.conduct` use it."""
+        """The level, number of findings and `until`, in the form that `relay.conduct` uses."""
         return conduct.Hold(conduct.Level(self.level), self.findings, self.until)
 
     @property
     def is_held(self) -> bool:
-        """Whether the node's hand-out weight is lowered."""
+        """Whether the node's hand-out weight is below full."""
         return self.level != self.Level.FULL

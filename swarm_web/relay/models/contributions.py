@@ -8,15 +8,16 @@ from swarm_web.nodes.models import Node
 class Contribution(models.Model):
     """One node's contribution to a season.
 
-    `published`, `rejected` (sent, but not accepted) and `delivered` (to this node) are counted by
-    the server. `step`, `training_reward`, `informative_share`, `local_used`, `external_used` and
-    `external_dropped` are as the node reports its training; `external_used` never exceeds
-    `delivered`. `used_by_others` counts uses of this node's rollouts that other nodes report.
+    The server counts `published`, `rejected` (sent by this node, but not accepted) and `delivered`
+    (to this node). `step`, `training_reward`, `informative_share`, `local_used`, `external_used`
+    and `external_dropped` are as the node reports its training, except that `external_used` never
+    exceeds `delivered`. `used_by_others` counts uses of this node's rollouts that other nodes
+    report, except refuted rollouts and uses over the limit of a pair (`services.crediting`).
 
-    Of the rollouts that the node declared informative, `declared_checked` were scored by our
-    verifier, and `declared_false` of these were not informative; `window_…` are the same counts
-    since the last window began (`relay.trust`). While `declarations_lapsed_at` is set, its
-    declarations do not count.
+    Of the rollouts that the node declared informative, our verifier scored `declared_checked`, and
+    found `declared_false` of them not informative. `window_checked` and `window_false` are the same
+    counts since the last window began (`relay.trust`). While `declarations_lapsed_at` is set, the
+    node's declarations do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")

@@ -8,7 +8,7 @@ from swarm_web.nodes.models import Node
 
 
 class Exchange(models.Model):
-    """One node trained on `used` rollouts of another in the hour that begins at `hour`.
+    """`taker` trained on `used` rollouts of `giver` in the hour that begins at `hour`.
 
     Only rollouts that were delivered to the taker and named in its reports count, each once.
     """
@@ -51,9 +51,9 @@ class CreditSource(models.Model):
 class TrainingPoint(models.Model):
     """A node's report of its training at one step, thinned to one point every few minutes.
 
-    `training_reward` is the mean over its own rollouts of the step. `reflection` maps each kind of
-    phrase (recheck, hesitation, exploration) to the share of its own completions that hold one; it
-    is empty if the client does not report it.
+    `training_reward` is the mean over the node's own rollouts of the step. `reflection` maps each
+    kind of phrase (recheck, hesitation, exploration) to the share of the node's own completions
+    that contain one; it is empty if the client does not report it.
     """
 
     node = models.ForeignKey(

@@ -20,9 +20,10 @@ NEWEST_FIRST = Keyset("-published_at", "-pk", kind=tuple[KeyMoment, KeyNumber])
 
 
 class FoundCompletions(StrEnum):
-    """Which rollouts match, by their completions.
+    """Which rollouts a search finds, by their completions.
 
-    RIGHT: at least one is right. WRONG: none is right. MIXED: some are right and some are not.
+    ANY: all rollouts. RIGHT: at least one completion is right. WRONG: none is right. MIXED: some
+    are right and some are not.
     """
 
     ANY = ""
@@ -43,9 +44,8 @@ _OUTCOMES = {
 class RolloutFilters:
     """Filters of a search; empty or None means no filter.
 
-    `author` and `learner` are names of nodes.
-    `words` is searched for in questions as people write it in search boxes: all words, "phrases",
-    -exclusions.
+    `author` and `learner` are names of nodes. `words` is searched for in questions, written as in a
+    web search: all words, "phrases", -exclusions.
     """
 
     season_id: int | None = None
@@ -75,7 +75,7 @@ def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
 
 
 def find_rollout(pk: int) -> ArchivedRollout | None:
-    """Return a verified rollout, or None, in two queries."""
+    """Return the verified rollout with this key, in two queries; None if there is none."""
     return _with_people(ArchivedRollout.objects.verified().filter(pk=pk)).first()
 
 

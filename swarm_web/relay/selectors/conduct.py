@@ -7,12 +7,15 @@ from swarm_web.relay.models import Conduct
 
 
 def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
-    """Return a node's conduct in a season, or None."""
+    """Return a node's conduct in a season; None if there is no evidence about the node."""
     return Conduct.objects.filter(node=node, season=season_id).first()
 
 
 def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
-    """Return the conduct of nodes below the full level, latest first, with `node` loaded."""
+    """Return the conduct of nodes below the full level, with `node` loaded.
+
+    The nodes whose level was set last come first.
+    """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     return list(held.select_related("node").order_by("-since", "pk")[:limit])
 

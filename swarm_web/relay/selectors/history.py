@@ -13,7 +13,7 @@ _DAY_OF_POINTS = 288
 
 @dataclass(frozen=True)
 class Flow:
-    """One node trained on `used` rollouts of another; `giver` and `taker` are their names."""
+    """The node named `taker` trained on `used` rollouts of the node named `giver`."""
 
     giver: str
     taker: str
@@ -22,7 +22,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node that gave to or took from another one, and the number of rollouts used."""
+    """A node that gave to or took from a given node: its name, and the number of rollouts used."""
 
     node: str
     used: int

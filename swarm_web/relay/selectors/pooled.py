@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def pool_size(season_id: int) -> int:
-    """Return how many rollouts a season's pool holds, 0 if no web process has it open.
+    """Return how many rollouts a season's pool holds; 0 if no web process has it open.
 
     Raises redis.exceptions.RedisError.
     """

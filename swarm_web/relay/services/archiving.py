@@ -32,7 +32,11 @@ _SOURCE_RETENTION = timedelta(days=7)
 
 
 def store_samples() -> int:
-    """Move up to _STORE_BATCH waiting samples from Redis to the archive; return how many."""
+    """Move up to _STORE_BATCH waiting samples from Redis to the archive.
+
+    Returns how many were taken from Redis, 0 if none waits. Samples of deleted nodes, and rollouts
+    that the archive already has, are dropped.
+    """
     samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.
     existing = set(
@@ -50,7 +54,8 @@ def store_samples() -> int:
 def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
     """Check up to _CHECK_BATCH unchecked archived rollouts, oldest first; return how many.
 
-    They stay locked until their verdicts are committed; other workers skip them.
+    They stay locked until their verdicts are committed; other workers skip them. Credits for
+    rollouts that the check refutes are withdrawn.
     """
     with transaction.atomic():
         waiting = ArchivedRollout.objects.waiting().select_for_update(skip_locked=True)
@@ -68,8 +73,8 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 def prune_archive(*, now: datetime) -> None:
     """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
-    Also deletes the sources of credits that sent nothing for _SOURCE_RETENTION: none of their
-    batches can still wait in Redis.
+    Also deletes the credit sources from which nothing was booked for _SOURCE_RETENTION: none of
+    their batches can still wait in Redis.
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")

@@ -41,7 +41,7 @@ _EVALUATED_FIELDS = (
 
 
 def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
-    """Add spot checks, by node id, to the nodes' evidence, and mark the nodes for evaluation.
+    """Add the checks in `found`, by node id, to the evidence, and mark the nodes for evaluation.
 
     Nodes without a contribution to the season, such as deleted ones, are skipped.
     """
@@ -63,9 +63,9 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 def evaluate_conduct(*, now: datetime) -> int:
     """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
 
-    These are nodes with new evidence, and nodes whose level is due to rise. All weights are
-    published each time, because Redis may have lost them, or a worker may have crashed before
-    publishing.
+    These are nodes with new evidence, and nodes whose level is due to rise, except pinned ones.
+    Afterwards all weights of the season are published to Redis, even unchanged ones: Redis may have
+    lost them, or a worker may have crashed before it published them.
     """
     rows = Conduct.objects.filter(season__state="running", pinned=False)
     due = rows.filter(Q(pending=True) | Q(until__lte=now)).order_by("pk")
@@ -82,10 +82,10 @@ def evaluate_conduct(*, now: datetime) -> int:
 def set_level(
     contributions: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
 ) -> int:
-    """Set the level of the nodes of these contributions in their seasons; return their number.
+    """Set the level of each contribution's node in its season; return how many were set.
 
-    A pinned level stays until an operator changes it; otherwise the rules continue from the new
-    level, without earlier findings.
+    The nodes' findings and windows are reset. A pinned level stays until an operator changes it;
+    otherwise the rules continue from the new level.
     """
     pairs = list(contributions.values_list("node_id", "season_id"))
     for node_id, season_id in pairs:
@@ -103,13 +103,13 @@ def set_level(
 
 
 def _lock(node_id: int, season_id: int) -> Conduct:
-    """Return a node's row, created if missing, and locked."""
+    """Return a node's row, created if missing, and locked; call in a transaction."""
     Conduct.objects.get_or_create(node_id=node_id, season_id=season_id)
     return Conduct.objects.select_for_update().get(node=node_id, season=season_id)
 
 
 def _evaluate(pk: int, *, now: datetime) -> None:
-    """Evaluate the evidence about one node, unless another worker is doing so."""
+    """Evaluate the evidence in a row, and store the new level; skip a locked or pinned row."""
     with transaction.atomic():
         rows = Conduct.objects.select_for_update(skip_locked=True).filter(pk=pk, pinned=False)
         row = rows.first()
@@ -137,7 +137,7 @@ def _evaluate(pk: int, *, now: datetime) -> None:
 
 
 def _reset_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin new windows; earlier counts no longer matter."""
+    """Begin new windows in the row, so that earlier counts no longer matter; do not save it."""
     row.sent_window, row.check_window = {"since": now.isoformat(), **_read_totals(row)}, {}
 
 
@@ -165,7 +165,7 @@ def _read_sent(row: Conduct, *, now: datetime) -> Sent:
 
 
 def _begin_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin a window if there is none, or the last one has ended."""
+    """Begin a window of messages or checks in the row where none is open; do not save it."""
     began = row.sent_window
     if not began or now - datetime.fromisoformat(began["since"]) > WINDOW:
         row.sent_window = {"since": now.isoformat(), **_read_totals(row)}
@@ -178,7 +178,10 @@ def _read_checks(row: Conduct) -> Checks:
 
 
 def _read_judge_cells(row: Conduct) -> Cells:
-    """Return (solved, n) by dataset in rounds that opened since the window of checks began."""
+    """Return the node's (solved, n) by dataset since its window of checks began.
+
+    Only scored rounds that opened since then count.
+    """
     if not row.check_window:
         return {}
     scores = row.node.scores.filter(

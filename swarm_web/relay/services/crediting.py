@@ -1,9 +1,10 @@
 """Books credits in batches: who trained on whose rollouts, and on which archived ones.
 
-Each batch is booked once: the transaction that books it also stores the number of its process's
-last batch, and only then is it removed from the list. If Postgres, Redis or this process fails in
-between, the next call books it. Exchanges are stored as reported. A giver's total excludes rollouts
-that our check refutes, and credits over the limit of a pair (`relay.pairs`).
+Each batch is booked once. The transaction that books it also stores its number as the last one of
+its process, and only then is the batch removed from the list in Redis. If Postgres, Redis or this
+process fails in between, the next call books what is not booked yet. Exchanges are stored as
+reported. A giver's total (`Contribution.used_by_others`) excludes rollouts that our check refutes,
+and credits over the limit of a pair (`relay.pairs`).
 """
 
 import logging
@@ -40,7 +41,10 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 
 
 def book_credits() -> int:
-    """Book up to _BOOKING_BATCH waiting batches; return how many, 0 if another worker does."""
+    """Book up to _BOOKING_BATCH waiting batches, and remove them from the list in Redis.
+
+    Returns how many were removed; 0 if none waits or another worker is booking.
+    """
     with transaction.atomic():
         if not _try_lock():
             return 0
@@ -56,7 +60,7 @@ def book_credits() -> int:
 
 
 def _try_lock() -> bool:
-    """Take the lock on booking until the transaction ends; False if another worker has it."""
+    """Try to lock booking until the transaction ends; return whether this worker has the lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
         [is_locked] = cast("tuple[bool]", cursor.fetchone())
@@ -64,7 +68,7 @@ def _try_lock() -> bool:
 
 
 def _unpack(packed: bytes) -> Credits | None:
-    """Return a batch; None if another version of the site wrote it in another format."""
+    """Return an unpacked batch; None if another version of the site wrote it in another format."""
     try:
         return _decoder.decode(packed)
     except msgspec.DecodeError:
@@ -73,7 +77,7 @@ def _unpack(packed: bytes) -> Credits | None:
 
 
 def _book_new(batches: Sequence[Credits]) -> None:
-    """Book the batches not yet booked, all together, or one by one if that fails."""
+    """Book the batches not yet booked, together, or one by one if Postgres rejects their data."""
     last_numbers = dict(
         CreditSource.objects.filter(name__in={batch.source for batch in batches}).values_list(
             "name", "number"
@@ -138,7 +142,7 @@ def _archive_key(lesson: Lesson) -> _ArchiveKey:
 
 
 def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollout]:
-    """Return the archived rollouts that were used, locked: none is checked until we commit."""
+    """Return the used rollouts that are in the archive, locked, so that no check runs meanwhile."""
     if not lessons:
         return {}
     seasons, authors, ids = (
@@ -150,7 +154,7 @@ def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollo
 
 
 def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Counter[PairKey]:
-    """Return how many credits of each pair are for rollouts that our check refutes."""
+    """Return how many lessons of each pair are about the `refuted` rollouts."""
     return Counter(
         (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
         for each in lessons
@@ -161,7 +165,10 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Co
 def _count_for_givers(
     used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
-    """Add to the givers' `Contribution.used_by_others` those credits that count."""
+    """Add the credits that count to the givers' `Contribution.used_by_others`.
+
+    Credits for refuted rollouts, over the limit of a pair or of deleted nodes do not count.
+    """
     offered: Counter[PartyPair] = Counter()
     requested: list[tuple[PartyPair, int, int]] = []
     for pair, count in used.items():
@@ -207,8 +214,8 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 def _store_exchanges(used: Mapping[PairKey, int]) -> None:
     """Add the uses to the exchanges of their hours.
 
-    New exchanges are stored only in hours that stay within MAX_PAIRS_PER_HOUR. Deleted seasons and
-    nodes are skipped.
+    New exchanges are stored only in hours that then have at most MAX_PAIRS_PER_HOUR. Uses of
+    deleted seasons and nodes are skipped.
     """
     if not used:
         return
@@ -245,7 +252,7 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
 
 
 def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
-    """Return the hours that stay within MAX_PAIRS_PER_HOUR if all pairs of the batch are new."""
+    """Return the hours that have at most MAX_PAIRS_PER_HOUR even if all pairs in `used` are new."""
     pairs = {(season, _hour_of(minute), giver, taker) for season, minute, giver, taker in used}
     added = Counter(hour for _, hour, *_ in pairs)
     rows = Exchange.objects.filter(hour__in=added).values_list("hour").annotate(Count("pk"))
@@ -254,7 +261,7 @@ def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
 
 
 def _hour_of(minute: int) -> datetime:
-    """Return the beginning of the hour of a minute, given as Unix seconds."""
+    """Return the beginning of the hour that contains `minute` (Unix seconds)."""
     return datetime.fromtimestamp(minute // 3600 * 3600, UTC)
 
 
@@ -288,8 +295,9 @@ def _record_learners(
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     """Subtract the credits for these rollouts from their authors' totals; call in a transaction.
 
-    Call it once for each rollout. Credits above the limit of a pair are subtracted too, although
-    they were not added; a total stays at least 0. The exchanges stay stored as reported.
+    Call it once for each rollout: it subtracts again each time. Credits above the limit of a pair
+    are subtracted too, although they were not added; a total stays at least 0. The exchanges stay
+    stored as reported.
     """
     for row in refuted:
         if row.learned_by:

@@ -37,10 +37,11 @@ _COUNTED_FIELDS = (
 def check_declarations(
     *, verifier: AnyVerifier, now: datetime, limit: int, is_late: Callable[[], bool]
 ) -> int:
-    """Check up to `limit` rollouts of the running season; return how many were taken.
+    """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Those that are left when `is_late` returns True are dropped: a question that hangs the generator
-    takes seconds.
+    Returns how many rollouts were taken off the queue for the first time; 0 without a running
+    season. Rollouts of other seasons are dropped, and so are the rollouts that are left when
+    `is_late` returns True, because a question that hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:
@@ -67,9 +68,10 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Let lapsed declarations of these nodes count again; return the number of nodes.
+    """Let the declarations of these nodes count again; return how many nodes' had lapsed.
 
-    Web processes learn of it at the worker's next run. They then drop the nodes' earlier rollouts.
+    Web processes learn of it after the worker's next run. They then drop the nodes' earlier
+    rollouts.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -77,7 +79,7 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 
 
 def _running_season() -> tuple[int, AnswerRules] | None:
-    """Return the running season's id and answer rules; None if no node has taken part in one."""
+    """Return the running season's id and answer rules; None if it has no contribution yet."""
     contributions = Contribution.objects.filter(season__state="running")
     rows = contributions.values_list("season_id", "season__answer_rules")[:1]
     return next(((pk, find_rules(name)) for pk, name in rows), None)
@@ -91,7 +93,7 @@ def _lapsed_nodes(season_id: int) -> list[int]:
 def _count_checks(
     node_id: int, season_id: int, checks: Sequence[Checked], *, now: datetime
 ) -> bool:
-    """Count checks of declared rollouts; return whether the node's declarations lapsed now.
+    """Count a node's checks of declared rollouts; return whether its declarations lapsed by them.
 
     Deleted nodes, and nodes without a contribution yet, are skipped.
     """

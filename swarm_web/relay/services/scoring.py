@@ -17,8 +17,8 @@ def score_completions(
 ) -> tuple[str, list[Verdict]]:
     """Return the regenerated question and a verdict for each text.
 
-    Raises RefusedError TASK_FOREIGN if the question is not one for training, and the refusals of
-    the verifier.
+    Raises RefusedError TASK_FOREIGN if the question class is not training, and the refusals of the
+    verifier.
     """
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it too.
@@ -28,10 +28,10 @@ def score_completions(
 
 
 def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
-    """Return the check of a rollout; None if our verifier could not decide.
+    """Return what our verifier finds about a rollout; None if the verifier itself failed.
 
-    A rollout is worthless if receivers would drop it: its question is the judge's or cannot be
-    generated, or the verifier hangs or fails on a completion.
+    `declared` is not set. A rollout is worthless if receivers would drop it: its question is the
+    judge's or cannot be generated, or the verifier hangs or fails on a completion.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)

@@ -44,9 +44,9 @@ class Command(BaseCommand):
 
 
 def _read_end(until: str | None, minutes: float | None, *, now: datetime) -> datetime | None:
-    """Return when the maintenance ends, None if neither option is given.
+    """Return when the maintenance ends; None if neither `until` nor `minutes` is given.
 
-    `minutes` overrides `until`. Raises CommandError for an invalid time or one in the past.
+    `minutes` overrides `until`. Raises CommandError for an invalid time or a time in the past.
     """
     if minutes is not None:
         end = now + timedelta(minutes=minutes)
