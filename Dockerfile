@@ -9,8 +9,9 @@ RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
 COPY constraints.txt pyproject.toml README.md manage.py ./
 COPY node_client node_client
-# /simple/ offers these wheels: the client, and the replacement for a package that needs a compiler. The
-# server uses only the client's protocol and tasks, so it does not need torch and transformers.
+# /simple/ offers these wheels: the client, and the replacement for a package that needs a compiler. Of the
+# client's packages the server imports only swarm_protocol, swarm_tasks and swarm_record, so it does not need
+# torch and transformers.
 RUN pip wheel --no-deps --wheel-dir /dist ./node_client ./node_client/pycosat \
     && pip install --no-deps /dist/*.whl
 COPY swarm_web swarm_web

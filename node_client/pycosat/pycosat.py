@@ -34,5 +34,8 @@ def itersolve(clauses: Iterable[Clause]) -> Iterator[list[int]]:
 
 
 def solve(clauses: Iterable[Clause]) -> list[int] | str:
-    """Return one solution, or the text ``"UNSAT"`` when there is none."""
+    """Return one solution, or the text ``"UNSAT"`` when there is none.
+
+    Raises ValueError if a literal is 0.
+    """
     return next(itersolve(clauses), "UNSAT")

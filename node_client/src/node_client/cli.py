@@ -72,7 +72,7 @@ POLL_S = 1.0
 
 
 class ClientCommands(TyperGroup):
-    """Explains the errors of all commands, and lists them in the order of COMMANDS in --help."""
+    """Explains the errors of all commands; --help lists the commands in the order of COMMANDS."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run the chosen command, and explain its error."""
@@ -99,7 +99,7 @@ app.add_typer(service.app)
 
 
 def show_version(value: bool) -> None:
-    """Print the version and exit if `value` is true: the option --version was given."""
+    """Print the version and exit if `value` is true, so if the option --version was given."""
     if value:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
@@ -286,7 +286,7 @@ def verify_season(
 
 
 def suggest_init(choices: SettingChoices) -> None:
-    """Mention `swarm-node init` on a terminal, if the user joins first and has no settings file."""
+    """Mention `swarm-node init` on a terminal, at the first join without a settings file."""
     file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
     node = choices.state.load_for(choices.site).node
     if file is None and not node and choices.site is not None and sys.stderr.isatty():
@@ -311,7 +311,7 @@ def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
 
 
 def _exit_with(outcome: str) -> None:
-    """Exit with the code for an outcome of `verify-round`; return if all checks held."""
+    """Exit with the code for an outcome of `verify-round`; return only if all checks passed."""
     code = {"differs": FAILED, "unknown": UNCHECKED, "doubtful": DOUBTFUL}.get(outcome)
     if code is not None:
         raise typer.Exit(code)

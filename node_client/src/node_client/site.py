@@ -35,7 +35,7 @@ class Site:
     def encrypted(self) -> bool:
         """Whether nobody else on the network can read what is sent.
 
-        The connection is encrypted, or stays on this machine.
+        This is so if the connection is encrypted, or stays on this machine.
         """
         host = urlsplit(self.base).hostname
         return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
@@ -68,7 +68,7 @@ class Site:
         return f"{self.base}/api/v1/rounds/{number}"
 
     def round_answers(self, number: int) -> str:
-        """Return the address of a judge round's answers, one JSON object a line."""
+        """Return the address of a judge round's answers, with one JSON object on a line."""
         return f"{self.base}/rounds/{number}/answers.jsonl"
 
     def round_results(self, number: int) -> str:
@@ -81,7 +81,7 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of what the season asked before a round, one earlier round a line."""
+        """Return the address of what the season asked before a round: a line per earlier round."""
         return f"{self.base}/rounds/{number}/asked.jsonl"
 
 

@@ -63,7 +63,7 @@ def is_allowed(dataset: str, config: Config) -> bool:
 
 
 def check_spec(spec: TaskSpec) -> None:
-    """Check that a spec's task is allowed, and that this program has the generator version for it.
+    """Check that a spec's task is allowed, and that this program has the spec's generator version.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
     """
@@ -74,11 +74,11 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    It does not check that the question's hash is in the training part too; callers that generate
-    the question again check that with `question_part`.
+    The question's hash must be in the training part too, but this is not checked here; callers that
+    generate the question again check it with `question_part`.
 
-    Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another seed or generator) or
-    TASK_INDEX (an index outside the training part).
+    Raises RefusedError: TASK_DATASET, TASK_CONFIG (not exactly the season's configuration),
+    TASK_FOREIGN (another seed or generator) or TASK_INDEX (an index outside the training part).
     """
     choices = [choice for choice in tasks if choice.dataset == spec.dataset]
     if not choices:
@@ -102,7 +102,7 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
 
 
 def is_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> bool:
-    """Whether a spec is a training task of the season with this seed and task mix."""
+    """Whether `check_training_spec` accepts a spec."""
     try:
         check_training_spec(spec, seed=seed, tasks=tasks)
     except RefusedError:
@@ -111,7 +111,7 @@ def is_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) 
 
 
 def describe(field: Field) -> str:
-    """Return in words what a field may be set to."""
+    """Return in words which values a field may have."""
     match field.type:
         case "bool":
             return "true or false"
@@ -183,5 +183,5 @@ def _number(value: ConfigValue) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _check_encoded(dataset: str, config: bytes) -> None:
-    """Check a configuration in JSON. Cached, because many specs have the same one."""
+    """Check a configuration in JSON. Cached, because many specs have the same configuration."""
     check_config(dataset, msgspec.json.decode(config))

@@ -49,7 +49,7 @@ NEWEST_RULES = AnswerRules.UNWRAPPED
 
 
 def find_rules(name: str) -> AnswerRules:
-    """Return the rules of this name; the newest ones for a name that this version does not know."""
+    """Return the rules of this name, or the newest rules if this program does not know the name."""
     try:
         return AnswerRules(name)
     except ValueError:
@@ -57,11 +57,12 @@ def find_rules(name: str) -> AnswerRules:
 
 
 def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
-    """Return the readings of a completion's answer; none if it has no answer.
+    """Return the readings of a completion's answer; an empty list if it has no answer tags.
 
-    The first is the text between the tags; each further one is the reading before it without its
-    outermost wrapping. The best score of a reading counts. A completion cannot get two different
-    answers scored, because all readings come from one text.
+    The first reading is the text between the tags. With EXACT it is the only one; otherwise each
+    further reading is the previous one without its outermost wrapping. The caller scores all
+    readings, and the best score counts. A completion cannot get two different answers scored,
+    because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:
@@ -91,7 +92,7 @@ def find_answer(text: str) -> str | None:
 
 
 def _find_in_any_case(text: str) -> str | None:
-    """Do the same as `find_answer`, but accept tags in upper or lower case."""
+    """Return the same as `find_answer`, but accept tags in upper and lower case."""
     answer, begin = None, None
     for tag in _ANY_TAG.finditer(text):
         closes = bool(tag[1])
@@ -103,7 +104,7 @@ def _find_in_any_case(text: str) -> str | None:
 
 
 def _unwrap(answer: str) -> list[str]:
-    """Return the answer, then the answer with one more wrapping removed each time."""
+    """Return the answer, then the answer without its one, two, ... outermost wrappings."""
     answers = [answer]
     # Nearly all answers have no wrapping, so the loop ends at once.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):

@@ -16,7 +16,7 @@ DIGEST_BYTES = 8
 # The chain before a season's first round.
 NOTHING_ASKED = "0" * 64
 
-# A function that returns those of the given digests that the season asked in earlier rounds.
+# A function that gets digests and returns the ones that the season asked in earlier rounds.
 Seen = Callable[[Sequence[int]], Collection[int]]
 
 
@@ -40,7 +40,7 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return the seal of a round's entry: an HMAC with the secret, which it does not reveal."""
+    """Return the seal of a round's entry: an HMAC keyed by the secret, which stays hidden."""
     return hmac.digest(secret, b"asked", "sha256")
 
 

@@ -33,7 +33,10 @@ class BatchProgress:
         self._running: list[tuple[int, Job]] = []
 
     def next_jobs(self) -> list[Job]:
-        """Return the next jobs, as many as fit into one request; empty when all are done."""
+        """Take the next pending jobs, as many as fit into one request, and return them.
+
+        The list is empty when no job is pending.
+        """
         self._running = []
         free = MAX_STEPS
         while self._pending and (free := free - 1 - len(self._pending[0][1].texts)) >= 0:
@@ -59,8 +62,8 @@ class BatchProgress:
     def results(self) -> list[list[StepResult]]:
         """Return the result of each text, group by group.
 
-        A text of more than MAX_COMPLETION_CHARS is wrong without being scored; a pending one has
-        the value NOT_SCORED.
+        A text of more than MAX_COMPLETION_CHARS is wrong without being scored; a text that is still
+        pending has the value NOT_SCORED.
         """
         return [
             scored if len(scored) == len(texts) else list(_fill_in(texts, scored))
@@ -78,7 +81,7 @@ def pending_steps(jobs: Sequence[Job]) -> list[float]:
 
 
 def _split_into_jobs(batch: Batch) -> Iterator[tuple[int, Job]]:
-    """Yield jobs that each fit into one request, with the position of their task."""
+    """Yield jobs that each fit into one request, with their task's position in the batch."""
     for position, (spec, texts) in enumerate(batch):
         readable = [
             text if text.isascii() else _make_readable(text)
@@ -101,15 +104,15 @@ def _fill_in(texts: Sequence[str], results: Sequence[StepResult]) -> Iterator[St
         yield next(scored, _PENDING_RESULT) if len(text) <= MAX_COMPLETION_CHARS else _WRONG_RESULT
 
 
-# A part of a batch: texts by task, with the position in the whole that they came from.
+# A part of a batch: groups of texts, each with its position in the batch.
 Chunk = list[tuple[int, tuple[TaskSpec, Sequence[str]]]]
 
 
 def split_batch(batch: Batch, *, max_texts: int) -> list[Chunk]:
     """Split a batch into chunks of at most `max_texts` texts, in order.
 
-    A group of texts stays together unless it is larger than that. A group without texts is kept,
-    because its task has to be checked.
+    A group of texts stays together unless it has more than `max_texts`. A group without texts is
+    kept, because its task has to be checked.
     """
     chunks: list[Chunk] = []
     free = 0

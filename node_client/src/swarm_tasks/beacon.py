@@ -41,7 +41,7 @@ Emission = Annotated[int, Meta(ge=1, le=1 << 36)]
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a chain publishes: first at `genesis` (Unix time), then every `period` seconds."""
+    """When a chain publishes values: at `genesis` (Unix time), then every `period` seconds."""
 
     genesis: int
     period: int
@@ -51,7 +51,7 @@ TIMETABLES = {QUICKNET: Timetable(genesis=1_692_803_367, period=3)}
 
 
 class Beacon(Struct, frozen=True):
-    """Names a value of a beacon: by the hash of its chain, and the number of the beacon's round."""
+    """Names a value of a beacon, by the hash of the chain and the number of the beacon's round."""
 
     chain: Hash
     round: Emission
@@ -87,7 +87,7 @@ class BeaconError(Exception):
 
 
 def next_beacon(chain: str, *, after: datetime) -> Beacon:
-    """Return the first value of a chain that is published at `after` or later.
+    """Return the name of the first value that a chain publishes at `after` or later.
 
     Raises KeyError for a chain that is not in TIMETABLES.
     """
@@ -97,7 +97,11 @@ def next_beacon(chain: str, *, after: datetime) -> Beacon:
 
 
 def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
-    """Parse the value in a server's response. Raises BeaconError if it is not that of `beacon`."""
+    """Return the value in a server's response.
+
+    Raises BeaconError if the response has no value, a value of another round than `beacon` names,
+    or a value whose randomness is not the hash of its signature.
+    """
     try:
         value = msgspec.json.decode(raw, type=BeaconValue)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:

@@ -14,9 +14,10 @@ Cells = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """The result of some questions: `correct` of `n` counted ones, in all and by dataset (`cells`).
+    """The result of answering some questions: `correct` of the `n` questions that count are right.
 
-    `score` is the macro pass@1, None when no question counted.
+    `cells` has these two numbers for each dataset. `score` is the macro pass@1, None when no
+    question counts.
     """
 
     cells: Cells
@@ -26,7 +27,7 @@ class ScoreSummary:
 
 
 def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSummary:
-    """Return the summary of questions, each given as its dataset and its outcome.
+    """Return the summary of questions, each given as a pair of its dataset and its outcome.
 
     The outcome is True if the question was solved, False if it was not solved or not answered, and
     None if it could not be graded; such a question does not count.
@@ -45,9 +46,9 @@ def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSumm
 
 
 def macro_score(cells: Cells) -> float | None:
-    """Return the mean over datasets of the share of right answers, None when no question counted.
+    """Return the mean over datasets of the share of right answers, None when no question counts.
 
-    Every dataset has the same weight, however many questions it had: the order of two nodes does
+    Every dataset has the same weight, however many questions it had, so the order of two nodes does
     not depend on how a round's questions were divided among datasets.
     """
     shares = [correct / n for correct, n in cells.values() if n > 0]
@@ -60,7 +61,7 @@ def add_cells(one: Cells, other: Cells) -> Cells:
 
 
 def subtract_cells(whole: Cells, part: Cells) -> Cells:
-    """Return the counts of `whole` minus those of `part`, which was added to it earlier.
+    """Return the counts of `whole` minus the counts of `part`, which were added to it earlier.
 
     Datasets without a question left are dropped. Raises ValueError when `whole` does not contain
     `part`.

@@ -29,11 +29,11 @@ class Field(Struct, frozen=True, omit_defaults=True):
 
 
 class Measured(Struct, frozen=True, omit_defaults=True):
-    """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it by
-    code, measured figures, and the fields that may be set.
+    """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it (by
+    code), measured figures, and the fields that may be set.
 
-    `by_index` is false for generators that make a list of all their entries in advance: for these
-    the index is added to the seed (`swarm_tasks.child.generators`).
+    `by_index` is false for a generator that makes a list of all its entries in advance; then the
+    index is added to the seed (`swarm_tasks.child.generators`).
     """
 
     allowed: bool

@@ -6,14 +6,14 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 class GenerationError(RefusedError):
     """The generator raised or hung while it made a task, so no node can have answered this task.
 
-    `position` is the task's index in a request for several tasks.
+    `position` is the task's place (from 0) in a request for several tasks.
     """
 
     position: int = 0
 
 
 class NoQuestionError(Exception):
-    """The task at `position` has no question, because of `refusal`."""
+    """The task at `position` (from 0) of a request has no question, because of `refusal`."""
 
     def __init__(self, position: int, refusal: RefusedError) -> None:
         super().__init__(refusal.message)

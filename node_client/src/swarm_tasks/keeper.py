@@ -51,10 +51,11 @@ class ChildKeeper:
         return self._isolation
 
     def send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
-        """Write the request's pending `steps` to the board, send it, and return the child.
+        """Write `steps`, the request's pending values, to the board, send the request, and return
+        the child.
 
-        A child that has died, or does not read, is replaced once. Raises RefusedError
-        VERIFIER_FAILED.
+        A child that has died, or does not read the request, is replaced once. Raises RefusedError
+        VERIFIER_FAILED if the second attempt fails too.
         """
         message = encode_message(request)
         try:

@@ -2,11 +2,11 @@
 
 A task is identified by an index in [0, 2**31). Two rules keep the three parts separate:
 
-1. Each part has a range of the indices, and a keyed hash draws from it. Without the key nobody can
+1. Each part has its own range of indices, from which a keyed hash draws. Without the key nobody can
    tell which indices the judge will ask.
 2. Different indices may give the same question (there are only 100 products of two digits), so each
-   part also has a range of the questions' hashes. If the question of a drawn index is not in it,
-   another index is drawn.
+   part also has a range of question hashes. If the hash of a drawn index's question is outside the
+   part's range, another index is drawn.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ INDEX_END = 2**31
 
 
 class Part(StrEnum):
-    """A part of the keyspace, named by the purpose of its tasks."""
+    """A part of the keyspace, named after the purpose of its tasks."""
 
     TRAINING = "training"
     HELD_OUT = "held_out"

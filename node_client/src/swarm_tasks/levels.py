@@ -18,7 +18,7 @@ from swarm_tasks.gate_records import PACKAGE, LevelRecord
 
 @dataclass(frozen=True)
 class Rungs:
-    """A dataset's configurations, the easiest first; `home` is the index of the season's own."""
+    """A dataset's configurations, easiest first; the season's own one is `configs[home]`."""
 
     configs: Sequence[Config]
     home: int
@@ -33,10 +33,12 @@ def level_record() -> LevelRecord:
 def rungs_around(task: TaskChoice) -> Rungs:
     """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
-    A level is easier if at least one of its numbers is easier than the season's and none is harder,
-    and the other way round for harder. A level that is easier in one number and harder in another
-    is left out. Fields that do not change with the level keep the season's values; a level that is
-    not allowed together with these is left out too.
+    A level is easier than the season's configuration if at least one of its numbers is easier and
+    none is harder, and harder if at least one is harder and none is easier. All other levels are
+    left out. Fields that do not change with the level keep the season's values; a level that is not
+    allowed together with these values is left out too.
+
+    Raises KeyError for a dataset that is not allowed.
     """
     levels = level_record().levels.get(task.dataset, [])
     fields = allowed_datasets()[task.dataset].fields
@@ -61,10 +63,10 @@ def rungs_around(task: TaskChoice) -> Rungs:
 
 
 def _directions(levels: Sequence[Config]) -> Mapping[str, int]:
-    """Return whether each number field rises (1) or falls (-1) from level to level, by name.
+    """Return for each number field, by name, whether it rises (1) or falls (-1) with the level.
 
-    Fields that do not change are left out, and so are those that both rise and fall, because they
-    do not show difficulty.
+    Left out are fields that do not change, and fields that both rise and fall, because they do not
+    show difficulty.
     """
     directions = {}
     for name in levels[0] if levels else ():

@@ -26,9 +26,9 @@ class Message(Struct, frozen=True, tag_field="type"):
 
 
 class Draw(Struct, frozen=True):
-    """Make the tasks at these indices, up to the first whose question belongs to `part`.
+    """Make the tasks at these indices in order, until a question belongs to `part`.
 
-    If `part` is null, any question does.
+    If `part` is null, every question counts as belonging to it.
     """
 
     dataset: str
@@ -57,8 +57,8 @@ class Job(Struct, frozen=True):
 class ScoreRequest(Message, frozen=True, tag="score"):
     """Do the jobs in order; `rules` find the answers in their texts.
 
-    The jobs have at most MAX_STEPS steps, one for each task and each text. After `seconds` no more
-    texts are started; the steps of the others stay pending.
+    The jobs have at most MAX_STEPS steps, one for each task and each text. After `seconds` no
+    further text is started; the steps that were not done stay pending.
     """
 
     jobs: list[Job]
@@ -73,7 +73,7 @@ class Ready(Message, frozen=True, tag="ready"):
 
 
 class GeneratedTask(Message, frozen=True, tag="made"):
-    """The result of a draw; `index` is null if no question was made that belongs to the part."""
+    """The result of a draw; `index` is null if none of the questions made belongs to the part."""
 
     index: int | None
     question: str
@@ -91,7 +91,7 @@ class Failed(Message, frozen=True, tag="failed"):
 
     @property
     def refusal(self) -> RefusedError:
-        """The error to raise."""
+        """The error that the parent raises."""
         return RefusedError(self.code, self.message)
 
 
@@ -129,12 +129,12 @@ def read_length(header: bytes | bytearray) -> int:
 
 
 def decode_request(raw: bytes) -> Request:
-    """Return the request. Raises msgspec.DecodeError."""
+    """Return the request in a message. Raises msgspec.DecodeError if the message is not one."""
     return _request_decoder.decode(raw)
 
 
 def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
-    """Return the reply, which must be of the type `expected`.
+    """Return the reply in a message, which must be of the type `expected`.
 
     Raises RefusedError for `Failed`, and msgspec.DecodeError for anything else.
     """

@@ -22,9 +22,10 @@ _CHUNK_TEXTS = range(16, 1024)
 
 
 class VerifierPool:
-    """`size` verifiers behind the interface of one. Thread-safe; a context manager.
+    """`size` verifiers that work at once and are used like one `Verifier`. Thread-safe.
 
-    A child is started when it is first needed. `deadline_s` is that of each verifier.
+    A context manager that ends all children. Each child is started when it is first needed.
+    `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
 
     def __init__(self, size: int, *, deadline_s: float = DEADLINE_S) -> None:
@@ -82,8 +83,8 @@ class VerifierPool:
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        The batch is divided among the children; a text that hangs delays its own child only.
-        Raises RefusedError as `Verifier.score_many` does.
+        The batch is divided among the children; a text that hangs delays only the child that scores
+        it. Raises RefusedError as `Verifier.score_many` does.
         """
         return self._distribute(
             batch,
@@ -99,9 +100,9 @@ class VerifierPool:
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Score as many texts as there is time for, in order (`Verifier.score_until`).
+        """Score as many texts as there is time for, and return an attempt for each text, in order.
 
-        If a text may take DEADLINE_S, each text is a chunk of its own.
+        See `Verifier.score_until`. If a text may take DEADLINE_S, each text is sent on its own.
         """
         return self._distribute(
             batch,

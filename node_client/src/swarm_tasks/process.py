@@ -84,8 +84,8 @@ class ChildProcess:
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
         """Send one message to a child that waits for a request.
 
-        Raises TimeoutError when it is not read within `deadline_s` seconds, and ChildDiedError when
-        the child has ended.
+        Raises TimeoutError when the child does not read it within `deadline_s` seconds, and
+        ChildDiedError when the child has ended.
         """
         give_up_at = time.monotonic() + deadline_s
         rest = memoryview(message)
@@ -103,8 +103,8 @@ class ChildProcess:
     def receive(self, *, deadline_s: float) -> bytes:
         """Return the child's next message, without the length before it.
 
-        Raises TimeoutError if there is none within `deadline_s` seconds, and ChildDiedError when
-        the child has ended.
+        Raises TimeoutError if the whole message does not arrive within `deadline_s` seconds, and
+        ChildDiedError when the child has ended, or was ended because its message is too long.
         """
         give_up_at = time.monotonic() + deadline_s
         while (end := self._end_of_message()) > len(self._received):
@@ -118,7 +118,7 @@ class ChildProcess:
         return message
 
     def kill(self) -> None:
-        """End the child and its process group, and wait until it has ended."""
+        """End the child and its process group, wait for its end, and close pipes and board."""
         self._end()
         self.forget()
 

@@ -4,7 +4,8 @@ The judge publishes a commitment to rules and secret before anybody answers, and
 the round has closed. Then everybody can check the commitment and draw the same questions again, so
 the judge can neither choose them by hand nor change them. No question comes twice in a season
 (`swarm_tasks.asked`). If the rules name a public beacon (`swarm_tasks.beacon`), its value is mixed
-with the secret, so choosing the secret does not help either. `docs/tasks.md` has a worked example.
+with the secret, so the judge cannot choose questions by choosing the secret either. `docs/tasks.md`
+has a worked example.
 """
 
 import hashlib
@@ -27,11 +28,11 @@ from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
 QUIZ_FORMAT = "murmuration-quiz-3"
-# The same with a public beacon. It has its own name because older versions, which ignore the
+# QUIZ_FORMAT with a public beacon. It has its own name because older versions, which ignore the
 # beacon, would draw other questions.
 QUIZ_FORMAT_BEACON = "murmuration-quiz-4"
-# Rounds of earlier formats can still be checked. Their questions may be those of earlier rounds.
-# Rules of the first format do not name the rules by which answers are read.
+# Rounds of earlier formats can still be checked. They may repeat questions of earlier rounds. Rules
+# of the first format do not name the rules by which answers are read.
 QUIZ_FORMAT_1 = "murmuration-quiz-1"
 QUIZ_FORMAT_2 = "murmuration-quiz-2"
 SECRET_BYTES = 32
@@ -44,14 +45,14 @@ _MIN_CANDIDATES, _CANDIDATES_PER_QUESTION = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
-    """Everything that determines a round's questions, except the secret.
+    """A round's public rules. Together with the secret they determine the round's questions.
 
     `tasks` is the season's mix and `questions` the number of questions in the round; `format` names
-    the algorithm of this module. `answers` names the rules that find the answer in a completion
-    (`swarm_tasks.answers`); rounds of the first format leave it out, and use EXACT. `asked` is the
-    chain of the questions of the season's earlier rounds (`swarm_tasks.asked`), which the first two
-    formats do not have. `beacon` names the value of a public beacon that is mixed with the secret;
-    only the latest format has it.
+    the version of the drawing algorithm. `answers` names the rules that find the answer in a
+    completion (`swarm_tasks.answers`); rounds of the first format leave it out, and use EXACT.
+    `asked` is the hash chain over the questions of the season's earlier rounds
+    (`swarm_tasks.asked`); the first two formats do not have it. `beacon` names the value of a
+    public beacon that is mixed with the secret; only the latest format has it.
     """
 
     round: int
@@ -67,7 +68,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def are_known(self) -> bool:
-        """Whether this version draws questions and reads answers by these rules."""
+        """Whether this program can draw questions and read answers by these rules."""
         if (self.beacon is UNSET) == (self.format == QUIZ_FORMAT_BEACON):
             return False
         if self.beacon is not UNSET and self.beacon.chain not in TIMETABLES:
@@ -76,7 +77,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def answer_rules(self) -> AnswerRules | None:
-        """The rules that find the answer in a completion; None if this version lacks them."""
+        """The rules that find the answer in a completion; None if this program lacks them."""
         if self.format == QUIZ_FORMAT_1:
             return AnswerRules.EXACT if self.answers is UNSET else None
         newer = (QUIZ_FORMAT_2, QUIZ_FORMAT, QUIZ_FORMAT_BEACON)
@@ -86,7 +87,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether questions may be those of earlier rounds, as in the first two formats."""
+        """Whether questions of earlier rounds may be asked again: only in the first two formats."""
         return self.format in (QUIZ_FORMAT_1, QUIZ_FORMAT_2)
 
 
@@ -104,7 +105,7 @@ def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
 
 
 def with_beacon(rules: QuizRules, beacon: Beacon) -> QuizRules:
-    """Return `rules` with `beacon`, whose value is mixed with the secret, and with its format."""
+    """Return `rules` in the format QUIZ_FORMAT_BEACON, with `beacon`."""
     return msgspec.structs.replace(rules, format=QUIZ_FORMAT_BEACON, beacon=beacon)
 
 
@@ -136,15 +137,15 @@ def draw_quiz(
     verifier: AnyVerifier,
     beacon: BeaconValue | None = None,
 ) -> list[DrawnTask]:
-    """Return a round's questions, dataset by dataset in the order of the tasks.
+    """Return a round's questions, dataset by dataset in the order of `rules.tasks`.
 
     They are drawn from the judge's part with the secret as the key (`swarm_tasks.keyspace`), mixed
-    with the value `beacon` if the rules name one. They differ from each other and from the season's
-    earlier questions, which `seen` finds. In the first two formats they differ only from each
-    other, and repeat if a dataset is too small. They do not depend on the round's number or the
-    season's name.
+    with the value `beacon` if the rules name one. They differ from each other and from the
+    questions that the season asked earlier, which `seen` finds. In the first two formats `seen` is
+    not used: questions differ only from each other, and repeat if a dataset is too small. The
+    round's number and the season's name have no influence.
 
-    Raises RefusedError TASK_FOREIGN for rules that this version does not support, TASK_EXHAUSTED
+    Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
     when a dataset has too few questions left, and what `Verifier.draw` raises; ValueError when
     there are fewer questions than tasks, or `beacon` is not the value that the rules name.
     """
@@ -171,7 +172,8 @@ def draw_quiz(
 def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> bytes:
     """Return the key of a round's questions.
 
-    Raises ValueError if `value` is not of the beacon's round that the rules name.
+    Raises ValueError if `value` is not from the beacon's round that the rules name; it must be None
+    if they name none.
     """
     named = None if rules.beacon is UNSET else rules.beacon.round
     if named != (value and value.round):
@@ -205,10 +207,10 @@ class Stream:
 
 
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
-    """Return the first `share` questions of a stream that are not in `asked`, and add them to it.
+    """Return the first `share` different questions of a stream that are not in `asked`.
 
-    If the first 19 * `share` candidates are not enough, repeated questions are accepted. Raises
-    RefusedError as `Verifier.draw` does.
+    Their texts are added to `asked`. If the first 19 * `share` candidates are not enough, further
+    candidates are accepted even if they repeat. Raises RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():
@@ -224,8 +226,8 @@ def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask
 def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
     """Return a stream's first `share` questions that are neither in `asked` nor found by `seen`.
 
-    Their digests are added to `asked`. `seen` is called with one digest for each question that is
-    still missing, until none is.
+    Their digests are added to `asked`. Candidates are drawn in batches, each as large as the number
+    of questions still missing; `seen` is called once with the digests of each batch.
 
     Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
     """

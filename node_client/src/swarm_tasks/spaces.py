@@ -1,10 +1,10 @@
 """How many different questions a dataset has, estimated from a sample; no I/O but one package file.
 
 A season asks no question twice, so a dataset is used up when four of five drawn questions were
-asked before. A sample ends when that happens, or earlier. In the latter case, the numbers of
-questions that were drawn exactly once and exactly twice give an estimate of how many were not drawn
-yet (Chao, Scand. J. Statist. 11, 1984), and of the share of draws that would give one of these
-(Good, Biometrika 40, 1953).
+asked before. Sampling draws questions until then, or stops earlier. If it stopped earlier, the
+numbers of questions that were drawn exactly once and exactly twice give two estimates: how many
+questions were never drawn (Chao, Scand. J. Statist. 11, 1984), and what share of further draws
+would give one of those (Good, Biometrika 40, 1953).
 
 `spaces.json` has the samples that `python -m swarm_tasks.gate.spaces` drew (`docs/tasks.md`).
 """
@@ -39,8 +39,8 @@ _FIRST_BATCH, _BATCH_S = 16, 0.1
 
 
 class Space(Struct, frozen=True):
-    """A sample of a dataset's questions: the number of draws, of distinct questions, and of those
-    drawn exactly once and exactly twice.
+    """A sample of a dataset's questions, as counts: the draws, the distinct questions drawn, and
+    the questions drawn exactly `once` and exactly `twice`.
     """
 
     draws: int
@@ -50,13 +50,13 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether at most a share MIN_NEW of further draws would be new, as the sample suggests."""
+        """Whether, by the sample, at most a share MIN_NEW of further draws would be new."""
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
     def questions(self) -> float:
-        """How many questions can be asked before the dataset is used up; infinite if none was drawn
-        twice.
+        """How many questions can be asked before the dataset is used up; infinite if it is not used
+        up and no question was drawn twice.
 
         If some questions are drawn more often than others, the estimate is too low on average.
         """
@@ -66,21 +66,21 @@ class Space(Struct, frozen=True):
     def at_least(self) -> float:
         """The lower end of a log-normal 95 % interval of `questions` (Chao, Biometrics 43, 1987).
 
-        If no question was drawn twice, it is computed with the largest expected number of such
-        questions that is consistent with seeing none (_UNSEEN_PAIRS).
+        If no question was drawn twice, `twice` is replaced by _UNSEEN_PAIRS: the largest expected
+        number of such questions that is consistent with seeing none.
         """
         return self._extrapolate(-_Z)
 
     @property
     def at_most(self) -> float:
-        """The upper end of the 95 % interval of `questions`; infinite if none was drawn twice."""
+        """The upper end of the 95 % interval of `questions`; infinite if `questions` is."""
         return self._extrapolate(_Z)
 
     def _extrapolate(self, deviations: float) -> float:
-        """Return `questions`, shifted by a number of standard deviations.
+        """Return `questions`, moved by a number of standard deviations.
 
-        The deviation is that of the logarithm of the number of questions that were not drawn, or of
-        `distinct` if the dataset is used up.
+        These are the deviations of the logarithm of the number of questions never drawn or, if the
+        dataset is used up, of `distinct`.
         """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)
@@ -101,10 +101,10 @@ class MeasuredSpace(Space, frozen=True, kw_only=True):
 
 
 class SpaceRecord(Struct, frozen=True):
-    """The content of `spaces.json`: for each dataset, a sample of each configuration measured.
+    """The content of `spaces.json`: for each dataset, one sample for each measured configuration.
 
-    The configurations are the default, the levels and those of the package's mixes. `generator` is
-    the library's name and version.
+    Measured are the default, the levels, and the configurations in the package's task mixes
+    (`swarm_tasks.starter`). `generator` is the library's name and version.
     """
 
     generator: str
@@ -118,7 +118,10 @@ def space_record() -> SpaceRecord:
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return the largest sample of a task's configuration in `spaces.json`, None without one."""
+    """Return the largest sample of a task's configuration in `spaces.json`, None without one.
+
+    Raises KeyError for a dataset that is not allowed.
+    """
     wanted = _complete(task.dataset, task.config)
     measured = space_record().spaces.get(task.dataset, [])
     samples = [each for each in measured if _complete(task.dataset, each.config) == wanted]
@@ -128,10 +131,13 @@ def find_space(task: TaskChoice) -> Space | None:
 def measure_space(
     dataset: str, config: Config, *, verifier: AnyVerifier, draws: int, seconds: float
 ) -> Space:
-    """Sample questions until the dataset is used up: at most `draws`, for about `seconds` at most.
+    """Draw questions until the dataset is used up, and return the sample.
 
-    The sample also ends if the generator hangs. Raises RefusedError TASK_DATASET or TASK_CONFIG, or
-    VERIFIER_FAILED when no verifier child can be used.
+    At most `draws` questions are drawn, for about `seconds` at most. If the generator hangs, or
+    raises at all indices of a batch, the sample ends with what was drawn before.
+
+    Raises RefusedError TASK_DATASET or TASK_CONFIG, or VERIFIER_FAILED when no verifier child can
+    be used.
     """
     rng, until = Random(_SEED), time.monotonic() + seconds
     counts: Counter[int] = Counter()
@@ -176,8 +182,8 @@ def _complete(dataset: str, config: Config) -> Config:
 
 
 class DatasetLifetime(Struct, frozen=True):
-    """The number of rounds for which a dataset has questions: the best estimate (`about`) and the
-    ends of its 95 % interval. `about` and `at_most` are infinite if no question was drawn twice.
+    """The number of rounds for which a dataset has questions: the best estimate (`about`), and the
+    ends of its 95 % interval. `about` and `at_most` may be infinite (`Space.questions`).
 
     `asked` is the number of the dataset's questions in each round.
     """
@@ -192,9 +198,10 @@ class DatasetLifetime(Struct, frozen=True):
 def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
 ) -> list[DatasetLifetime]:
-    """Return for how many rounds of `questions` questions each task of a mix lasts.
+    """Return, in the mix's order, for how many rounds of `questions` questions each task lasts.
 
-    `spaces` has a sample for each dataset.
+    `spaces` must have a sample for each dataset. Raises ValueError when there are fewer questions
+    than tasks.
     """
     shares = share_questions(tasks, questions)
     return [
@@ -210,7 +217,7 @@ def estimate_lifetimes(
 
 
 def _of_judge(questions: float, *, deviations: float) -> float:
-    """Return how many of `questions` belong to the judge's part, minus a number of standard
+    """Return the expected number of `questions` in the judge's part, minus a number of standard
     deviations. Hashes assign questions to parts, so the number has a binomial distribution.
     """
     if questions == math.inf:

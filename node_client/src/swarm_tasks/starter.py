@@ -3,8 +3,8 @@
 A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
 answers have few characters. Each dataset needs a different skill (adding, multiplying, applying a
 rule to two numbers, copying in reverse order), and has enough different questions that progress in
-training also appears in the judge's questions. Nodes without a season train on them, and the demo
-bases are warmed up with them.
+training also appears in the judge's questions. Nodes without a season train on this mix, and all
+demo bases but `thinker` are warmed up with it.
 
 No season asks a question twice, so a mix lasts for a limited number of rounds
 (`swarm_tasks.spaces`).
@@ -28,16 +28,16 @@ STARTER_TASKS: tuple[TaskChoice, ...] = (
     _task("spell_backward", min_word_len=3, max_word_len=6),
 )
 
-# The same for a demo, with larger numbers for gcd: with numbers up to 40 its judge would have no
-# questions of gcd left after a few minutes.
+# The starter tasks for a demo, with larger numbers for gcd: with numbers up to 40, the demo's judge
+# would have no questions of gcd left after a few minutes.
 DEMO_TASKS: tuple[TaskChoice, ...] = tuple(
     replace(task, config={**task.config, "max_value": 100}) if task.dataset == "gcd" else task
     for task in STARTER_TASKS
 )
 
 # The default mix of a new season: enough for a year of rounds of 16 questions, one every five
-# minutes. The questions of a dataset are about equally hard, so that the mix does not get harder
-# when some have been asked.
+# minutes. All questions of a dataset are about equally hard, so the mix does not get harder when
+# some questions have been asked.
 YEAR_TASKS: tuple[TaskChoice, ...] = (
     _task("chain_sum", min_terms=3, max_terms=3, min_digits=2, max_digits=2),
     _task("gcd", min_numbers=2, max_numbers=2, max_value=3000),

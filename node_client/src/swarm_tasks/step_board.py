@@ -33,9 +33,10 @@ TIMEOUT = 5.0
 
 
 class StepBoard:
-    """A row of steps and a row of seconds, shared by a parent and its child. Not thread-safe.
+    """The board's memory, mapped from a file descriptor. Not thread-safe.
 
-    `steps` and `seconds` are the rows themselves, for the child to write to.
+    It has two rows of MAX_STEPS floats: `steps` holds each step's value (pending or result), and
+    `seconds` the time that each text took. The child writes to the rows directly.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -45,16 +46,18 @@ class StepBoard:
         self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
-        """Write the pending values of a request's steps to the board."""
+        """Write the pending values of a request's steps to the beginning of the row `steps`."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:
-        """Return the first `count` steps as they are now."""
+        """Return the present values of the first `count` steps."""
         return cast(list[float], self.steps[:count].tolist())
 
     def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:
-        """Return the value and seconds of each step of the first `count` that was done, and the
-        first pending value, or None. The seconds are valid only for scored texts.
+        """Return the results of the first `count` steps, and the value of the first pending step.
+
+        A result is a step's value and seconds; the steps from the first pending one on have no
+        result. The value is None if no step is pending. Seconds are valid only for scored texts.
         """
         steps = self.read(count)
         done = count_done(steps)

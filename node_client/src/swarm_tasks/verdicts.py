@@ -36,8 +36,8 @@ class Verdict:
 class Attempt:
     """The result of scoring an answer in limited time; `seconds` is the time that it took.
 
-    `verdict` is None if there was no time for the answer, or if it took longer than a limit below
-    the verifier's deadline.
+    `verdict` is None if there was no time to score the answer, or if scoring it was stopped by a
+    time limit shorter than the verifier's deadline.
     """
 
     verdict: Verdict | None
@@ -46,7 +46,7 @@ class Attempt:
 
 @functools.lru_cache(maxsize=1024)
 def read_verdict(value: float) -> Verdict:
-    """Return the verdict of a step that was done; an unknown value counts as a verifier error."""
+    """Return the verdict for a scored text's value; an unknown value counts as a verifier error."""
     if not 0 <= value <= 1:
         return Verdict(0.0, _REASONS.get(value, "verifier_error"))
     if value >= SOLVED:
@@ -55,5 +55,5 @@ def read_verdict(value: float) -> Verdict:
 
 
 def read_attempt(value: float, seconds: float) -> Attempt:
-    """Return the attempt at a text whose step has this value."""
+    """Return the attempt for a text's value, which may be pending: then there is no verdict."""
     return Attempt(None if value == NOT_SCORED else read_verdict(value), seconds)

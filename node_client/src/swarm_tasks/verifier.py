@@ -72,10 +72,10 @@ class StreamPosition(NamedTuple):
 
 
 class Verifier:
-    """Makes questions and scores answers. Thread-safe; one request at a time.
+    """Makes questions and scores answers. Thread-safe; requests wait for each other.
 
-    The child is started by the first request and again whenever it was lost. A context manager;
-    without one, call `close`.
+    The first request starts the child, and a later request replaces a child that was lost. A
+    context manager that ends the child; otherwise call `close`.
 
     `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
@@ -93,7 +93,10 @@ class Verifier:
 
     @property
     def isolation(self) -> frozenset[str]:
-        """Names of the child's active protections (`swarm_tasks.child.sandbox`)."""
+        """Names of the child's active protections (`swarm_tasks.child.sandbox`).
+
+        The child is started if there is none. Raises RefusedError VERIFIER_FAILED.
+        """
         with self._lock:
             return self._keeper.isolation
 
@@ -107,8 +110,8 @@ class Verifier:
     ) -> DrawnTask:
         """Return the `counter`-th task of a keyed stream, the same one at every call.
 
-        Each counter has DRAW_ATTEMPTS indices; the task is that of the first index whose question
-        can be made and belongs to `part`. The child does not get the key.
+        Each counter stands for DRAW_ATTEMPTS indices. They are tried in order, until the question
+        of one can be made and belongs to `part`. The child does not get the key.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration has so few
         questions that none belongs to the part) or VERIFIER_FAILED.
@@ -128,10 +131,10 @@ class Verifier:
     def draw_many(
         self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these positions of a keyed stream, the same as `draw` returns.
+        """Return the tasks at these positions of keyed streams, the same as `draw` returns.
 
-        It is faster, because one request asks for many tasks. Raises RefusedError as `draw` does,
-        for the first task that cannot be made.
+        This is faster than `draw`, because one request to the child asks for many tasks. Raises
+        RefusedError as `draw` does, for the first task that cannot be made.
         """
         for position in positions:
             check_config(position.dataset, position.config)
@@ -162,8 +165,8 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError for the first spec that `question` refuses; callers can then request
-        the others again. Raises RefusedError VERIFIER_FAILED if no child can be used.
+        Raises NoQuestionError for a spec for which `question` would raise; callers can then request
+        the other questions again. Raises RefusedError VERIFIER_FAILED if no child can be used.
         """
         for position, spec in enumerate(specs):
             try:
@@ -186,8 +189,8 @@ class Verifier:
     ) -> list[int]:
         """Return the digests (`asked.digest_question`) of the questions at these indices.
 
-        An index at which the generator raises is left out. Raises RefusedError: TASK_DATASET,
-        TASK_CONFIG or VERIFIER_FAILED.
+        An index at which the generator raises is left out of the result. Raises RefusedError:
+        TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED (as GenerationError if the generator hangs).
         """
         check_config(dataset, config)
         digests: list[int] = []
@@ -232,8 +235,9 @@ class Verifier:
         """Score as many texts as there is time for, in order, and return an attempt for each text.
 
         No text is started after `until` (`time.monotonic`). A text may take `text_s` seconds, at
-        most the verifier's deadline. One that takes longer gets the verdict `timeout` if `text_s`
-        is the deadline, otherwise none. Raises RefusedError as `score_many` does.
+        most the verifier's deadline. A text that takes longer gets the verdict `timeout` if
+        `text_s` is at least the deadline, otherwise no verdict. Raises RefusedError as `score_many`
+        does.
         """
         results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[read_attempt(value, seconds) for value, seconds in group] for group in results]
@@ -252,7 +256,10 @@ class Verifier:
     def _score_jobs(
         self, jobs: list[Job], rules: AnswerRules, *, until: float, text_s: float
     ) -> list[StepResult]:
-        """Return the results of one request's steps, up to a text that lost the child."""
+        """Return the results of one request's steps, in order. Callers hold the lock.
+
+        They end with the text that lost the child, or with the last step done before `until`.
+        """
         steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)
         try:
@@ -306,9 +313,10 @@ class Verifier:
     def _await_reply(
         self, child: ChildProcess, expected: type[ReplyT], steps: int, *, text_s: float
     ) -> ReplyT:
-        """Wait for a reply. A text may take `text_s` seconds, and making a task the deadline.
+        """Wait for the reply to a request of `steps` steps, and return it.
 
-        Raises TimeoutError if no further step was done in _POLLS polls.
+        Scoring a text may take `text_s` seconds, and making a task as long as the deadline. Raises
+        TimeoutError if no further step was done for that long.
         """
         done = same = 0
         limit_s = self._deadline_s  # a request begins with a task
@@ -332,7 +340,7 @@ def _question_request(spec: TaskSpec) -> Draw:
 def _draw_request(
     position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
 ) -> Draw:
-    """Return a request for the position's indices from number `start` on, _DRAW_BATCH of them."""
+    """Return a draw with _DRAW_BATCH of the position's indices, from number `start` on."""
     first = position.counter * DRAW_ATTEMPTS + start
     indices = [
         keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)

@@ -61,7 +61,11 @@ class SettingChoices:
 
     @property
     def folders(self) -> list[StateDir]:
-        """The folder that the site or `state_dir` selects; with neither, all used defaults."""
+        """The state folder that the site or `state_dir` selects, as a list.
+
+        With neither, all default folders in which a node has joined or trained; `state` if there
+        are none.
+        """
         if self.site is not None or self.value("state_dir") is not None:
             return [self.state]
         return StateDir.of_user() or [self.state]
@@ -107,7 +111,10 @@ def choose(
     environment: Mapping[str, str] = os.environ,
     here: Path | None = None,
 ) -> SettingChoices:
-    """Read all sources, by priority: command line, environment, file, the record of the last run.
+    """Return the value of each setting from the first source that gives one.
+
+    The sources are, in this order: command line (`flags`; an option with None was not given),
+    environment, file, and the record of the last run.
 
     The file is the one that the setting `config` names; otherwise swarm-node.toml in the folder
     `here` (None: the current one), or else in the state folder. Raises SettingsError for a file
@@ -130,8 +137,9 @@ def find_token(choices: SettingChoices) -> str:
     """Return the node's token, or an empty text without one.
 
     If both `token` and `token_file` are given, the one from the source with the higher priority is
-    used; from the same source, it is `token` on the command line, otherwise `token_file`. Raises
-    SettingsError when the file cannot be read or is empty, or if the token has invalid characters.
+    used. If both come from the same source, `token` is used if that is the command line, otherwise
+    `token_file`. Raises SettingsError when the file cannot be read or is empty, or if the token has
+    invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""
@@ -147,16 +155,16 @@ def find_token(choices: SettingChoices) -> str:
 
 
 def resolve_model(model: str) -> str:
-    """Return the absolute path of a model that is a folder here, and any other name unchanged.
+    """Return the absolute path if `model` is an existing folder, and any other name unchanged.
 
-    With the absolute path the next run finds the model from another folder too.
+    With the absolute path, the next run finds the model even from another current folder.
     """
     path = Path(model)
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def choose_start(*, resume: bool, fresh: bool) -> Start:
-    """Return the start for the options --resume and --fresh. Raises SettingsError for both."""
+    """Return the start that --resume or --fresh selects. Raises SettingsError if both are given."""
     if resume and fresh:
         raise SettingsError(
             "A run cannot both resume from a checkpoint and start at step 1.",

@@ -23,7 +23,7 @@ WIDEST = 12  # characters that --help has for a placeholder beside the longest o
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, a field of a dataclass. `annotation` is its type, with limits."""
+    """One setting, a field of a dataclass. `annotation` is its type, with limits of the value."""
 
     name: str
     annotation: Any
@@ -99,7 +99,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name. `arm` is in both dataclasses; that of RunConfig is used."""
+    """Return every setting by name. `arm` is in both dataclasses; RunConfig's field is used."""
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run

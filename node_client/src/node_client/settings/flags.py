@@ -17,8 +17,8 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
     """Return a decorator that adds the options of the named settings, by default all, to a command.
 
     The command receives the values of all settings, for the coordinator at its argument `url`, as
-    the keyword argument `choices`. An empty `url` means no coordinator; if the command requires
-    one, it is an error.
+    the keyword argument `choices`. An empty `url` means no coordinator; if the command requires the
+    argument, SettingsError is raised for an empty one.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
@@ -74,7 +74,7 @@ def _keyword(name: str, kind: type, option: Any) -> inspect.Parameter:
 
 
 def _help(setting: Setting) -> str:
-    """Return the setting's help, with its default, and its allowed words if not shown elsewhere."""
+    """Return the setting's help with its default, and its words if the placeholder lacks them."""
     text = setting.help.replace("`", "")
     if setting.choices and setting.placeholder == "WORD":
         text += f" One of {', '.join(setting.choices)}."

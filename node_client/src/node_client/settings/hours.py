@@ -55,7 +55,7 @@ def is_within(
 ) -> bool:
     """Return whether a moment is in one of the periods, by the wall clock of a time zone.
 
-    `moment` has a time zone; `zone` is None for that of the machine.
+    `moment` must have a time zone. A `zone` of None means the machine's time zone.
     """
     local = moment.astimezone(zone)
     return any(period.contains(60 * local.hour + local.minute) for period in periods)
@@ -64,9 +64,9 @@ def is_within(
 def next_start(
     periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
-    """Return the first full minute in one of the periods, in UTC: that of `moment` or a later one.
+    """Return the first minute in one of the periods, in UTC, from the minute of `moment` on.
 
-    It tries every minute, because a clock change may skip the start of a period.
+    Every minute is tried, because a clock change may skip the start of a period.
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))

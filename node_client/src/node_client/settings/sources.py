@@ -34,7 +34,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class GivenValue:
-    """A value of a setting. `place` tells the user where it was given, such as a file."""
+    """A value of a setting. `place` says, for the user, where it was given, such as a file."""
 
     value: Any
     source: Source
@@ -45,7 +45,7 @@ Layer = dict[str, GivenValue]
 
 
 def read_flags(flags: Mapping[str, object]) -> Layer:
-    """Return the values of the options that were given on the command line.
+    """Return the values of the options that are not None: those given on the command line.
 
     Raises SettingsError for an invalid value.
     """
@@ -118,9 +118,10 @@ def read_record_settings(remembered: NodeRecord) -> Layer:
 
 
 def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | None:
-    """Return the file of settings: `given`, otherwise the swarm-node.toml in `here` or `state`.
+    """Return the path of the settings file; None if there is none.
 
-    The first of these folders that has one counts; None if none has.
+    It is `given` (which need not exist), or else swarm-node.toml in the folder `here`, or else in
+    the folder `state`.
     """
     if given is not None:
         return given

@@ -237,9 +237,9 @@ class TrainConfig:
 class StepPlan:
     """The sizes of one step.
 
-    `local` (I) and `external` (J) are the rollouts of each kind in the training set, `batch` the
-    rollouts that the node generates, and `completions` (L) the completions of each.
-    `max_completion_length` is in tokens.
+    `local` (I) and `external` (J) are the numbers of own and external rollouts in the training set,
+    `batch` is the number of rollouts that the node generates, and `completions` (L) the number of
+    completions per rollout. `max_completion_length` is in tokens.
     """
 
     local: int
@@ -255,9 +255,10 @@ class StepPlan:
 
 
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
-    """Return the sizes of a step in a season. Raises SettingsError when they are impossible.
+    """Return the sizes of a step in a season.
 
-    An isolated node trains on own rollouts only: I + J of them, if its batch has that many.
+    An isolated node trains on own rollouts only: on I + J, or on its batch if that is smaller.
+    Raises SettingsError when the sizes are impossible, and for the arm `base`.
     """
     if config.arm == "base":
         raise SettingsError(

@@ -43,9 +43,9 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
 class AnswerSpool:
     """The answers of one node, in a file and in memory.
 
-    The node is that of `token` at `site`; lines of other nodes in the file are dropped. Damaged
-    lines are skipped with a warning. If the file cannot be written, a warning is logged and answers
-    are kept in memory only.
+    The node is the one with `token` at `site`. Lines of other nodes are ignored, and lost when the
+    file is rewritten. Damaged lines are skipped with a warning. If the file cannot be written, a
+    warning is logged and answers are kept in memory only.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:
@@ -66,7 +66,7 @@ class AnswerSpool:
 
     @property
     def settled(self) -> Counter[int]:
-        """The number of acknowledged answers by round number, for the latest rounds."""
+        """The number of acknowledged answers by round number, for the latest MAX_ROUNDS rounds."""
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
@@ -93,9 +93,10 @@ class AnswerSpool:
             log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
     def settle(self, answers: Sequence[PendingAnswer]) -> None:
-        """Drop the texts of acknowledged answers, but remember that their questions were answered.
+        """Drop the texts of `answers`, which the judge acknowledged.
 
-        Of the other answers, the latest MAX_PENDING are kept.
+        For the latest MAX_ROUNDS rounds it is remembered that their questions were answered. Of the
+        unacknowledged answers, the latest MAX_PENDING are kept.
         """
         for number, answer in answers:
             self._lines[number, answer.question] = _Line(

@@ -80,8 +80,8 @@ class Resumable(Protocol):
 class ResumePoint:
     """The step after which a run resumes, 0 if all checkpoints are damaged.
 
-    `problems` describes each damaged newer checkpoint. `run` is what was given to `save` as `run`,
-    after a round trip through JSON.
+    `problems` describes each damaged checkpoint that is newer. `run` is what was given to `save` as
+    `run`, after a round trip through JSON.
     """
 
     step: int
@@ -101,9 +101,9 @@ def save(
 
     `run` is other data of the run, for JSON, and `merit` the model's score, if it has one. The
     files are written under another name, flushed to disk and then renamed, so a crash leaves either
-    the complete checkpoint or none. Of older checkpoints, the newest `limit` - 1 and the best by
-    merit are kept. Raises OSError, such as for a full disk, and RuntimeError or MemoryError when
-    memory runs out.
+    the complete checkpoint or none. Of the older checkpoints, the newest `limit` - 1 and the one
+    with the best merit are kept, and the others removed. Raises OSError, such as for a full disk,
+    and RuntimeError or MemoryError when memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
@@ -146,9 +146,10 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
     """Load the newest intact checkpoint in `folder` into the trainer.
 
-    Return None if there is no checkpoint at all. Damaged ones are skipped, listed in `problems`,
-    and renamed so that they do not count as checkpoints. Raises CheckpointError when the newest one
-    that is not damaged belongs to another model or has the format of another client version.
+    Return None if there is no checkpoint at all. Damaged checkpoints are skipped, described in
+    `problems`, and renamed so that they no longer count as checkpoints; if all are damaged, the
+    trainer is not changed. Raises CheckpointError when the newest checkpoint that is not damaged
+    belongs to another model or has the format of another client version.
     """
     problems: list[str] = []
     for path in newest_first(folder):
@@ -203,7 +204,7 @@ def _set_aside(damaged: Path) -> None:
 def _rotate(written: Path, *, limit: int) -> None:
     """Remove all checkpoints but `written`, the newest `limit` - 1 others and the best one.
 
-    Damaged ones that were set aside are removed when `written` has reached their step.
+    A damaged checkpoint that was set aside is removed when `written` has reached its step.
     """
     found = newest_first(written.parent)
     others = [path for path in found if path != written and not path.name.endswith(_BEFORE)]
@@ -223,7 +224,8 @@ def _is_passed(damaged: Path, written: Path) -> bool:
 def _best(checkpoints: Sequence[Path]) -> Path | None:
     """Return the checkpoint with the highest merit, None if none has one.
 
-    Only merits that can be compared with the newest one count. `checkpoints` has the newest first.
+    Only merits that can be compared with the newest merit count. `checkpoints` must be sorted,
+    newest first.
     """
     rated: list[tuple[Merit, Path]] = []
     for path in checkpoints:

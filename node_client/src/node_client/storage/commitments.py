@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 class RecordedCommitment(msgspec.Struct, frozen=True):
     """A line of the file: the commitment to a round, and when it was received.
 
-    `site` is the coordinator's address, and `seen_at` ISO 8601 in UTC, by this machine's clock.
-    `restored` is the sequence number of the chain's latest link about a restored backup at that
-    time, 0 if there was none.
+    `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
+    machine's clock. `restored` is the sequence number of the latest link about a restored backup
+    that the chain had then, 0 if it had none.
     """
 
     site: str
@@ -42,7 +42,7 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
 
 
 class CommitmentLog:
-    """The file of commitments: the first one of each round, for the latest MAX_COMMITMENTS rounds.
+    """The file with the first commitment to each round, for the latest MAX_COMMITMENTS rounds.
 
     A second commitment to a round is recorded only if a restored backup undid the first.
     """
@@ -70,9 +70,10 @@ class CommitmentLog:
             self._restored = chain.restored
 
     def record(self, announced: RoundInfo | None) -> None:
-        """Record the commitment of a round that is not over yet, unless it is recorded already.
+        """Record the commitment to a round that is not over yet, unless one is recorded already.
 
-        If the recorded commitment differs, or the disk is full, only a warning is logged.
+        If a different commitment is recorded, or the disk is full, only a warning is logged. A
+        round that is over, or None, is ignored.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -85,7 +86,7 @@ class CommitmentLog:
             self._warn_of_change(announced, recorded)
 
     def _was_lost(self, recorded: RecordedCommitment) -> bool:
-        """Return whether a backup from before the round has been restored since it was recorded."""
+        """Return whether a backup that was restored later undid the recorded commitment."""
         backup = self._restored
         if backup is None:
             return False

@@ -31,15 +31,15 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Wait until a folder and everything below it are on the disk. Raises OSError."""
+    """Wait until a folder and all files and folders below it are on the disk. Raises OSError."""
     for path in (*sorted(folder.rglob("*")), folder):
         flush(path)
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder, after renaming it: a crash leaves no part of it under its name.
+    """Rename a folder and then remove it, so that a crash leaves no part of it under its old name.
 
-    If it cannot be removed, a warning is logged.
+    If it cannot be removed, only a warning is logged.
     """
     try:
         gone = folder.rename(folder.with_name(f".{folder.name.lstrip('.')}.gone"))

@@ -94,9 +94,10 @@ def export_model(
 ) -> None:
     """Write the checkpoint's model and `card`, a README.md, as the new folder `out`.
 
-    `write(model, folder)` creates `folder` from the model's folder. By default it copies; for
-    adapters it must merge them into their base. A failure leaves no folder `out`. Raises
-    SettingsError when `out` exists or cannot be written, and the NodeErrors of `write`.
+    `write(source, target)` creates the folder `target` from the checkpoint's model in `source`. The
+    default copies; if the model has adapters, `write` must merge them into their base. A failure
+    leaves no folder `out`. Raises SettingsError when `out` exists or cannot be written, and the
+    NodeErrors that `write` raises.
     """
     if out.exists():
         raise SettingsError(

@@ -1,7 +1,7 @@
 """Records the chain heads that this machine receives from coordinators.
 
 A head is the hash of the chain's newest link, which covers all links before it. So a recorded head
-shows later whether any of them was changed (`swarm-node verify-round`).
+shows later whether any of these links was changed (`swarm-node verify-round`).
 """
 
 import logging
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 class RecordedHead(msgspec.Struct, frozen=True):
     """A line of the file: link `sequence` of the chain at the address `site` has the hash `head`.
 
-    `signature` is the site's, valid under its public key `key`; it makes the line evidence for
-    others too. `seen_at` is ISO 8601 in UTC, by this machine's clock.
+    `signature` is the site's signature, valid under its public key `key`; so the line is evidence
+    for others too. `seen_at` is the time of receipt: ISO 8601 in UTC, by this machine's clock.
     """
 
     site: str
@@ -37,9 +37,9 @@ class RecordedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of received heads: one for each link, or more if the site changed it.
+    """The file of received heads: one head for each link, or more if the site changed the link.
 
-    When there are more than MAX_HEADS, only the latest half is kept, with one head for each link.
+    When there are more than MAX_HEADS links, only the latest half is kept, with one head for each.
     """
 
     def __init__(self, path: Path, *, site: Site) -> None:
@@ -49,9 +49,10 @@ class HeadLog:
         self._changed: set[int] = set()
 
     def record(self, head: ChainHead | None) -> None:
-        """Record a head, unless it is known. A warning is logged if the site changed a known link.
+        """Record a head, unless it is None or known.
 
-        A head without a valid signature is not recorded. With a full disk only a warning is logged.
+        A warning is logged if the site changed a known link and names no restored backup. A head
+        without a valid signature is not recorded. With a full disk only a warning is logged.
         """
         if head is None or self._is_known(head):
             return
@@ -73,9 +74,10 @@ class HeadLog:
             log.warning("link %d of the chain was not recorded: %s", head.sequence, problem)
 
     def _is_known(self, head: ChainHead) -> bool:
-        """Return whether the head need not be recorded.
+        """Return whether to skip a head: it is recorded, or its link is known to have changed.
 
-        A head that differs from the recorded one of its link is recorded once, as evidence.
+        So the first changed head of a link is recorded, as evidence. A warning is logged for it,
+        unless the head names a restored backup.
         """
         recorded = self._recorded.get((self._site.base, head.sequence))
         if recorded is None or recorded.head == head.head:

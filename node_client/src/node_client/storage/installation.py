@@ -22,7 +22,7 @@ _RECEIPTS: dict[str, Installer] = {"uv-receipt.toml": "uv tool", "pipx_metadata.
 
 @dataclass(frozen=True)
 class ClientInstallation:
-    """The tool that installed the client, its Python, and whether PyTorch is the CPU build."""
+    """The client's installer, the path of its Python, and whether PyTorch is the CPU build."""
 
     installer: Installer
     python: str
@@ -38,8 +38,8 @@ def find_installation() -> ClientInstallation:
 def find_installer(prefix: Path, *, has_pip: bool) -> Installer:
     """Return the tool that installed the client into the environment at `prefix`.
 
-    It is uv or pipx if one of them created the environment, otherwise pip, or `uv pip` if the
-    environment has no pip.
+    It is `uv tool` or `pipx` if one of these created the environment; otherwise `pip` if the
+    environment has pip, and `uv pip` if not.
     """
     for receipt, tool in _RECEIPTS.items():
         if (prefix / receipt).exists():

@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 def append_lines(path: Path, records: Iterable[object], *, durable: bool = False) -> None:
-    """Append records, each as one line of JSON.
+    """Append records to a file, which is created if needed, each as one line of JSON.
 
-    If a crash left the last line incomplete, a line break is added to it first. With `durable` it
-    returns when the lines are on the disk. Raises OSError, such as for a full disk.
+    If a crash left the last line incomplete, a line break is added to it first. With `durable`,
+    the lines are on the disk when this returns. Raises OSError, such as for a full disk.
     """
     with path.open("a+b") as file:
         end = file.seek(0, os.SEEK_END)
@@ -40,7 +40,7 @@ def replace_lines(path: Path, records: Iterable[object]) -> None:
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    """Return the lines of a file, each decoded as `kind`; none if the file does not exist.
+    """Return the lines of a file, each decoded as `kind`; an empty list if there is no file.
 
     A line that cannot be decoded is skipped with a warning. Raises SettingsError when the file
     exists and cannot be read.

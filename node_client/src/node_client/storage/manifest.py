@@ -21,7 +21,7 @@ class OutdatedError(Exception):
 
 
 class Merit(msgspec.Struct, frozen=True):
-    """The score of a checkpoint's model, on the held-out set or by the judge, in a season.
+    """The score of a checkpoint's model in a season, on the held-out set or by the judge.
 
     Only merits of the same kind and season can be compared; a higher `value` is better.
     """
@@ -31,7 +31,7 @@ class Merit(msgspec.Struct, frozen=True):
     value: float
 
     def is_like(self, other: "Merit") -> bool:
-        """Return whether the two can be compared."""
+        """Return whether this merit can be compared with `other`."""
         return (self.kind, self.season) == (other.kind, other.season)
 
 
@@ -39,7 +39,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """The content of `manifest.json`.
 
     `files` has the SHA-256 of each file by its path in the checkpoint, with `/` on every system.
-    `parameters` (a number) and `tokenizer` (a fingerprint) show whether a model fits.
+    `parameters` (their number) and `tokenizer` (its fingerprint) show whether the checkpoint fits a
+    model.
     """
 
     step: int
@@ -68,7 +69,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a checkpoint, without checking the files that it lists.
 
-    Raises DamagedError when it is missing or cannot be read, OutdatedError for another format.
+    Raises DamagedError when the manifest is missing or cannot be read, OutdatedError when its
+    format is not FORMAT.
     """
     try:
         manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)
@@ -80,7 +82,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise DamagedError unless every file of the manifest exists and has its SHA-256."""
+    """Raise DamagedError unless each file in the manifest exists and has the SHA-256 listed."""
     for name, digest in manifest.files.items():
         if not (folder / name).is_file():
             raise DamagedError(f"{name} is missing")

@@ -59,7 +59,7 @@ class MetricsFile:
             log.warning("%s may contain steps twice: %s", self._path, problem)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
-        """Append the line of a step: `step`, the current `time` (ISO 8601, UTC), and figures."""
+        """Append a step's line: `step`, the current `time` (ISO 8601, UTC), and `figures`."""
         time = self._clock().isoformat(timespec="milliseconds")
         line = {"step": step, "time": time, **figures}
         try:
@@ -91,8 +91,8 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps, at most `limit`, in the order of the steps.
 
-    Only steps since the node last trained in another season count. Only the ends of the two files
-    are read; lines that cannot be read are skipped.
+    Only steps in `season` count, and only those after the latest step in another season. Only the
+    ends of the two files are read; lines that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):
@@ -108,7 +108,7 @@ def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
 
 
 def _read_tail(path: Path) -> list[bytes]:
-    """Return the last lines of a file; none if it cannot be read."""
+    """Return the last lines of a file; an empty list if it cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -124,7 +124,7 @@ def _full_of(path: Path) -> Path:
 
 
 def _cut_after(path: Path, *, step: int) -> None:
-    """Truncate a file before the first line that is of a step after `step`, or is incomplete."""
+    """Truncate a file before the first line that is incomplete or of a step after `step`."""
     kept = 0
     with path.open("r+b") as file:
         for line in file:

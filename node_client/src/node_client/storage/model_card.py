@@ -37,7 +37,7 @@ License and limits are those of the base model.
 class JudgeScore(msgspec.Struct, frozen=True):
     """A node's score in its season: a fraction, with its 95 % interval.
 
-    It is from `n` questions in `rounds` rounds.
+    The node answered `n` questions in `rounds` rounds.
     """
 
     score: float
@@ -50,7 +50,8 @@ class JudgeScore(msgspec.Struct, frozen=True):
 class ModelOrigin:
     """Where a model comes from: its base model, and how it was trained.
 
-    `site` and `judged` are None, and `node` is empty, for training without a coordinator.
+    For training without a coordinator, `site` and `judged` are None and `node` is empty. `judged`
+    is also None if the score is not known.
     """
 
     base_model: str

@@ -1,6 +1,6 @@
 """Reasons for a pause, and the file in the state folder that requests one.
 
-The file outlives the node: a node that starts while it exists begins with the pause.
+The file outlives the node: a node that starts while the file exists begins with the pause.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class PauseRequest(msgspec.Struct, frozen=True):
 
 
 def request_pause(state: StateDir, *, now: datetime, until: datetime | None) -> None:
-    """Request a pause of the node of a state folder; without `until` it has no end.
+    """Request that the node of a state folder pauses until `until`; None sets no end.
 
     Raises SettingsError when the request cannot be written.
     """
@@ -70,9 +70,9 @@ def withdraw_pause(state: StateDir) -> bool:
 
 
 def read_pause(state: StateDir, *, now: datetime) -> Pause | None:
-    """Return the pause that the owner requested, if it has not ended.
+    """Return the pause that the owner requested; None if there is none or it has ended.
 
-    A file that exists but cannot be read requests a pause without an end.
+    A file that exists but cannot be read counts as a request without an end.
     """
     try:
         until = msgspec.json.decode(_file(state).read_bytes(), type=PauseRequest).until

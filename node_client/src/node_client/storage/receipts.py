@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):
-    """A line of the file: a receipt for `answers` to a round.
+    """A line of the file: a receipt for `answers` to a round's questions.
 
-    `signature` is the site's, valid under its public key `key`, over the answers in this order, the
-    round, its commitment and `received_at`.
+    `signature` is the site's signature, made with the key whose public part is `key`. It covers the
+    answers in this order, the round, its commitment and `received_at`.
     """
 
     site: str
@@ -44,7 +44,7 @@ class StoredReceipt(msgspec.Struct, frozen=True):
 
 
 class ReceiptLog:
-    """The file of receipts. When there are more than MAX_RECEIPTS, only the latest half is kept."""
+    """The file of receipts. When there are more than MAX_RECEIPTS, the older half is removed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -54,8 +54,8 @@ class TrainingProgress(msgspec.Struct, frozen=True):
 class Lifetime(msgspec.Struct, frozen=True):
     """Totals of a node over all its runs and seasons.
 
-    `tokens` are those of its own completions. `rollouts_made` counts its own rollouts,
-    `rollouts_shared` those of them that the relay accepted, and `external_used` the external
+    `tokens` counts the tokens of its own completions, `rollouts_made` its own rollouts,
+    `rollouts_shared` the own rollouts that the relay accepted, and `external_used` the external
     rollouts in its training sets. `seconds` is the duration of its steps.
     """
 
@@ -70,11 +70,12 @@ class Lifetime(msgspec.Struct, frozen=True):
 class StateDir:
     """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
 
-    `commitments` and `heads` are the files of coordinators' commitments to rounds and chain heads,
-    `answers` that of the answers that the judge has not acknowledged, `receipts` that of the signed
-    receipts for this node's answers, and `metrics` has a line for each training step. The methods
-    `load...` raise SettingsError when a file exists and cannot be read, the methods `save...` raise
-    OSError.
+    These attributes are paths of files: `commitments` (coordinators' commitments to rounds),
+    `heads` (their chain heads), `answers` (answers that the judge has not acknowledged), `receipts`
+    (signed receipts for this node's answers) and `metrics` (a line for each training step).
+
+    The methods `load...` raise SettingsError when a file exists and cannot be read; the methods
+    `save...` raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -157,7 +158,7 @@ class StateDir:
     def load_for(self, site: Site | None) -> NodeRecord:
         """Return the node's record if it is for `site` (None: for no site), else an empty one.
 
-        So a token is never sent to another site than the one that it is from.
+        So a token is never sent to another site than the one that issued it.
         """
         remembered = self.load()
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()
@@ -197,7 +198,7 @@ class StateDir:
         return self._create_once("signing.key")
 
     def _create_once(self, name: str) -> bytes:
-        """Return the 32 random bytes in a file of the folder, which is created if it is missing.
+        """Return the 32 random bytes in the file `name`, which is created if it is missing.
 
         Any 32 bytes are a valid Ed25519 key.
         """

@@ -1,6 +1,6 @@
-"""The file by which a node asks its service for a newer client, and the service's answer in it.
+"""The file in which a node asks for a newer client, and `swarm-node service` answers.
 
-The node ends before the service installs anything, so the request is in the state folder.
+The node ends before the service installs anything, so the request is kept in the state folder.
 """
 
 from datetime import datetime, timedelta
@@ -18,8 +18,8 @@ RETRY_AFTER = timedelta(days=1)
 class UpgradeRequest(msgspec.Struct, frozen=True):
     """A node's request for a newer client.
 
-    `wanted` is the oldest version to accept, empty for any newer one. `tried_at` is None until the
-    service has tried; `problem` is the error, empty if it installed the client.
+    `wanted` is the oldest version to accept; an empty text accepts any newer one. `tried_at` is
+    None until the service has tried to install it; `problem` is the error, empty on success.
     """
 
     wanted: str
@@ -40,7 +40,7 @@ def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
 def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime) -> bool:
     """Return whether to request version `wanted`.
 
-    Not if `latest` requested the same version and was tried less than a day ago.
+    False if `latest` requested the same version and the service tried it less than a day ago.
     """
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True

@@ -83,7 +83,7 @@ class SwarmClient:
     async def publish_rollouts(
         self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
     ) -> int:
-        """Share rollouts; return how many the pool accepted, including those that it already had.
+        """Publish rollouts; return how many the pool accepted or already had.
 
         `informative` has the ids of the rollouts to declare as informative; ids of other rollouts
         are ignored. Declarations and log-probs are left out if the coordinator does not support
@@ -108,7 +108,8 @@ class SwarmClient:
         """Return up to `count` rollouts of other nodes, at most MAX_REQUESTED.
 
         They are drawn by the strategy `prefer`, or `any` if the coordinator does not support
-        strategies. `with_logprobs` requests the senders' log-probs, if the coordinator has them.
+        strategies. `with_logprobs` requests the senders' log-probs too, if the coordinator supports
+        them.
         """
         message = RequestRollouts(
             id=new_id(),
@@ -136,9 +137,10 @@ class SwarmClient:
     ) -> AnswersReceived:
         """Submit answers to round `number`, in as many messages as needed.
 
-        Return one AnswersReceived that lists all of them as accepted, duplicate or rejected.
+        Return one AnswersReceived that lists every answer as accepted, duplicate or rejected.
         `on_receipt` gets the coordinator's signed receipt for each message. The signatures of the
-        answers are left out if the coordinator does not support them.
+        answers are left out if the coordinator does not support them. When this raises, earlier
+        messages may have been accepted.
         """
         if not self._connection.supports_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]

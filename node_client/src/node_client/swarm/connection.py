@@ -72,8 +72,8 @@ class ReconnectLimit:
     """Limits the pause before a reconnection, by the coordinator's latest message about the round.
 
     For HURRY_S after the loss a short limit applies: a round may be open or open soon, and an open
-    round stays open while the site is away. It does not apply while the next round, as announced,
-    opens more than SOON_S from now. Times are monotonic seconds.
+    round stays open while the site is away. The short limit does not apply while the next round, as
+    announced, opens more than SOON_S from now. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -179,7 +179,8 @@ class CoordinatorConnection:
     def reconnect(self, *, after_s: float) -> None:
         """Reconnect in `after_s` seconds, to get a new welcome.
 
-        Does nothing without a connection, because the next one begins with a welcome.
+        Does nothing without a connection, because the next connection begins with a welcome, nor
+        if a reconnection is due already.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
             self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
@@ -255,8 +256,8 @@ class CoordinatorConnection:
     async def _handshake(self, socket: ClientConnection) -> Welcome:
         """Send the hello, wait for the welcome and return it.
 
-        Raises CoordinatorRefusedError for a permanent refusal, RefusedError for another one, and
-        TimeoutError after REPLY_TIMEOUT_S.
+        Raises CoordinatorRefusedError for a permanent refusal, RefusedError for a temporary one,
+        and TimeoutError after REPLY_TIMEOUT_S.
         """
         async with asyncio.timeout(REPLY_TIMEOUT_S):
             hello = self._hello
@@ -278,7 +279,7 @@ class CoordinatorConnection:
     async def _listen(self, socket: ClientConnection) -> str:
         """Receive frames until the connection ends, and return why it ended.
 
-        If this node ends it, also when cancelled, it sends a close frame.
+        If this node ends the connection, or this call is cancelled, a close frame is sent.
         """
         try:
             async with asyncio.timeout(
@@ -327,7 +328,7 @@ class CoordinatorConnection:
     def _decode(self, frame: str | bytes) -> ServerMessage | None:
         """Return the message in a frame, or None if this client cannot decode it.
 
-        If the frame is a reply, the request that waits for it fails.
+        If such a frame is a reply, the request that waits for it fails.
         """
         try:
             return decode_from_server(frame)

@@ -46,11 +46,12 @@ class DeviceFlow:
     def request_code(
         self, *, model: str = "", anonymous: bool = False, token: str = ""
     ) -> DeviceCode:
-        """Request a code for a new node that trains `model`.
+        """Request a code for a new node that trains `model`, and return the code.
 
-        With `token`, the token of an anonymous node, the account that approves the code becomes
-        the owner of that node. An `anonymous` code needs no approval: `await_token` returns at
-        once. Raises CoordinatorRefusedError when the site refuses, NodeError without a valid reply.
+        With `token`, no node is created: the account that approves the code becomes the owner of
+        the anonymous node with this token. An `anonymous` code needs no approval: `await_token`
+        returns at once. Raises CoordinatorRefusedError when the site refuses, NodeError without a
+        valid reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:
@@ -71,8 +72,9 @@ class DeviceFlow:
     def await_token(self, code: DeviceCode) -> DeviceToken:
         """Wait until a person has approved the code, and return the token.
 
-        While the site cannot be reached it goes on trying. Raises NodeError when the code has
-        expired, CoordinatorRefusedError for any other refusal, such as a declined code.
+        While the site cannot be reached, this tries again until the code expires. Raises NodeError
+        when the code has expired, CoordinatorRefusedError for any other refusal, such as a declined
+        code.
         """
         form = {
             "client_id": "swarm-node",
@@ -124,7 +126,7 @@ class DeviceFlow:
 
 
 def _read(response: httpx.Response) -> bytes:
-    """Return a response body; of a longer one than MAX_REPLY_BYTES only the beginning."""
+    """Return a response's body, or only the beginning if it is longer than MAX_REPLY_BYTES."""
     content = b""
     for chunk in response.iter_bytes(MAX_REPLY_BYTES):
         content += chunk

@@ -40,10 +40,10 @@ _ALWAYS_ALLOWED: Sequence[str] = ("any", "informative")
 class SwarmExchange:
     """Publishes own rollouts and fetches external ones through a coordinator.
 
-    Nothing is exchanged until `set_season` sets a season. `prefer` is the sampling strategy for
-    external rollouts; it is used if the season allows it. `with_logprobs` requests the senders'
-    log-probs too. `on_refused` gets each refusal of published rollouts. `published` counts the
-    rollouts that the pool accepted.
+    Nothing is exchanged until `set_season` sets a season; `outbox.run` must run for rollouts to be
+    sent. `prefer` is the sampling strategy for external rollouts; it is used if the season allows
+    it. `with_logprobs` requests the senders' log-probs too. `on_refused` gets each refusal of
+    published rollouts. `published` counts the rollouts that the pool accepted.
     """
 
     def __init__(
@@ -79,10 +79,11 @@ class SwarmExchange:
         )
 
     def set_season(self, season: SeasonInfo | None, *, arm: Arm) -> None:
-        """Exchange rollouts in this season, none for None. Call it on the event loop.
+        """Exchange rollouts in `season` from now on; None stops the exchange.
 
-        A node of an arm that may not publish in this season only fetches. If the season or the
-        right to publish changes, queued rollouts are dropped, because the pool would refuse them.
+        A node whose arm may not publish in the season only fetches. If the season or the right to
+        publish changes, queued rollouts are dropped, because the pool would refuse them. Must be
+        called on the event loop.
         """
         publishes = season is not None and may_publish(arm, season)
         if (season, publishes) != (self._season, self._publishes):
@@ -98,10 +99,11 @@ class SwarmExchange:
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Start to request `count` external rollouts for the next `fetch`; 0 cancels the request.
+        """Start to request `count` external rollouts for the next `fetch`.
 
-        Does nothing while a request is under way, without a connection, and for a minute after the
-        relay answered that this node is isolated.
+        A `count` of 0, or the lack of a season, cancels a started request instead. Does nothing
+        while a request is under way or not yet fetched, without a connection, and for a minute
+        after the relay answered that this node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()
@@ -109,11 +111,11 @@ class SwarmExchange:
             self._fetching = self._start_fetch(count)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
-        """Return up to `count` external rollouts, those of `prefetch` if it was called.
+        """Return up to `count` external rollouts: prefetched if possible, otherwise requested now.
 
-        Blocks for at most `fetch_timeout_s` seconds. Returns none if they do not arrive by then or
-        are refused, without a season, and for a minute after the relay answered that this node is
-        isolated.
+        Blocks for at most `fetch_timeout_s` seconds. Returns an empty list if no rollouts arrive by
+        then, if the request is refused, without a season, and for a minute after the relay answered
+        that this node is isolated.
         """
         if self._season is None:
             self._cancel_fetch()
@@ -131,7 +133,7 @@ class SwarmExchange:
             return []
 
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Queue the rollouts of the current season: the season may have changed during the step."""
+        """Queue the rollouts that belong to the season, which may have changed during the step."""
         season = self._season
         if season is None or not self._publishes:
             return
@@ -161,7 +163,8 @@ class SwarmExchange:
     async def _request(self, count: int) -> list[ExternalRollout]:
         """Request rollouts, at most one request every FETCH_INTERVAL_S.
 
-        After a temporary refusal it waits and requests again. Raises RefusedError for any other.
+        After a temporary refusal it waits and requests again. Raises RefusedError for any other
+        refusal, and UnansweredError without a reply.
         """
         while True:
             now = self._loop.time()

@@ -25,11 +25,12 @@ Item = TypeVar("Item")
 class Outbox(Generic[Item]):
     """A bounded queue whose items are sent in batches, oldest first, while there is a connection.
 
-    An item is removed only after `send` returned, so after a lost connection it is sent again:
-    sending an item twice must be harmless. If there are more than `capacity` items, the oldest are
-    dropped, and `dropped` counts them. A batch has at most `batch` items, all with the same
-    `batch_key`. `min_interval_s` is the minimum time between batches. `on_refused` gets each
-    refusal. `on_removed` gets the items that were sent, permanently refused, or dropped.
+    An item stays in the queue until `send` has returned or was refused permanently. So it may be
+    sent again after a lost connection: sending an item twice must be harmless. If there are more
+    than `capacity` items, the oldest are dropped, and `dropped` counts them. A batch has at most
+    `batch` items, all with the same `batch_key`. `min_interval_s` is the minimum time between
+    batches. `on_refused` gets each refusal. `on_removed` gets the items that were sent, permanently
+    refused, or dropped. The event `empty` is set while the queue has no items.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Outbox(Generic[Item]):
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Add items, and drop the oldest over the capacity. Must be called on the event loop."""
+        """Add items; drop the oldest if there are too many. Must be called on the event loop."""
         self._items.extend(items)
         dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._capacity)]
         if dropped_items:
@@ -78,7 +79,7 @@ class Outbox(Generic[Item]):
         self._update_events()
 
     async def run(self) -> None:
-        """Send items until cancelled; after a lost reply or a temporary refusal send them again."""
+        """Send items until cancelled; send a batch again after no reply or a temporary refusal."""
         while True:
             await self._filled.wait()
             await self._client.wait_until_connected()

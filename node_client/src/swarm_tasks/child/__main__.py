@@ -77,7 +77,7 @@ class ChildServer:
         return self._draw_all(request) if isinstance(request, Draws) else self._score(request)
 
     def _draw_all(self, request: Draws) -> Drawn:
-        """Make all draws. One that cannot be made does not affect the others."""
+        """Make all draws. A draw that fails does not affect the others."""
         made: list[GeneratedTask | Failed] = []
         first = 0
         for draw in request.draws:
@@ -88,10 +88,11 @@ class ChildServer:
         return Drawn(made)
 
     def _draw(self, draw: Draw, *, first: int) -> GeneratedTask | Failed:
-        """Return the first task whose question belongs to the part; its index is None if none does.
+        """Return the draw's first task whose question belongs to the part.
 
-        An index at which the generator raises is skipped; if it raises at every index, the last
-        error is returned. `first` is the number of the board's step for the first index.
+        If there is none, the result's index is None. An index at which the generator raises is
+        skipped; if it raises at every index, the last error is returned. A refusal is returned at
+        once. `first` is the position on the board of the step for the first index.
         """
         failures: list[Exception] = []
         for step, index in enumerate(draw.indices, first):
@@ -111,7 +112,10 @@ class ChildServer:
         return GeneratedTask(None, "")
 
     def _score(self, request: ScoreRequest) -> Scored:
-        """Do the jobs step by step. This loop is kept fast, because it runs for every text."""
+        """Do the jobs step by step, and write the results to the board.
+
+        This loop is kept fast, because it runs for every text.
+        """
         steps, seconds, clock = self.board.steps, self.board.seconds, time.monotonic
         until = clock() + request.seconds
         first = 0

@@ -75,9 +75,9 @@ class Task:
     def score_text(self, text: str, *, rules: AnswerRules) -> float:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
-        If it has several readings (`answers.list_answers`), the best score counts. Raises
-        ValueError if the verifier returns a number outside [0, 1], and whatever the verifier
-        raises, unless another reading can be scored.
+        If the answer has several readings (`answers.list_answers`), the best score counts. Raises
+        whatever the verifier raises, and ValueError if it returns a number outside [0, 1], unless
+        another reading can be scored.
         """
         answers = list_answers(text, rules=rules)
         if not answers:
@@ -107,7 +107,7 @@ class Task:
 def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
     """Return the task at an index of an allowed dataset.
 
-    Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_INDEX.
+    Raises RefusedError TASK_DATASET, TASK_CONFIG or TASK_INDEX, and whatever the generator raises.
     """
     return _task(dataset, msgspec.json.encode(config, order="sorted"), seed, index)
 
@@ -117,8 +117,8 @@ def build_entry(
 ) -> dict[str, Any]:
     """Return the library's entry for an index, without checking the allow-list.
 
-    `by_index` says whether the dataset makes an entry for any index; otherwise the index is added
-    to its seed.
+    `by_index` says whether the dataset makes an entry for any index; if not, the index is added to
+    the seed.
 
     Raises AssertionError for a configuration that the generator refuses.
     """

@@ -1,7 +1,7 @@
 """Landlock (Linux 5.13 and later): limits which files this process may open.
 
-https://docs.kernel.org/userspace-api/landlock.html. The numbers are those of <linux/landlock.h>;
-the three system calls have the same numbers on every architecture.
+https://docs.kernel.org/userspace-api/landlock.html. The numbers come from <linux/landlock.h>; the
+three system calls have the same numbers on every architecture.
 """
 
 import ctypes
@@ -31,9 +31,9 @@ def landlock_version() -> int:
 def allow_reading_only(paths: Iterable[Path]) -> None:
     """Permanently limit this process's file access to reading files at or below `paths`.
 
-    Newer kernels also refuse TCP, and signals and connections by abstract sockets to processes
-    outside. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses or has no
-    Landlock.
+    Newer kernels then also refuse TCP, and refuse to reach processes outside the sandbox by signals
+    or abstract sockets. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses
+    or has no Landlock.
     """
     version = landlock_version()
     if version == 0:

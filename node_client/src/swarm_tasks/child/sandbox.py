@@ -80,7 +80,7 @@ def library_paths() -> list[Path]:
 
 
 def _limit_resources() -> None:
-    """Set every resource limit that the system accepts. Raises OSError if it refuses one."""
+    """Set every resource limit that the system accepts; raise OSError if it refused any."""
     refused: list[str] = []
     for name, value in (
         ("RLIMIT_AS", MEMORY_BYTES),

@@ -1,7 +1,7 @@
 """A seccomp filter: system calls that a verifier never needs fail with EPERM (Linux).
 
-It lists the refused calls instead of the allowed ones: which calls Python and the C library make
-differs between versions, and a verifier that breaks on a new version would protect nobody. The
+It lists the refused calls instead of the allowed calls. The calls that Python and the C library
+make differ between versions, and a verifier that breaks on a new version would protect nobody. The
 lists contain what leads out of the process (sockets, new processes and programs, signals to and
 memory of other processes, namespaces, mounts, and kernel interfaces that have been used to evade
 such filters); what reads or changes a file's attributes, which Landlock does not cover; memory that
@@ -89,8 +89,8 @@ _ARCHITECTURES = {
 def refuse_system_calls() -> None:
     """Make the listed system calls fail in this process from now on.
 
-    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel or the machine's architecture
-    has no such filter.
+    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if
+    there is no list for the machine's architecture.
     """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
@@ -107,7 +107,9 @@ def refuse_system_calls() -> None:
 
 
 def _filter_program(architecture: int, numbers: list[int]) -> bytes:
-    """Return the filter as a classic BPF program that refuses these numbers of an architecture.
+    """Return a classic BPF program that refuses the system calls with these numbers.
+
+    It ends a process that makes calls of another architecture.
 
     A jump's offset is the number of instructions that it skips.
     """

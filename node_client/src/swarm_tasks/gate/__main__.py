@@ -19,7 +19,7 @@ _ENTRIES, _ENTRIES_QUICK = 50, 10
 
 
 def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
-    """Measure the named datasets, with `entries` entries each, and print a line about each."""
+    """Measure the datasets with `entries` entries each, print lines, and return the result."""
     _print(f"making entries of {len(names)} datasets under another hash seed ...")
     with _pool(hash_seed="1") as pool:
         foreign = dict(
@@ -45,9 +45,9 @@ def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
 
 
 def _pool(*, hash_seed: str) -> ProcessPoolExecutor:
-    """Return a pool of new interpreters with this PYTHONHASHSEED.
+    """Return a pool of new interpreters that run with this PYTHONHASHSEED.
 
-    The variable is also set in this process's environment.
+    The variable is set in this process's environment, and stays set.
     """
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
     return ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"))

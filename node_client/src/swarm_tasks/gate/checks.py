@@ -44,7 +44,8 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
     """Measure a dataset: whether it is allowed, the reasons, figures and fields that may be set.
 
     `count` entries are measured, and ten times as many for some criteria. `foreign_fingerprint` is
-    the result of `fingerprint` under another PYTHONHASHSEED.
+    the result of `fingerprint` under another PYTHONHASHSEED. A failed measurement is a reason
+    against the dataset; IsolatedError is raised only if the dataset cannot be opened.
     """
     findings = Findings()
     category = run_isolated(_STAGE_DEADLINE_S, _category, name)
@@ -73,7 +74,7 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
 
 
 def serves_any_index(name: str) -> bool:
-    """Return whether the dataset makes an entry for the largest index, whatever its size."""
+    """Return whether the dataset makes an entry for any index: the largest one is tried."""
     return succeeds_isolated(
         _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
     )
@@ -124,7 +125,7 @@ def _check_time(sample: ProbedEntries, findings: Findings) -> None:
 
 
 def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
-    """Make thousands of entries and note if one hangs, since sharing nodes may choose any index."""
+    """Make thousands of entries and note if one hangs: a publishing node may choose any index."""
     try:
         run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
     except HungError:
@@ -146,7 +147,7 @@ def _make_many(name: str, by_index: bool) -> None:
 
 
 def _power_of_ten(value: float) -> float:
-    """Round up to a power of ten: exact timings would change the file at every measurement."""
+    """Round up to a power of ten, because exact timings would change the file every time."""
     bound = 0.1
     while bound < value:
         bound *= 10
@@ -186,7 +187,7 @@ def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
 
 
 def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *, few: int) -> None:
-    """Score junk and constant answers: all on the first `few` entries, the best of them on all."""
+    """Score junk and constant answers: all on the first `few` entries, the ten best on all."""
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))
     for code, texts, limit in (

@@ -34,8 +34,9 @@ def run_isolated(
 ) -> Result:
     """Return the function's result, computed in a child process.
 
-    Raises HungError after `deadline_s` seconds of processor time, or 20 times as many of wall-clock
-    time; IsolatedError if the function raised an error, with its text, or if the process died.
+    Raises HungError after `deadline_s` seconds of processor time, or 20 times as many seconds of
+    wall-clock time. Raises IsolatedError if the process died, or, with the error's text, if the
+    function raised an error.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 
@@ -72,7 +73,7 @@ def succeeds_isolated(
     *arguments: Parameters.args,
     **named: Parameters.kwargs,
 ) -> bool:
-    """Return whether `run_isolated` returns a result."""
+    """Return whether `run_isolated` returns a result instead of raising IsolatedError."""
     try:
         run_isolated(deadline_s, function, *arguments, **named)
     except IsolatedError:
@@ -81,7 +82,10 @@ def succeeds_isolated(
 
 
 def _send_result(sender: Connection, function: Callable[[], object]) -> None:
-    """Send `(True, result)` or `(False, error text)`; limit memory, and discard output."""
+    """Run the function and send `(True, result)` or `(False, error text)`.
+
+    Limits this process's memory and discards its output first.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     silence = os.open(os.devnull, os.O_WRONLY)

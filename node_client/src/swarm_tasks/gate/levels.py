@@ -17,7 +17,7 @@ from swarm_tasks.gate_records import PACKAGE, Field, LevelRecord, encode_record
 
 
 def list_levels() -> LevelRecord:
-    """Return the levels of every allowed dataset whose curriculum has more than one."""
+    """Return the levels of every allowed dataset that has more than one allowed level."""
     levels = {
         name: _levels_of(name, dataset.fields)
         for name, dataset in sorted(allowed_datasets().items())
@@ -42,7 +42,7 @@ def _levels_of(name: str, fields: Mapping[str, Field]) -> list[Config]:
 
 
 def _numbers_of(fields: Mapping[str, Field], config: object) -> Config:
-    """Return the values of the number fields that may be set, converted to the field's type."""
+    """Return a configuration's settable number fields, each converted to the field's type."""
     kinds = {"int": int, "float": float}
     return {
         name: kinds[field.type](getattr(config, name))

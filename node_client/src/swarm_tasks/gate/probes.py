@@ -42,8 +42,9 @@ def sample_indices(count: int) -> list[int]:
 def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
     """Return `count` entries, in the order of `sample_indices`.
 
-    With `backwards` they are made in reverse order, which shows whether entries depend on those
-    made before. `by_index` is false for datasets that do not make an entry for any index.
+    With `backwards` they are made in reverse order but returned in the same order, which shows
+    whether an entry depends on the entries made before it. `by_index` is false for datasets that do
+    not make an entry for any index.
     """
     dataset = open_dataset(name, {}, seed=SEED)
     sample = ProbedEntries([], [])
@@ -121,9 +122,9 @@ def executes(name: str, pairs: Iterable[Pair]) -> bool:
 
 
 def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
-    """Yield pairs of a copy of the entry and the right answer.
+    """Yield pairs: a changed copy of the entry, and the right answer.
 
-    In each copy a different one of the entry's first 40 strings is replaced by the payload.
+    In each copy another of the entry's first 40 strings is replaced by the payload.
     """
     answer = str(entry["answer"])
     for place in range(_POISONED_STRINGS):
@@ -134,8 +135,10 @@ def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
 
 
 def _replace_string(value: Any, place: int) -> tuple[Any, int]:
-    """Return a copy with string number `place` (from 0) replaced by the payload, and `place` minus
-    the number of strings in the value: negative if a string was replaced.
+    """Return a copy of the value with its string number `place` (from 0) replaced by the payload.
+
+    The second result is `place` minus the number of strings in the value: negative if a string was
+    replaced.
     """
     match value:
         case str():

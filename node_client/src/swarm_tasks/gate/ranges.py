@@ -1,10 +1,11 @@
 """Finds which fields of a dataset's configuration may be set, and to what.
 
-A number's range covers the values of the library's curriculum and the default; a whole number's
-extends down to the smallest value that still works. Both ends are tried, each field alone and then
-all together; an end that does not work moves towards the default. A field without a range left
-cannot be set. With all fields at one end, TIMED_ENTRIES entries must be made in time: a dataset may
-be fast a hundred times and take seconds once, and a node that shares rollouts chooses the indices.
+The range of a number covers the values of the library's curriculum and the default; the range of a
+whole number extends down to the smallest value that still works. Both ends are tried, first for
+each field alone and then for all fields together; an end that does not work moves towards the
+default. A field without a range left cannot be set. With all fields at one end, TIMED_ENTRIES
+entries must be made in time: a dataset may be fast a hundred times and take seconds once, and a
+node that publishes rollouts chooses the indices.
 """
 
 import dataclasses
@@ -59,7 +60,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 class Trial:
     """Tries configurations of one dataset.
 
-    `candidates` has the number fields with the widest ranges to try, by name.
+    `defaults` has the library's default value of each field, and `candidates` the number fields
+    with the widest ranges to try, by name.
     """
 
     def __init__(self, name: str, by_index: bool) -> None:
@@ -87,9 +89,9 @@ class Trial:
         return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
-        """Return a field with the widest range whose ends work while other fields have defaults.
+        """Return the field with the widest range whose ends work while other fields have defaults.
 
-        None if no value but the default works.
+        Return None if no value but the default works.
         """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
@@ -104,8 +106,8 @@ class Trial:
     def bound_jointly(
         self, fields: dict[str, Field], works: Callable[[Config], bool]
     ) -> dict[str, Field]:
-        """Return the fields with ranges narrowed until `works` accepts all low ends together, and
-        all high ends together. Fields without a range left are dropped.
+        """Return the fields with ranges so narrow that `works` accepts all low ends set together,
+        and all high ends set together. Fields without a range left are dropped.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):
@@ -123,7 +125,8 @@ class Trial:
         """Yield configurations with the field set. If it is a `min_x` or `max_x`, the other of the
         two is set too, to its default or to a value that keeps `min_x` at or below `max_x`.
 
-        Some generators require the two to differ, so a `max_x` is also tried at its highest value.
+        Some generators require `min_x` and `max_x` to differ, so `max_x` is also tried at its
+        highest value.
         """
         above, below = field.replace("min_", "max_", 1), field.replace("max_", "min_", 1)
         if above != field and above in self.defaults:

@@ -1,4 +1,4 @@
-"""Searches a verifier's source for calls that execute text, in addition to measuring it."""
+"""Searches a verifier's source for calls that execute text; `probes.executes` runs it instead."""
 
 import ast
 import inspect
@@ -10,9 +10,9 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 
 
 def executing_calls(name: str) -> list[str]:
-    """Return the names of called functions that execute text, such as `eval`, in a verifier.
+    """Return the names of the functions that a dataset's verifier calls and that execute text.
 
-    This searches the dataset's `score_answer` and the functions of its module that it calls.
+    `eval` is one. This searches `score_answer` and all functions of its module that it reaches.
     """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))

@@ -24,14 +24,17 @@ _DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Measure a dataset's spaces: with the default configuration, levels, and package's mixes."""
+    """Return samples of a dataset: with its default configuration, levels, and package's mixes.
+
+    Configurations that the verifier refuses, or fails with, are left out.
+    """
     levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
     usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
     return [*filter(None, usual), *measure_starting(dataset, verifier=verifier)]
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Measure a dataset's spaces as configured in the package's mixes."""
+    """Return samples of a dataset as configured in the package's mixes; leave out failures."""
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [
         _measure(dataset, config, _DRAWS_STARTING, _SECONDS_STARTING, verifier=verifier)
@@ -43,7 +46,7 @@ def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpa
 def _measure(
     dataset: str, config: Config, draws: int, seconds: float, *, verifier: AnyVerifier
 ) -> MeasuredSpace | None:
-    """Measure the space of a configuration; None if the verifier refuses it or fails."""
+    """Return the sample of a configuration; None if the verifier refuses it or fails."""
     try:
         # So that starting the child and building the dataset do not count as measured time.
         verifier.sample_digests(dataset=dataset, config=config, seed=0, indices=[0])

@@ -1,4 +1,4 @@
-"""The dataset binary_matrix; in the library, its verifier evaluates the answer as Python."""
+"""The dataset binary_matrix, whose verifier in the library evaluates the answer as Python."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ class BinaryMatrix(BinaryMatrixDataset):
     """The library's entries. An answer is right if it has the right numbers in the right rows.
 
     The library also gives 0.1 for a Python list of the right numbers, which it has to evaluate;
-    here that scores 0.
+    such a list scores 0 here.
     """
 
     category = "algorithmic"

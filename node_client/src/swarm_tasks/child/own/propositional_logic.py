@@ -1,10 +1,10 @@
-"""The dataset propositional_logic: in the library it has no right answers, and its verifier accepts
-a repeated premise.
+"""The dataset propositional_logic: in the library its entries hold no right answers, and its
+verifier accepts a repeated premise.
 
-Here a conclusion counts if it needs at least two premises: it follows from all of them together and
-from none alone. So a tautology, a premise, and anything weaker than one premise do not count. As in
-the library, conclusions have one or two variables. Conjunctions and equivalences do not count,
-because they only list two conclusions, and joining two premises would make one.
+Here a conclusion counts if it needs at least two premises: it follows from all premises together
+and from none of them alone. So a tautology, a premise, and anything weaker than one premise do not
+count. As in the library, conclusions have one or two variables. Conjunctions and equivalences do
+not count: they only list two conclusions, so joining two premises would be enough.
 """
 
 import functools
@@ -34,10 +34,11 @@ _ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
 
 
 class PropositionalLogic(PropositionalLogicDataset):
-    """The library's entries that have a conclusion that counts, with the list of all of them.
+    """The library's entries that have a conclusion that counts; each entry lists all of them.
 
-    If the entry of an index has none, the entry of that index plus 2**31 is used, then plus 2**32,
-    and so on. These lie outside the range of indices, so no two indices share an entry.
+    If the entry of an index has no such conclusion, the entry of that index plus 2**31 is tried,
+    then plus 2 * 2**31, and so on. These sums lie outside the range of indices, so no two indices
+    share an entry.
     """
 
     category = "logic"
@@ -61,7 +62,7 @@ class PropositionalLogic(PropositionalLogicDataset):
     def _find_valid_conclusion(
         self, rng: Random, premises: list[Expression], variables: list[str]
     ) -> Expression:
-        """Return any premise: it is replaced later, and the library searches up to a second."""
+        """Return any premise: `__getitem__` replaces it, and a search may take a second."""
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
@@ -72,7 +73,7 @@ class PropositionalLogic(PropositionalLogicDataset):
 def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[str]:
     """Return the conclusions that need at least two of the premises.
 
-    They are literals, and then disjunctions of two literals. There are none if the premises
+    Literals come first, then disjunctions of two literals. The list is empty if the premises
     contradict each other, because then everything would follow.
     """
     truths, everything = _literal_truths(tuple(variables))
@@ -123,7 +124,7 @@ def _truth(expression: Any, truths: dict[str, int], everything: int) -> int:
 
 
 def _read_clause(answer: str) -> str | None:
-    """Return the answer as `list_conclusions` would write it, None if it is no such conclusion."""
+    """Return the answer as `list_conclusions` would write it; None if it has another form."""
     text = "".join(answer.split())
     if text[:1] + text[-1:] == "()":
         text = text[1:-1]
