@@ -10,6 +10,7 @@ Keys, all in one slot of a cluster:
     {relay}:sampled:<minute>:<node id>  how many of them are of one node
 """
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ import redis
 import redis.asyncio
 
 from swarm_protocol.messages import Rollout
+
+logger = logging.getLogger(__name__)
 
 # KEYS: list, count of the site, count of the node. ARGV: both limits, the list's length, samples...
 _OFFER = """
@@ -114,9 +117,15 @@ async def offer_samples(
 
 
 def take_samples(client: redis.Redis, *, limit: int) -> list[ArchiveSample]:
-    """Take up to `limit` samples, oldest first, off the list in Redis.
+    """Take up to `limit` samples off the list in Redis, and return the readable ones, oldest first.
 
-    Raises msgspec.DecodeError if a sample cannot be read; all taken samples are then lost.
+    A sample is unreadable if another version of the site wrote it in another format.
     """
     taken = cast("list[bytes] | None", client.lpop(_LIST, limit))
-    return [_decoder.decode(sample) for sample in taken or []]
+    samples = []
+    for packed in taken or []:
+        try:
+            samples.append(_decoder.decode(packed))
+        except msgspec.DecodeError:
+            logger.warning("ignored an unreadable rollout to be archived", exc_info=True)
+    return samples

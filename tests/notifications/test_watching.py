@@ -27,3 +27,9 @@ def test_watch_lost_by_redis_restarts() -> None:
     update_watch(now=NOW)
     sync_redis().delete("notifications:watch")
     assert update_watch(now=NOW + SECONDS).since == NOW + SECONDS
+
+
+def test_watch_in_another_format_restarts() -> None:
+    asyncio.run(stamp_web())
+    sync_redis().set("notifications:watch", '{"version": 2}')
+    assert update_watch(now=NOW).since == NOW

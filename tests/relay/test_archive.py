@@ -121,6 +121,13 @@ async def test_archive_samples_a_publication_independently_of_its_order(
     assert min(sampled["0"], sampled["1"], sampled["2"]) >= 5
 
 
+async def test_unreadable_sample_does_not_affect_others(season: Season, amber: Node) -> None:
+    await publish_ids(amber, season, "a")
+    await sync_to_async(sync_redis().rpush)("{relay}:samples", b"\xc1")
+    await publish_ids(amber, season, "b")
+    assert await sync_to_async(archived)() == ["a", "b"]
+
+
 async def test_samples_of_a_deleted_node_are_dropped(season: Season, amber: Node) -> None:
     await publish_ids(amber, season, "a")
     await amber.adelete()

@@ -144,10 +144,17 @@ def describe_node(node: Node) -> dict[str, str]:
 def update_watch(*, now: datetime) -> Watch:
     """Update the watch in Redis and return it.
 
-    If Redis has lost it, the watch begins anew, and silences are reported later.
+    If Redis has lost it, or another version of the site stored it in another format, the watch
+    begins anew, and silences are reported later.
     """
-    stored = sync_redis().get(_WATCH_KEY)
-    before = msgspec.json.decode(stored, type=Watch) if stored else None
-    watch = continue_watch(before, now=now, web_silence=heartbeat.web_silence())
+    watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())
     sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))
     return watch
+
+
+def _read_watch() -> Watch | None:
+    stored = sync_redis().get(_WATCH_KEY)
+    try:
+        return msgspec.json.decode(stored, type=Watch) if stored else None
+    except msgspec.DecodeError:
+        return None
