@@ -110,6 +110,15 @@ def test_two_files_of_one_run_that_differ_are_refused(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
+def test_run_through_a_coordinator_is_refused(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    for number in range(1, lab.rounds + 1):
+        lab.change("4/4", 2, number, sent=[], received=[], reflection=[])
+    with pytest.raises(UnreadableRunError, match="--through"):
+        read_results(tmp_path)
+
+
 def test_round_with_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})

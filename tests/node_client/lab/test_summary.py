@@ -173,6 +173,18 @@ def test_descriptive_comparison_is_not_adjusted_for(folder: Path) -> None:
     assert sparse["p"] == 2 / 64
 
 
+def test_outcome_of_whole_runs_is_refused_for_a_group(tmp_path: Path) -> None:
+    groups = "".join("[[arms.groups]]\nnodes = 1\n" for _ in range(2))
+    lab = LabFolder(tmp_path / "sparse", arms=(ALONE + groups) + (MIXED + groups))
+    lab.add_all({"8/0": [0.1, 0.1], "4/4": [0.3, 0.3]})
+    report = make_report(read_results(lab.path))
+    (lab.path / "report.json").write_bytes(encode_report(report))
+    name = report.arms[0].groups[0].name
+    claim = SPARSE + f'group = "{name}"\noutcome = "forgetting"\n'
+    with pytest.raises(SummaryError, match="measured for whole runs"):
+        summarise(tmp_path, claim)
+
+
 def test_group_without_the_same_nodes_in_the_baseline_is_refused(tmp_path: Path) -> None:
     groups = "".join(f"[[arms.groups]]\nnodes = {nodes}\n" for nodes in (2, 2))
     lab = LabFolder(tmp_path / "sparse", arms=ALONE + MIXED + groups)

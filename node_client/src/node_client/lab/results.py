@@ -194,6 +194,13 @@ def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Pat
             f"The run {path} does not have the evaluations that experiment.toml asks for.",
             fix=RERUN_FIX,
         )
+    if not any(record.sent or record.reflection for record in records):
+        raise UnreadableRunError(
+            f"The run {path} has neither traffic nor reflection. It was made with `lab run"
+            " --through`, and clients of a coordinator do not measure them.",
+            fix="Keep runs made with --through in a folder of their own, and compare the rewards in"
+            " their files.",
+        )
     digest = hashlib.sha256(b"".join([encode_line(header), *map(encode_line, records)])).hexdigest()
     try:
         return _assemble_run(run, records[1:], tested, plans=plans, path=path, digest=digest)

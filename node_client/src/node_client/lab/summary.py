@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from node_client.errors import NodeError
 from node_client.lab.config import Phase
-from node_client.lab.report.comparing import compare
+from node_client.lab.report.comparing import BY_NODE, compare
 from node_client.lab.report.making import read_report
 from node_client.lab.report.numbers import (
     format_gain,
@@ -275,6 +275,12 @@ def _compare(claim: ExpectedResult, report: Report) -> ArmComparison:
         raise SummaryError(
             f"{report.name}: {claim.group} are other nodes in {arm.name} than in {against.name}.",
             fix="Compare arms whose groups are alike.",
+        )
+    if group is not None and claim.outcome not in BY_NODE:
+        raise SummaryError(
+            f"{report.name}: {NAMES[claim.outcome]} is measured for whole runs, not for"
+            f" {group.name}.",
+            fix=f"Leave out group, or name one of these outcomes: {', '.join(BY_NODE)}.",
         )
     found = compare(arm, against, claim.outcome, seeds=report.seeds, group=group)
     if found is None:

@@ -35,7 +35,7 @@ from node_client.lab.statistics import Floats, holm, paired_test
 # Gains are given after each fifth of the rounds.
 PARTS = 5
 # Outcomes of each node; the others are of a whole run.
-_BY_NODE = ("own", "training_set", "held_out_area", "held_out_final")
+BY_NODE = ("own", "training_set", "held_out_area", "held_out_final")
 
 
 def compare(
@@ -114,7 +114,7 @@ def _values(
 
 
 def _row(outcomes: SeedOutcome, outcome: Outcome) -> list[float]:
-    if outcome in _BY_NODE:
+    if outcome in BY_NODE:
         by_node: list[float] = getattr(outcomes, f"{outcome}_by_node")
         return by_node
     value = getattr(outcomes, outcome)
