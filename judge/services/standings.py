@@ -2,8 +2,8 @@
 
 A refresh adds the rounds that entered each window since the last one to the season's ledgers,
 subtracts those that left, and rewrites the standings of the windows that changed. It reads the
-scores of those rounds and the ledgers, never answers or other rounds. Its cost grows with the size
-of a round and the number of nodes; a season's history is a few kilobytes per node.
+ledgers and the scores of those rounds, never answers. Its cost grows with the size of a round and
+the number of nodes, but hardly with the length of the season: a ledger has a few kilobytes.
 """
 
 from collections import defaultdict

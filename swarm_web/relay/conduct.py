@@ -23,7 +23,7 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
   look the same.
 - COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
   rollouts in the pool (the same test). For the policies with the highest error rate of `likeness`,
-  2 in 100 honest rollouts count as copies; for all others 2 in 10,000. A node that copies
+  4 in 100 honest rollouts count as copies; for all others 3 in 10,000. A node that copies
   everything is found at 9.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
   training (the same test). Their question cannot be generated, or is the judge's, or the verifier

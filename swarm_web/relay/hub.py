@@ -14,7 +14,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.
     relay:{s}:turn         exists for CHECK_EVERY_S after a process has offered rollouts to check
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
-    relay:checks           list of rollouts that a worker is to check (`relay.check_queue.Check`)
+    relay:checks           queue of rollouts for a worker to check (`relay.check_queue.Check`)
 """
 
 import asyncio

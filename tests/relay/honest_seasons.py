@@ -7,6 +7,7 @@ from numpy.random import Generator
 
 from swarm_web.relay.conduct import (
     CHECKS_PER_WINDOW,
+    SPOOL,
     Checked,
     Checks,
     Finding,
@@ -20,6 +21,8 @@ SENT_PER_ROUND = 100
 CHECKED_PER_ROUND = 8
 JUDGED_PER_ROUND = 8
 ROUNDS_PER_HOUR = 6
+# The share of the worst policy measured in docs/decisions/0040-window.md.
+LOOKALIKES = 0.043
 DATASETS = ("sums", "gcd")
 
 
@@ -28,9 +31,9 @@ def findings(random: Generator) -> Iterator[Finding]:
 
     A question is solved always or never, so that all completions are right as often as the judge
     measures. In some rounds the policy improves suddenly; in a tenth of the seasons it collapses
-    suddenly halfway. Of 100 rollouts, 1 is refused and 2 look like copies; 1 of 200 is worthless,
+    suddenly halfway. Of 100 rollouts, 1 is refused and 4.3 look like copies; 1 of 200 is worthless,
     and 1 of 20 that are declared informative has no right completion. Once in a season the node
-    publishes rollouts of the previous season.
+    publishes all rollouts of its queue after the season that they belong to has ended.
     """
     yield from _in_checks(random)
     yield from _in_declarations(random)
@@ -42,8 +45,8 @@ def _in_sent(random: Generator) -> Iterator[Finding]:
     for first in range(0, ROUNDS, ROUNDS_PER_HOUR):
         sent = Sent()
         for number in range(first, first + ROUNDS_PER_HOUR):
-            refused = random.binomial(SENT_PER_ROUND, 0.01) + 64 * (number == late)
-            copies = random.binomial(SENT_PER_ROUND, 0.02)
+            refused = random.binomial(SENT_PER_ROUND, 0.01) + SPOOL * (number == late)
+            copies = random.binomial(SENT_PER_ROUND, LOOKALIKES)
             sent = Sent(
                 published=sent.published + SENT_PER_ROUND - copies,
                 refused=sent.refused + int(refused),

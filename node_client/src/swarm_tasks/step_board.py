@@ -33,10 +33,11 @@ TIMEOUT = 5.0
 
 
 class StepBoard:
-    """The board's memory, mapped from a file descriptor. Not thread-safe.
+    """Memory that a parent shares with its verifier child: a value and a time for each step.
 
-    It has two rows of MAX_STEPS floats: `steps` holds each step's value (pending or result), and
-    `seconds` the time that each text took. The child writes to the rows directly.
+    A step generates one task or scores one text. `steps` holds each step's value (pending or
+    result), and `seconds` the time that each text took; both have MAX_STEPS floats. The child
+    writes to them directly. Not thread-safe.
     """
 
     def __init__(self, descriptor: int) -> None:

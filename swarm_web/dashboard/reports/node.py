@@ -72,7 +72,7 @@ class AnswerSpeed:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether the ratio is above SUSPICIOUS_RATIO: its model can hardly have answered."""
+        """Whether the ratio is above SUSPICIOUS_RATIO: the model can hardly have answered."""
         return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
 
 

@@ -142,7 +142,8 @@ class Questions:
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
     """Return the curriculum's parts that the settings select, by name.
 
-    The last part chooses the questions, and passes what it learns on to the part before it.
+    The last part chooses the questions. If there is a part before it, the last part passes the
+    outcome of each step to it.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

@@ -138,24 +138,24 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
     """Return the score; `shares` has for each dataset the share of right answers to each question.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
-    the number of questions if every dataset has equally many. The judge uses Jeffreys' interval,
-    which needs a quantile of the beta distribution; from 100 questions on, the bounds of the two
-    intervals differ by less than 0.01.
+    the number of questions if every dataset has equally many. The judge uses Clopper and Pearson's
+    interval, which needs a quantile of the beta distribution; from 100 questions on, the bounds of
+    the two intervals differ by less than 0.01.
 
-    Answers to one question are correlated, so a question is a cluster of `samples` answers. The
-    effective n is divided by a ratio: the variance of the questions' shares over the variance of
-    single answers (Kish's design effect divided by `samples`). The ratio is 1 if the policy solves
-    each question always or never, so that more samples tell nothing new. It is 1 / samples if all
-    questions are equally hard for the policy.
+    Answers to one question are correlated, so a question is a cluster of `samples` answers. Let r
+    be the variance of the questions' shares divided by the variance of single answers, which is
+    Kish's design effect divided by `samples`. The interval uses the effective n divided by r. If
+    the policy solves each question always or never, r is 1: more samples add no information. If all
+    questions are equally hard for it, r is 1 / samples.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
-    effect = min(max(_design_effect(shares), 1 / samples), 1.0)
-    low, high = wilson_interval(score, effective / effect)
+    ratio = min(max(_variance_ratio(shares), 1 / samples), 1.0)
+    low, high = wilson_interval(score, effective / ratio)
     return HeldOutScore(score=score, low=low, high=high, n=sum(map(len, shares.values())))
 
 
-def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
+def _variance_ratio(shares: Mapping[str, Sequence[float]]) -> float:
     """Return the variance of the questions' shares divided by the variance of single answers.
 
     It is 1 if both are 0.
