@@ -179,7 +179,7 @@ class NodeOut(NodeFields):
     declared_checked: int = describe(
         "Rollouts that it declared informative and our verifier checked.", 40
     )
-    declared_false: int = describe("Those of them that are not informative.", 0)
+    declared_false: int = describe("Those of them without both right and wrong completions.", 0)
     declarations_count: bool = describe(
         "Whether its declarations count: not while too many are false.", True
     )

@@ -56,7 +56,7 @@ COLUMNS = (
         "status",
         ColumnKind.TEXT,
         _(
-            "scored; absent (invited, but did not request the questions); or quarantined "
+            "scored; absent (no score in this round: the reason says why); or quarantined "
             "(the node is not ranked now, whatever its score)."
         ),
         "shown_status",
@@ -66,7 +66,7 @@ COLUMNS = (
         ColumnKind.TEXT,
         _(
             "Why the result is lower, missing or does not count: unanswered, unscored, "
-            "not_offered, came_late or quarantined. Empty when it is complete."
+            "not_offered, declined, came_late or quarantined. Empty when it is complete."
         ),
         "shown_reason",
     ),
