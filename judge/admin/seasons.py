@@ -276,7 +276,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             self.log_change(request, season, f"{what[:1].upper()}{what[1:]}.")
             messages.success(request, f"{season}: {what}.")
         else:
-            state = season.get_state_display().lower()
+            runs_paused = season.paused and season.state == Season.State.RUNNING
+            state = "paused" if runs_paused else season.get_state_display().lower()
             messages.warning(request, f"{season}: nothing changed, it is {state}.")
 
 

@@ -342,6 +342,12 @@ def test_history_of_a_season_names_who_paused_it(operator: Client, season: Seaso
     assert (entry.user.is_superuser, entry.get_change_message()) == (True, "Paused.")
 
 
+def test_pausing_a_paused_season_changes_nothing(operator: Client, season: Season) -> None:
+    act(operator, "judge/season", "pause", season.pk)
+    page = act(operator, "judge/season", "pause", season.pk)
+    assert "Sums: nothing changed, it is paused." in page
+
+
 def test_a_round_is_added_by_an_action(operator: Client, season: Season) -> None:
     page = act(operator, "judge/season", "add_round", season.pk)
     assert "round 1 opens in a moment" in page

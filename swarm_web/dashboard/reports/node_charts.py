@@ -214,10 +214,10 @@ def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
 
     The figure is empty before the first season. Raises RequestError for another chart.
     """
+    check_choice("chart", chart, ["score", "training", "reflection"])
     season = shown_season()
     if season is None:
         return {}
-    check_choice("chart", chart, ["score", "training", "reflection"])
     if chart == "score":
         base = find_base(node, season, now=now)
         return draw_history(node, season, base=base, span=span).figure

@@ -30,6 +30,14 @@ def test_token_is_recalled_only_for_its_own_site(tmp_path: Path) -> None:
     assert state.load_for(None).token == ""
 
 
+def test_truncated_key_is_refused(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    state.signing_key()
+    (tmp_path / "signing.key").write_bytes(b"short")
+    with pytest.raises(SettingsError, match="5 bytes instead of 32"):
+        state.signing_key()
+
+
 def test_task_key_is_permanent(tmp_path: Path) -> None:
     key = StateDir(tmp_path).task_key()
     assert len(key) == 32

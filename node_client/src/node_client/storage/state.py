@@ -206,12 +206,18 @@ class StateDir:
         try:
             if not path.exists():
                 write_private(path, secrets.token_bytes(32))
-            return path.read_bytes()
+            key = path.read_bytes()
         except OSError as problem:
             raise SettingsError(
                 f"{path} cannot be used: {problem.strerror or problem}.",
                 fix="Repair it, or choose another folder with --state-dir.",
             ) from problem
+        if len(key) != 32:
+            raise SettingsError(
+                f"{path} has {len(key)} bytes instead of 32, so it is damaged.",
+                fix="Restore it from a backup. If there is none, delete it: a new one is created.",
+            )
+        return key
 
 
 def _try_to_write(folder: Path) -> None:

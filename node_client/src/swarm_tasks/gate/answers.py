@@ -83,8 +83,7 @@ WRAPPINGS = (
 # EMPTY: wrappings without content. HEDGES: several answers at once.
 EMPTY = (
     *(wrapping.format(inside) for wrapping in WRAPPINGS[1:] for inside in ("", " ")),
-    *("...", "$", "**", "``", "```", "****", "\\boxed", "\\boxed{", "}", '""""', "Answer"),
-    "Answer:",
+    *("...", "$", "```", "\\boxed", "\\boxed{", "}", '""""', "Answer", "Answer:"),
 )
 HEDGES = (
     *("0 or 1", "**0** or **1**", "$0$ $1$", '"yes", "no"', "`yes` or `no`", "True/False", "A. B."),

@@ -21,8 +21,8 @@ from swarm_tasks.gate.ranges import SLOWEST_ENTRY_S, settable_fields
 from swarm_tasks.gate.source import executing_calls
 from swarm_tasks.gate_records import Measured
 from swarm_tasks.keyspace import INDEX_END
+from swarm_tasks.step_board import SOLVED
 
-RIGHT = 0.99
 MAX_JUNK_SCORE = 0.2
 MAX_CONSTANT_SCORE = 0.8
 _STAGE_DEADLINE_S = 60.0
@@ -161,12 +161,12 @@ def _check_right_answers(name: str, entries: list[Entry], findings: Findings) ->
     scores, milliseconds = run_isolated(_STAGE_DEADLINE_S, _score_right, name, entries)
     findings.figures["right_answer"] = round(statistics.fmean(scores), 3)
     findings.figures["score_ms_below"] = _power_of_ten(milliseconds)
-    if min(scores) < RIGHT:
+    if min(scores) < SOLVED:
         findings.reasons["right_answer_fails"] = f"a right answer scores {min(scores):.2f}"
         return
     travelled = json.loads(json.dumps(entries, default=str))
     after_json, _ = run_isolated(_STAGE_DEADLINE_S, _score_right, name, travelled)
-    if min(after_json) < RIGHT:
+    if min(after_json) < SOLVED:
         findings.reasons["json_loses_tuples"] = (
             f"right answers score {statistics.fmean(after_json):.2f} once the entry was JSON"
         )

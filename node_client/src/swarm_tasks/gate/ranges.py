@@ -22,6 +22,7 @@ from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate.isolate import succeeds_isolated
 from swarm_tasks.gate_records import Field, Number
 from swarm_tasks.keyspace import INDEX_END
+from swarm_tasks.step_board import SOLVED
 
 # Seconds of processor time that making an entry may take; the verifier gives up after 5 s.
 SLOWEST_ENTRY_S = 3.0
@@ -159,7 +160,7 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
         entry = build_entry(name, config, seed=_TRIAL_SEED, index=index, by_index=by_index)
         if len(entry["question"]) > _MAX_QUESTION_CHARS:
             raise ValueError("the question is too long")
-        if scorer.score_answer(entry["answer"].strip(), entry) < 0.99:
+        if scorer.score_answer(entry["answer"].strip(), entry) < SOLVED:
             raise ValueError("the right answer does not score")
 
 
