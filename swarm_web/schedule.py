@@ -25,8 +25,8 @@ BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 10},
     },
-    "keep-declarations": {
-        "task": "swarm_web.relay.tasks.keep_declarations",
+    "check-conduct": {
+        "task": "swarm_web.relay.tasks.check_conduct",
         "schedule": 5.0,
         "options": {"expires": 10},
     },

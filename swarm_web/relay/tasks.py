@@ -15,7 +15,7 @@ from swarm_web.relay.services.declarations import check_declarations
 
 # The same worker grades answers for the judge, so the rest is left for the next run.
 CHECKING_BUDGET_S = 2.0
-# How often CELERY_BEAT_SCHEDULE starts keep_declarations.
+# How often CELERY_BEAT_SCHEDULE starts check_conduct.
 _RUNS_PER_MINUTE = 12
 # Rollouts that are scored together.
 _CHECK_BATCH = 8
@@ -36,7 +36,7 @@ def keep_archive() -> None:
 
 
 @shared_task
-def keep_declarations() -> None:
+def check_conduct() -> None:
     """Check rollouts that web processes queued, and evaluate the conduct of nodes."""
     _check_rollouts()
     evaluate_conduct(now=timezone.now())

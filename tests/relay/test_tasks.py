@@ -10,7 +10,7 @@ from judge.models import Season
 from swarm_web.core.store import sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.keys import season_key
-from swarm_web.relay.tasks import keep_declarations
+from swarm_web.relay.tasks import check_conduct
 from tests.factories import make_rollout
 from tests.relay.sharing import offer_checks, publish_rollouts
 
@@ -32,5 +32,5 @@ async def test_task_checks_a_twelfth_of_the_limit_per_minute(
         now=timezone.now(),
     )
     await offer_checks(season.pk, 32, now=timezone.now())
-    await sync_to_async(keep_declarations)()
+    await sync_to_async(check_conduct)()
     assert sync_redis().zcard(season_key(season.pk, "checked")) == checked
