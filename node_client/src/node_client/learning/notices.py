@@ -21,15 +21,13 @@ class Notices:
         self._micro_batch_tokens = config.micro_batch_tokens
         self._max_skipped = MAX_OVERFLOWS_FP16 if config.precision == "fp16" else 1
         self._skipped_in_a_row = 0
-        self._pending: str | None = None
+        self._pending: list[str] = []
         self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
-        """Report this notice once, with the next step.
-
-        It replaces an earlier notice that is not reported yet. None only removes that earlier one.
-        """
-        self._pending = notice
+        """Report this notice once, with the next step; None is ignored."""
+        if notice is not None:
+            self._pending.append(notice)
 
     def end_step(self, update: UpdateReport) -> str | None:
         """Return the notices of a finished step as one text, or None if there are none.
@@ -37,8 +35,8 @@ class Notices:
         They include what happened since the previous step, such as memory that ran out in a judge
         round. Call it once for each step: the next call does not return them again.
         """
-        notices = [self._pending, *self._describe_memory(), self._describe_skipped(update)]
-        self._pending, self._reported = None, self._times_lowered()
+        notices = [*self._pending, *self._describe_memory(), self._describe_skipped(update)]
+        self._pending, self._reported = [], self._times_lowered()
         return " ".join(filter(None, notices)) or None
 
     def _times_lowered(self) -> tuple[int, int]:

@@ -117,6 +117,7 @@ class Trainer:
         self._leader = TeamLeader(policy, replace(config, max_completion_length=longest), team=team)
         self._notices = Notices(policy, config)
         self._mix = make_mix(self._plan, config)
+        self._notices.add(self._mix.notice())
         self._external_strategy = make_strategy(config.external_sampling)
         self._sharing_strategy = make_strategy(config.sharing, setting="sharing")
         for strategy in (self._external_strategy, self._sharing_strategy):

@@ -156,6 +156,23 @@ def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
     assert mix.external == 3
 
 
+@pytest.mark.parametrize(("size", "batch", "moves"), [(32, 8, False), (32, 9, True), (2, 2, False)])
+def test_owner_is_notified_if_an_automatic_mix_cannot_change(
+    size: int, batch: int, moves: bool
+) -> None:
+    notice = AutoMix(1, size=size, batch=batch).notice()
+    assert (notice is None) is moves
+
+
+def test_notice_of_the_mix_comes_with_the_first_step(verifier: Verifier) -> None:
+    trainer = make_trainer(verifier, config=TrainConfig(mix="auto", external=6, batch=2))
+    reports = [trainer.step(), trainer.step()]
+    assert ["mix = auto has no effect" in (report.notice or "") for report in reports] == [
+        True,
+        False,
+    ]
+
+
 def test_saved_mix_continues_where_it_was() -> None:
     mix, resumed = auto(), auto()
     pass_steps(mix, 2 * PERIOD - 1, own=[UNSOLVED] * 8, external=[HALF] * 8)

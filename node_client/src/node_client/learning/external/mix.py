@@ -56,6 +56,10 @@ class RolloutMix:
         have. With a ladder, `own` also contains rollouts of other difficulties.
         """
 
+    def notice(self) -> str | None:
+        """Return why a mix that the owner wants to adapt cannot change, or None."""
+        return None
+
     def figures(self) -> dict[str, float]:
         """Return I, J and the values of the places for the step's report; empty if fixed."""
         return {}
@@ -119,6 +123,7 @@ class AutoMix(RolloutMix):
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:
         self._size = size
+        self._batch = batch
         # No more own rollouts can be trained on than are generated.
         self._minimum = min(max(1, size - batch), size - 1)
         self._maximum = max(self._minimum, size - max(1, size // 4))
@@ -136,6 +141,15 @@ class AutoMix(RolloutMix):
         if places.steps % PERIOD == 0:
             gain = places.external_place - places.own_place
             self.external = self._bound(self.external + (gain > MARGIN) - (gain < -MARGIN))
+
+    def notice(self) -> str | None:
+        if self._minimum < self._maximum:
+            return None
+        return (
+            f"mix = auto has no effect: a training set of {self._size} rollouts, of which batch = "
+            f"{self._batch} are generated, always has {self.external} external ones. A larger "
+            "training set or batch would let the mix change."
+        )
 
     def figures(self) -> dict[str, float]:
         return {
