@@ -44,6 +44,16 @@ def test_step_trains_only_on_informative_rollouts_if_it_finds_enough(
     assert len(pool.published) == report.generated
 
 
+def test_no_batch_is_generated_after_just_enough_informative_rollouts(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = toy_policy()
+    answer_right(policy, monkeypatch, right=lambda question: 2)
+    config = TrainConfig(arm="isolated", resampling="dynamic")
+    report = make_trainer(verifier, policy=policy, config=config).step()
+    assert (report.generated, report.local_used) == (4, 4)
+
+
 def test_step_without_informative_rollouts_ends_at_the_bound(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
+        ("no.such.module:Own", "cannot be imported"),
         ("torn_part:Own", "cannot be imported"),
         ("own_part:Other", "cannot be imported"),
         ("own_part:Failing", "cannot be made: no such file"),

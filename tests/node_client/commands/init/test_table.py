@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from node_client.commands.init.machine import Machine, choose_model, fit_models
 from node_client.commands.init.table import KNOWN_MODELS, KnownModel
@@ -19,6 +22,42 @@ GB = 10**9
 MACHINE = Machine(
     device="cuda", title="GPU", free=24 * GB, memory=64 * GB, disk=500 * GB, cores=8, battery=False
 )
+
+
+# The rest of each config.json: heads, heads of keys and values, the size of a head, vocabulary, and
+# whether input and output share their embeddings.
+CONFIGS: dict[str, tuple[type[Any], int, int, int, int, bool]] = {
+    "HuggingFaceTB/SmolLM2-135M-Instruct": (LlamaConfig, 9, 3, 64, 49152, True),
+    "HuggingFaceTB/SmolLM2-360M-Instruct": (LlamaConfig, 15, 5, 64, 49152, True),
+    "Qwen/Qwen2.5-0.5B-Instruct": (Qwen2Config, 14, 2, 64, 151936, True),
+    "Qwen/Qwen3-0.6B": (Qwen3Config, 16, 8, 128, 151936, True),
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0": (LlamaConfig, 32, 4, 64, 32000, False),
+    "meta-llama/Llama-3.2-1B-Instruct": (LlamaConfig, 32, 8, 64, 128256, True),
+    "Qwen/Qwen2.5-1.5B-Instruct": (Qwen2Config, 12, 2, 128, 151936, True),
+    "HuggingFaceTB/SmolLM2-1.7B-Instruct": (LlamaConfig, 32, 32, 64, 49152, True),
+    "Qwen/Qwen2.5-3B-Instruct": (Qwen2Config, 16, 2, 128, 151936, True),
+    "meta-llama/Llama-3.2-3B-Instruct": (LlamaConfig, 24, 8, 128, 128256, True),
+    "Qwen/Qwen3-4B": (Qwen3Config, 32, 8, 128, 151936, True),
+    "Qwen/Qwen2.5-7B-Instruct": (Qwen2Config, 28, 4, 128, 152064, False),
+}
+
+
+@pytest.mark.parametrize("candidate", KNOWN_MODELS, ids=lambda candidate: candidate.name)
+def test_parameters_are_those_of_the_model_in_transformers(candidate: KnownModel) -> None:
+    kind, heads, kv_heads, head, vocabulary, tied = CONFIGS[candidate.name]
+    config = kind(
+        num_hidden_layers=candidate.layers,
+        hidden_size=candidate.hidden,
+        intermediate_size=candidate.intermediate,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=head,
+        vocab_size=vocabulary,
+        tie_word_embeddings=tied,
+    )
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    assert candidate.parameters == sum(each.numel() for each in model.parameters())
 
 
 @pytest.mark.parametrize("candidate", KNOWN_MODELS, ids=lambda candidate: candidate.name)

@@ -184,11 +184,19 @@ def test_custom_loss_is_used_in_training(verifier: Verifier) -> None:
     assert plain.grad_norm > 0
 
 
-@pytest.mark.parametrize("config", [TrainConfig(policy_loss="kind"), TrainConfig(reward="kind")])
-def test_trainer_with_an_unknown_part_is_refused_before_its_first_step(
-    verifier: Verifier, config: TrainConfig
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        (TrainConfig(policy_loss="kind"), "policy_loss cannot be kind"),
+        (TrainConfig(policy_loss="collections:Counter"), "policy_loss: .* is not a PolicyLoss"),
+        (TrainConfig(reward="kind"), "reward cannot be kind"),
+        (TrainConfig(reward="collections:Counter"), "reward: .* is not a Reward"),
+    ],
+)
+def test_trainer_with_an_invalid_part_is_refused_before_its_first_step(
+    verifier: Verifier, config: TrainConfig, complaint: str
 ) -> None:
-    with pytest.raises(SettingsError, match="cannot be kind"):
+    with pytest.raises(SettingsError, match=complaint):
         make_trainer(verifier, config=config)
 
 

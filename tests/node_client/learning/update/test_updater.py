@@ -75,7 +75,14 @@ def test_update_follows_the_gradient_of_the_formula(micro_batch_tokens: int) -> 
     policy = toy_policy()
     expected = gradient_of_formula(policy)
     before = weights_of(policy)
-    update(policy, TrainConfig(max_grad_norm=1e9, micro_batch_tokens=micro_batch_tokens))
+    config = TrainConfig(max_grad_norm=1e9, micro_batch_tokens=micro_batch_tokens)
+    report = update(policy, config)
+    rows = make_rows(GROUPS, config=config)
+    # In the first pass all ratios are 1.
+    loss = -sum(len(row.completion) * row.advantage for row in rows) / TOKENS
+    assert report.loss == pytest.approx(loss, abs=1e-5)
+    norm = torch.cat([gradient.flatten() for gradient in expected]).norm().item()
+    assert report.grad_norm == pytest.approx(norm, rel=1e-4)
     for old, new, gradient in zip(before, policy.trainable(), expected, strict=True):
         assert torch.allclose(old - new, gradient, atol=1e-5)
 
@@ -158,7 +165,7 @@ def test_kl_term_also_affects_rows_without_advantage() -> None:
 def test_uninformative_groups_do_not_change_the_weights() -> None:
     policy = toy_policy()
     before = weights_of(policy)
-    update(policy, TrainConfig(), groups=GROUPS[1:2])
+    assert update(policy, TrainConfig(), groups=GROUPS[1:2]).grad_norm == 0
     assert all(map(torch.equal, before, weights_of(policy)))
 
 
