@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='season',
             name='questions_per_round',
-            field=models.PositiveSmallIntegerField(default=16, help_text='At least one for each dataset; the rest is distributed by weight.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(256)]),
+            field=models.PositiveSmallIntegerField(default=16, help_text='By weight, with at least one for each dataset.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(256)]),
         ),
         migrations.AlterField(
             model_name='season',

@@ -106,7 +106,7 @@ class Season(models.Model):
     questions_per_round = models.PositiveSmallIntegerField(
         default=16,
         validators=[MinValueValidator(1), MaxValueValidator(256)],
-        help_text="At least one for each dataset; the rest is distributed by weight.",
+        help_text="By weight, with at least one for each dataset.",
     )
     max_new_tokens = models.PositiveIntegerField(
         default=256,

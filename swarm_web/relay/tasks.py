@@ -44,7 +44,8 @@ def check_conduct() -> None:
 
 def _check_rollouts() -> None:
     until = monotonic() + CHECKING_BUDGET_S
-    checks = settings.RELAY_DECLARED_CHECKS_PER_MINUTE + settings.RELAY_SPOT_CHECKS_PER_MINUTE
+    # Declared rollouts are queued of two groups of nodes (`SeasonPool.choose_checks`).
+    checks = 2 * settings.RELAY_DECLARED_CHECKS_PER_MINUTE + settings.RELAY_SPOT_CHECKS_PER_MINUTE
     remaining = ceil(checks / _RUNS_PER_MINUTE)
     while remaining > 0 and monotonic() < until:
         limit = min(remaining, _CHECK_BATCH)

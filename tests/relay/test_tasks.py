@@ -17,8 +17,8 @@ from tests.relay.sharing import offer_checks, publish_rollouts
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
-@pytest.mark.parametrize(("per_minute", "checked"), [(0, 0), (1, 1), (60, 5), (240, 20)])
-async def test_task_checks_a_twelfth_of_the_limit_per_minute(
+@pytest.mark.parametrize(("per_minute", "checked"), [(0, 0), (1, 1), (60, 10), (120, 20)])
+async def test_task_checks_as_many_rollouts_as_are_queued_between_two_runs(
     season: Season, amber: Node, settings: Any, per_minute: int, checked: int
 ) -> None:
     settings.RELAY_DECLARED_CHECKS_PER_MINUTE = per_minute
