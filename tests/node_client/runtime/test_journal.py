@@ -116,3 +116,19 @@ def test_unwritable_record_does_not_end_the_run(
         with Journal(state).recording():
             pass
     assert caplog.text.count("`swarm-node status` cannot show this run") == 1
+
+
+def test_each_loss_of_the_record_is_logged(
+    state: StateDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = state.path / "run.json"
+    journal = Journal(state)
+    with state.lock():
+        record.mkdir()
+        with journal.recording():
+            journal.on_event(STARTED)
+            record.rmdir()
+            journal.on_event(STARTED)
+            record.unlink()
+            record.mkdir()
+    assert caplog.text.count("`swarm-node status` cannot show this run") == 2

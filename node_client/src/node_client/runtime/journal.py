@@ -92,6 +92,8 @@ class Journal:
             if not self._failed:
                 log.warning("`swarm-node status` cannot show this run correctly: %s", problem)
             self._failed = True
+        else:
+            self._failed = False
 
 
 def _text(moment: datetime) -> str:
