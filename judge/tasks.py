@@ -87,7 +87,7 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 @shared_task
 def update_standings() -> None:
-    """Remove rounds from windows that they have left, and inspect rounds that closed.
+    """Remove rounds from windows that they have left, and raise flags about newly closed rounds.
 
     Then rebuild stale summaries for up to REBUILD_BUDGET_S; the next run continues.
     """

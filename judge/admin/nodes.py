@@ -60,7 +60,7 @@ class JudgedNodeAdmin(NodeAdmin):
     actions = [*NodeAdmin.actions, quarantine, release]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Node]:
-        """Annotate each node with its number of open flags."""
+        """Return the nodes, each with its number of open flags as `flagged`."""
         about = Flag.objects.filter(
             Q(node=OuterRef("pk")) | Q(other=OuterRef("pk")), state=Flag.State.OPEN
         )

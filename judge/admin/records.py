@@ -20,7 +20,7 @@ SHOWN = 20
 
 
 class RecordAdmin(UneditedAdmin[Row]):
-    """Rows that nobody edits by hand, not even a superuser.
+    """An admin of rows that nobody adds, edits or deletes by hand, not even a superuser.
 
     Actions with the permission `rule` are available to users who may change the model.
     """

@@ -134,7 +134,7 @@ class RoundAdmin(RecordAdmin[Round]):
     actions = [void, recompute]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
-        """Annotate each round with its turnout."""
+        """Return all rounds, each with the numbers of its seated and scored nodes."""
         return rounds_with_turnout()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -173,7 +173,7 @@ class RoundAdmin(RecordAdmin[Round]):
 
     @admin.display(description="answers")
     def answers(self, obj: Round) -> str:
-        """Count the stored answers."""
+        """Show how many answers are stored, and how many of these have no verdict."""
         stored = Answer.objects.filter(question__round=obj).count()
         return f"{stored} stored, {count_ungraded(obj)} without a verdict"
 

@@ -43,7 +43,7 @@ FROZEN = [
 
 @admin.register(Season)
 class SeasonAdmin(admin.ModelAdmin[Season]):
-    """Draft a season, see a sample of each task, start it, pause it, add a round."""
+    """Admin of seasons: draft one, see a sample of each of its tasks, start, pause, add a round."""
 
     form = SeasonForm
     list_display = ["name", "state", "paused", "started_at", "questions_per_round", "assignment"]
@@ -133,7 +133,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         return {"tasks": tasks, **super().get_changeform_initial_data(request)}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Season | None = None) -> list[str]:
-        """Freeze the rules of a season that has started."""
+        """Return the read-only fields, with the rules of the season if it has started."""
         frozen = FROZEN if obj is not None and obj.state != Season.State.DRAFT else []
         return [*self.readonly_fields, *frozen]
 
@@ -187,8 +187,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     ) -> None:
         """Save only the fields that were edited: the judge's clock also writes to the row.
 
-        Then show a draft's samples, or update the standings of a started season if a field that
-        they depend on was edited.
+        Then show sample questions if the season is a draft. For a started season, update its
+        standings if a field that they depend on was edited.
         """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
@@ -223,7 +223,10 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Start the selected draft season, unless its questions do not last; report the outcome."""
+        """Start the selected draft season, and show the outcome.
+
+        A season that has too few questions for its rounds is not started.
+        """
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")
             return

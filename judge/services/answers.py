@@ -201,7 +201,11 @@ def _sign(
     context: SigningContext,
     stored: Signatures,
 ) -> None:
-    """Set `signed` of receipts, for the stored answers that carry their node's signature."""
+    """Set `signed` of receipts to the site's signed receipt.
+
+    It covers the stored answers that carry their node's signature. Without such answers the receipt
+    is not changed.
+    """
     key = None
     for receipt, submission in zip(receipts, submissions, strict=True):
         kept = stored[submission.node_id]

@@ -132,7 +132,7 @@ class _SeasonData:
 
 
 def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
-    """Read the results of a season's nodes up to each look, and what was known of them before."""
+    """Return a season's data: its nodes' results up to each look, and those of earlier seasons."""
     closed = list(_closed_rounds(season).order_by("number").values_list("number", "closed_at"))
     blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
     return _SeasonData(
@@ -147,8 +147,9 @@ def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
 def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
     """Return sums over each node's rounds up to each look, as arrays [looks, 3] by node id.
 
-    The columns are the sum of deviations, the sum of their squares, and the number of rounds with a
-    deviation. `lasts` has the number of the last round of each look.
+    The columns are the sum of the node's deviations (`Score.deviation`), the sum of their squares,
+    and the number of rounds with a deviation. `lasts` has the number of the last round of each
+    look.
     """
     paths: defaultdict[int, Floats] = defaultdict(lambda: np.zeros((len(lasts), 3)))
     for look, (before, last) in enumerate(pairwise([-1, *lasts])):
@@ -210,9 +211,9 @@ def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> 
 
 
 def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
-    """Return after how many rounds the node joined, and its mean deviation in an earlier season.
+    """Return how many rounds had closed when the node joined, and its earlier mean deviation.
 
-    A value that is unknown is 0.
+    The latter is from an earlier season (`_read_earlier`). A value that is unknown is 0.
     """
     enrolment = data.enrolled.get(ledger.node_id)
     joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0

@@ -139,7 +139,10 @@ def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) ->
 
 
 def _attempt(locked: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
-    """Grade the answers of each round by the round's own answer rules."""
+    """Try to grade the answers by the answer rules of their rounds; return each with its attempt.
+
+    Ends after SLICE_S; `text_s` limits the time for one text.
+    """
     until = monotonic() + SLICE_S
     rounds = Round.objects.in_bulk({answer.round for answer in locked})
     attempts: Attempts = []
@@ -162,9 +165,11 @@ def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
 
 
 def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
-    """Grade all questions together, or one by one if one of them cannot be generated again.
+    """Grade the answers to all questions together, and return each answer with its attempt.
 
-    The answers to such a question are missing from the result, and are tried last from now on.
+    If a question cannot be generated again, the questions are graded one by one. The answers to
+    such a question are missing from the result; they are marked in the database and tried last from
+    now on.
     """
     try:
         groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
@@ -183,9 +188,9 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
 def _store(graded: list[Graded]) -> int:
     """Write first verdicts and return how many were written; existing verdicts are kept.
 
-    A round that closed meanwhile was scored without these answers, so they get no verdict. Because
-    of the shared lock, a round that is about to close waits for us, and we wait for a round that is
-    closing.
+    A round that closed meanwhile was scored without these answers, so they get no verdict. A shared
+    lock on the rounds makes a round that is about to close wait for this transaction, and makes
+    this call wait for a round that is closing.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM judge_round WHERE {_IN_GRADING} FOR SHARE")
@@ -212,7 +217,10 @@ def replace_verdicts(graded: list[Graded]) -> int:
 
 
 def _update(graded: list[Graded], condition: str) -> int:
-    """Write verdicts where the SQL condition holds, in one statement; return how many."""
+    """Write the verdicts in one statement, each only if its answer fulfils the SQL `condition`.
+
+    Returns how many answers were written.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""

@@ -144,7 +144,11 @@ def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> boo
 
 
 def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
-    """Set or lift a node's quarantine and rebuild its seasons' ranks; tell whether it changed."""
+    """Set or lift a node's quarantine, and return whether this changed anything.
+
+    If so, the standings and the comparisons of arms of all its seasons are computed again, and the
+    summaries of its rounds are marked as stale.
+    """
     if not Node.objects.filter(pk=node.pk, quarantined=not to).update(quarantined=to):
         return False
     node.refresh_from_db()

@@ -29,7 +29,7 @@ SeatKey = tuple[int, int]
 
 
 def read_costs() -> dict[SeatKey, float]:
-    """Return the seconds spent on each seat of open and scoring rounds, if above 0."""
+    """Return the seconds of grading spent on each seat of open and scoring rounds, if above 0."""
     waiting = Seat.objects.filter(
         round__phase__in=[Phase.OPEN, Phase.SCORING], grading_seconds__gt=0
     )
@@ -38,9 +38,9 @@ def read_costs() -> dict[SeatKey, float]:
 
 
 def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
-    """Charge seats for the seconds that their answers took; must be called in a transaction.
+    """Add the seconds that grading answers took to their seats; must be called in a transaction.
 
-    A seat's sum below _MIN_RECORDED_S is dropped.
+    If the costs of a seat add up to less than _MIN_RECORDED_S, they are dropped.
     """
     sums: defaultdict[SeatKey, float] = defaultdict(float)
     for seat, seconds in costs:
@@ -53,7 +53,7 @@ def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
 
 
 def postpone(ids: Iterable[int]) -> int:
-    """Postpone those of these answers that have no verdict; return how many."""
+    """Postpone those answers with these ids that wait for a verdict; return how many."""
     return answers_to_grade().filter(pk__in=list(ids)).update(verdict=POSTPONED)
 
 

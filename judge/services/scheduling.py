@@ -60,10 +60,12 @@ class RoundDraft:
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
     """Schedule the season's next round by its cadence, unless one is scheduled or open.
 
-    Returns the round, or None if none was made. Drawing takes seconds, so the season is locked and
-    checked again before the round is stored: another worker may have been faster, or the season may
-    have ended. A season that has run out of questions is halted with a reason. Raises RefusedError
-    if questions cannot be drawn for another reason.
+    Returns the round, or None if none was made. None is made while the previous round has no
+    questions yet. A season that has run out of questions is halted with a reason. Raises
+    RefusedError if questions cannot be drawn for another reason.
+
+    Drawing takes seconds, so the season is locked and checked again before the round is stored:
+    another worker may have been faster, or the season may have ended.
     """
     if not _lacks_round(season):
         return None
@@ -160,7 +162,10 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
 
 
 def _build_rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
-    """Return the rules of a round, without a beacon; its questions do not depend on `number`."""
+    """Return the rules of round `number`, without a beacon.
+
+    The number does not influence which questions are drawn.
+    """
     rules = QuizRules(
         round=number,
         season=season.name,

@@ -26,7 +26,7 @@ from swarm_web.nodes.models import Node
 
 @dataclass(frozen=True)
 class _AnswerSheet:
-    """A node's answers: the positions, from 1, of the questions that it answered and solved."""
+    """The positions, from 1, of the questions that a node answered, and of those that it solved."""
 
     answered: frozenset[int] = frozenset()
     solved: frozenset[int] = frozenset()

@@ -28,7 +28,10 @@ _random = secrets.SystemRandom()
 
 
 def start_season(season: Season, *, now: datetime) -> bool:
-    """Start a draft season and end the running one; tell whether this call did it."""
+    """Start a draft season and end the running one; return True.
+
+    If the season is not a draft, nothing changes and the result is False.
+    """
     with transaction.atomic():
         drafts = Season.objects.select_for_update().filter(state=Season.State.DRAFT)
         if not drafts.filter(pk=season.pk).exists():

@@ -1,9 +1,10 @@
 """Updates ledgers and standings when rounds close, so that no page adds up answers.
 
-A refresh adds the rounds that entered each window since the last one to the season's ledgers,
+A refresh adds the rounds that entered each window since the last refresh to the season's ledgers,
 subtracts those that left, and rewrites the standings of the windows that changed. It reads the
 ledgers and the scores of those rounds, never answers. Its cost grows with the size of a round and
-the number of nodes, but hardly with the length of the season: a ledger has a few kilobytes.
+the number of nodes, but hardly with the length of the season, because even after a year a node's
+ledger takes only a few kilobytes.
 """
 
 from collections import defaultdict
@@ -172,10 +173,10 @@ def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
 
 
 def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
-    """Update the ledgers for rounds that enter or leave a window, and store what windows count.
+    """Add rounds that enter a window to the ledgers, and subtract rounds that leave one.
 
-    Rounds that enter the season's window are written into the stream of question results. The
-    ledgers are changed in memory only.
+    Rounds that enter the season's window are also written into the stream of question results. The
+    ledgers are changed in memory only. Which rounds each window now counts is stored.
 
     One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
     """
@@ -241,7 +242,10 @@ def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
 
 
 def _has_newer_counted(rounds: Sequence[Round]) -> bool:
-    """Return whether the season counts another round, newer than the oldest of these."""
+    """Return whether the season's standings count a round newer than the oldest of `rounds`.
+
+    The rounds in `rounds`, which are all of one season, are left out.
+    """
     numbers = [judge_round.number for judge_round in rounds]
     newer = Round.objects.filter(season=rounds[0].season_id, number__gt=min(numbers))
     return newer.exclude(number__in=numbers).filter(counted__window=Window.SEASON).exists()

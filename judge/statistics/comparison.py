@@ -230,7 +230,10 @@ def _standardise(covariates: Floats) -> Floats:
 
 
 def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
-    """Return the residuals of a regression on centred regressors; keeps the mean of the values."""
+    """Return the residuals of a regression of `values` on centred regressors.
+
+    The mean of `values` is added to them, so that they have the same mean.
+    """
     slopes = np.linalg.lstsq(regressors, values - values.mean(), rcond=None)[0]
     residuals: Floats = values - regressors @ slopes
     return residuals
@@ -239,9 +242,10 @@ def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
 def _adjust_by_holm(tested: Mapping[str, _Tested]) -> dict[str, float]:
     """Return each model's p-value, adjusted over all models of the season.
 
-    Models that were first tested at the same look share nine tenths of the remaining budget; the
-    rest is reserved for models that will be tested later. Holm's procedure allows such weights
-    (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    Each model gets a part of the allowed error probability. Models that were first tested at the
+    same look share nine tenths of what earlier looks left of it, and the rest is reserved for
+    models that will be tested later. Holm's procedure allows such weights (S. Holm, Scandinavian
+    Journal of Statistics 6, 1979).
     """
     weights: dict[str, float] = {}
     budget = 1.0
@@ -350,11 +354,12 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
 
 
 def decide(difference: float | None, p_value: float | None, *, lead: float) -> Verdict:
-    """Return the verdict: an arm is better if the test favours it and it is still ahead.
+    """Return the verdict on the two arms of a comparison.
 
-    That is, if the p-value is at most ALPHA, and `difference` (swarm - isolated now) has the sign
-    of `lead`, the difference at the look that gave the p-value. If `difference` or `p_value` is
-    None, the verdict is "too_few".
+    An arm is better ("swarm_better" or "isolated_better") if the p-value is at most ALPHA, and the
+    present `difference` (swarm - isolated) has the sign of `lead`, the difference at the look that
+    gave the p-value. Otherwise the verdict is "not_shown". If `difference` or `p_value` is None, it
+    is "too_few".
     """
     if difference is None or p_value is None:
         return "too_few"

@@ -67,17 +67,19 @@ class CopyFinding:
 
 
 def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list[CopyFinding]:
-    """Return the pairs that share more wrong answers than expected, smallest p-value first.
+    """Return the pairs of nodes that share too many wrong answers, smallest p-value first.
 
     `answers` are all wrong answers of one or more rounds, one for each node and question; empty
-    answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives its
-    partner's text with a probability equal to that text's share among the witnesses. The witnesses
-    are all other nodes that were wrong on the question, or only those of one of the two nodes'
-    models, whichever gives the larger share. So a node that copies is not paired with innocent
-    nodes of the victim's model. The partner itself is a witness: with few witnesses the share
-    approaches 1, and an answer that all give proves nothing. Where the two nodes gave different
-    texts, the text with the larger share counts. The number of matches is then Poisson-binomial.
-    Holm's adjustment is over all N(N-1)/2 pairs of nodes in `answers`, tested or not.
+    answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives the
+    same text as the other node of the pair, its partner, with a probability equal to that text's
+    share among the witnesses. The witnesses are all other nodes that were wrong on the question, or
+    only those of one of the two nodes' models, whichever gives the larger share. Because of this
+    choice, a node that copies is not paired with innocent nodes of the victim's model. The partner
+    itself is a witness: with few witnesses the share approaches 1, and an answer that all give
+    proves nothing. Where the two nodes gave different texts, the text with the larger share counts.
+    The number of matches is then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of
+    nodes in `answers`, tested or not; pairs with an adjusted p-value of at most `alpha` are
+    returned.
 
     - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
       answers; two nodes of different models, only if MIN_WITNESSES other nodes of any model have.

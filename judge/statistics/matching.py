@@ -60,10 +60,11 @@ def find_candidates(texts: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """Tested `pairs` [P, 2] of rows, and the results for each pair [P].
+    """The tested `pairs` [P, 2] of rows, and the results for each pair [P].
 
-    On `both_wrong` questions both nodes were wrong. Their texts are equal on `matches` of these,
-    against `expected` by chance. Repeats of a shared text are not counted.
+    `both_wrong` is the number of questions that both nodes answered wrongly. On `matches` of these
+    their texts are equal; `expected` is the number of matches that chance would give. Repeats of a
+    shared text are not counted.
     """
 
     pairs: Ints
@@ -89,9 +90,9 @@ class _Witnesses:
     def text_shares(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
         """Return the share [P, Q] of each node's text among the wrong answers of its group.
 
-        `nodes` [P] has one node of each pair. The answers of the other one, its partner, do not
-        count: `partner` [P] is true where the partner is in the group, and `match` [P, Q] where the
-        partner gave the same text.
+        `nodes` [P] has one node of each pair. Its partner, the other node of the pair, is left out
+        of the share: `partner` [P] is true where the partner is in the group, and `match` [P, Q]
+        where the partner gave the same text.
         """
         inside = partner[:, None]
         alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
@@ -100,9 +101,10 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
-    """Test pairs [P, 2] of rows, and return the results.
+    """Test whether the nodes of each pair share more texts than expected; return the results.
 
-    Pairs with too few witnesses, or with no more matches than expected, are left out.
+    `pairs` [P, 2] are rows of `texts`. The result omits pairs that have fewer than MIN_WITNESSES
+    other nodes to compare with, or no more matches than expected by chance.
     """
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
@@ -128,10 +130,12 @@ def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
 def _find_probabilities(
     pairs: Ints, match: Flags, same_model: Flags, all_nodes: _Witnesses, of_model: _Witnesses
 ) -> Floats:
-    """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model.
+    """Return for each pair and question [P, Q] how likely equal texts are by chance.
 
-    A probability is the largest share of the two nodes' texts, among all nodes or the nodes of
-    their model.
+    The result is the share of one node's text among the wrong answers to the question, the other
+    node's answer left out. It is computed for both nodes, among all nodes and among those of the
+    same model; the largest of these shares is returned. `match` [P, Q] says where the two texts are
+    equal, `same_model` [P] which pairs have one model.
     """
     probabilities = np.zeros(match.shape)
     for nodes in pairs.T:
@@ -162,7 +166,11 @@ def _test_pairs(
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
-    """Return the counts of each node's group; `groups` [N] has the number of the group."""
+    """Return, for each node, counts of wrong answers in its group.
+
+    `texts` [N, Q] has the number of each node's wrong text for each question, -1 where it has none.
+    `groups` [N] has the number of each node's group.
+    """
     questions = texts.shape[1]
     is_wrong = texts >= 0
     wrong = np.zeros((groups.max(initial=0) + 1, questions), dtype=np.int64)

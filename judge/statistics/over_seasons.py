@@ -63,9 +63,11 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
-    """Return the sign-flip test's p-value after all looks, for at least MIN_SEASONS differences.
+    """Return the p-value of the sign-flip test after all looks.
 
-    Also return the sum of the differences at the look that gave this p-value.
+    Also return the sum of the differences at the look that gave this p-value. `values` has the
+    difference of each season, at least MIN_SEASONS of them. There is a look after each season, the
+    first after MIN_SEASONS.
     """
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
     spent = 1 - np.power(_UNSPENT_FACTOR, np.arange(1, len(sums) + 1), dtype=np.float64)
@@ -74,7 +76,10 @@ def _flip_signs(values: Floats) -> tuple[float, float]:
 
 
 def _draw_signs(seasons: int) -> Floats:
-    """Return sign vectors [ways, seasons]; the first one changes no sign."""
+    """Return vectors of the signs 1 and -1, one per row: [ways, seasons]. The first row is all 1.
+
+    They are all possible vectors if these are at most _MAX_PATHS, otherwise _MAX_PATHS random ones.
+    """
     if 2**seasons <= _MAX_PATHS:
         flipped = np.arange(2**seasons)[:, None] >> np.arange(seasons) & 1
     else:

@@ -37,7 +37,7 @@ class ScoreSpread:
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return the spread, or None if no arm has two nodes.
+    """Return how much the scores in an arm vary; None if no arm has two nodes.
 
     `arms` has an array for each arm with the mean deviation of each node. For the nodes of all arms
     together, `rounds` [nodes] are their numbers of rounds, and `noise` [nodes] the variances of

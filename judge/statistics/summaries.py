@@ -35,7 +35,7 @@ class ScoredResult:
 
 @dataclass(frozen=True)
 class ArmGroup:
-    """The nodes of one model and arm in a round: their mean score, and its sample variance.
+    """The nodes of one model and arm in a round: the mean and the sample variance of their scores.
 
     The variance is 0 for one node.
     """

@@ -49,12 +49,12 @@ NO_FILTERS = Filters()
 class LeaderboardRow:
     """One node's row in one window; `score` and `interval` are in [0, 1] over `n` questions.
 
-    `rank` is (best, worst); None in windows without ranks, and for a node that is not ranked, for
-    the reason in `remark` (Standing.Remark). `recent_score` is its score in the window "recent",
-    None if it was scored in none of those rounds. The node was scored in `rounds` rounds, and was
-    invited to `missed` rounds without being scored. `cells` maps each dataset to (correct, n). In
-    the whole season it trained on `external_used` rollouts of others, and others trained
-    `used_by_others` times on its rollouts. `title` is empty if its owner gave none.
+    `rank` is (best, worst). It is None for all nodes in a window without ranks, and for a node that
+    is not ranked for the reason `remark` (Standing.Remark). `recent_score` is its score in the
+    window "recent", None if it was scored in none of those rounds. The node was scored in `rounds`
+    rounds, and was invited to `missed` rounds without being scored. `cells` maps each dataset to
+    (correct, n). In the whole season it trained on `external_used` rollouts of others, and others
+    trained `used_by_others` times on its rollouts. `title` is empty if its owner gave none.
     """
 
     rank: tuple[int, int] | None
@@ -247,7 +247,7 @@ def _read_bases(
 ) -> list[LeaderboardRow]:
     """Return a row for each of these models, or for all models if None; at most PAGE_ROWS rows.
 
-    The row shows the untrained node of the model that was asked most questions.
+    If a model has several untrained nodes, its row shows the node that was asked most questions.
     """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
@@ -297,7 +297,10 @@ def count_ranked(season: Season, window: str) -> int:
 
 
 def _read_contributions(season: Season, standings: Sequence[Standing]) -> dict[int, Contribution]:
-    """Return the contributions of the standings' nodes by node id, with only two counts loaded."""
+    """Return the contributions of the standings' nodes to the season, by node id.
+
+    Of the counts, only `external_used` and `used_by_others` are loaded.
+    """
     nodes = [standing.node_id for standing in standings]
     rows = Contribution.objects.filter(season=season, node__in=nodes)
     counted = rows.only("node_id", "external_used", "used_by_others")
@@ -311,7 +314,10 @@ def _make_rows(
     *,
     now: datetime,
 ) -> list[LeaderboardRow]:
-    """Return the rows of standings; nodes without a contribution exchanged no rollouts."""
+    """Return a row for each of `standings`, in their order.
+
+    `contributions` are by node id; nodes without one exchanged no rollouts.
+    """
     nodes = [standing.node_id for standing in standings]
     recent = Standing.objects.filter(season=season, window=Window.RECENT, node__in=nodes)
     scores = dict(recent.values_list("node_id", "score"))

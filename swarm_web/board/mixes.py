@@ -67,7 +67,10 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
 
 
 def _range_index() -> Case:
-    """Return the SQL expression for the index of a share's range; share 0 has index 0."""
+    """Return the SQL expression for the index of the range that contains a node's `share`.
+
+    The first range, with index 0, contains only the share 0.
+    """
     ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_UPPER_BOUNDS, start=1)]
     return Case(
         When(share=0, then=Value(0)),

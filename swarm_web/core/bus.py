@@ -81,7 +81,10 @@ class Switchboard:
             del self._listeners[topic]
 
     async def _run(self) -> None:
-        """Subscribe, and again after each lost connection, as long as there are listeners."""
+        """Pass doorbells on to their listeners, as long as there are any.
+
+        After a lost connection to Redis, it subscribes again.
+        """
         while self._listeners:
             try:
                 async with async_redis().pubsub() as pubsub:

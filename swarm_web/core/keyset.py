@@ -83,7 +83,7 @@ class Keyset:
         self._paths = [attrgetter(column.name.replace("__", ".")) for column in self.columns]
 
     def sort(self, rows: QuerySet[Row]) -> QuerySet[Row]:
-        """Return the rows in this order."""
+        """Return the rows in the order of this keyset."""
         return rows.order_by(*(column.order for column in self.columns))
 
     def key_of(self, row: Model) -> Key:
@@ -147,7 +147,7 @@ def encode_key(key: object) -> str:
 
 
 def decode_key(text: str, kind: type[Decoded]) -> Decoded:
-    """Return the key that `encode_key` wrote. Raises ValueError."""
+    """Return the key that `encode_key` wrote as `text`. Raises ValueError for any other text."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return msgspec.json.decode(raw, type=kind)
@@ -161,9 +161,9 @@ def encode_numbers(*numbers: int) -> str:
 
 
 def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
-    """Return the numbers that `encode_numbers` wrote. Raises ValueError.
+    """Return the `count` numbers in a text that `encode_numbers` wrote.
 
-    A number above MAX_NUMBER becomes MAX_NUMBER.
+    A number above MAX_NUMBER becomes MAX_NUMBER. Raises ValueError for any other text.
     """
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):

@@ -96,7 +96,7 @@ _UVICORN = {
 
 
 class RefusalFilter(RateLimitFilter):
-    """Write each record of a refused request as one line at level INFO."""
+    """Writes records of refused requests as single lines at level INFO, and not too often."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to write the record, which is changed in place if it is a refusal.

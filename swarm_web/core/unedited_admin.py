@@ -10,7 +10,7 @@ RowT = TypeVar("RowT", bound=Model)
 
 
 class UneditedAdmin(admin.ModelAdmin[RowT]):
-    """Rows that can be deleted, but not added or edited, not even by a superuser."""
+    """An admin of rows that can be deleted, but not added or edited, not even by a superuser."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: only the site adds rows."""

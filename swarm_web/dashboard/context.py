@@ -17,7 +17,10 @@ from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Return the context. Values that need queries are lazy, so a page reads only what it shows."""
+    """Return the context of every template.
+
+    Values that need queries are lazy, so a page reads only what it shows.
+    """
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,

@@ -41,7 +41,10 @@ def speak_language(get_response: GetResponse) -> GetResponse:
 
 
 def _read_choice(request: HttpRequest) -> str | None:
-    """Return the language that a GET or HEAD requests with `?lang=`; None if the site lacks it."""
+    """Return the language that a GET or HEAD requests with `?lang=`.
+
+    None if it requests none, or one that the site does not have.
+    """
     if request.method not in ("GET", "HEAD"):
         return None
     chosen = request.GET.get(PARAMETER, "")
@@ -49,7 +52,7 @@ def _read_choice(request: HttpRequest) -> str | None:
 
 
 def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
-    """Return a redirect to the same page without the parameter, which stores the language."""
+    """Return a redirect to the same page without the parameter; it sets the language's cookie."""
     query = request.GET.copy()
     del query[PARAMETER]
     # Two leading slashes would redirect to another site.

@@ -21,9 +21,10 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def stamp_state(get_response: Answer) -> Answer:
-    """Middleware that sets `request.page_state` to the token, for a GET or HEAD of a page.
+    """Middleware that sets `request.page_state` to the site's state, for a GET or HEAD of a page.
 
-    It reads the token before the view reads anything, so that no page is older than its token.
+    The state is a text (`edge.brief_cache`). It is read before the view reads anything, so that no
+    page is older than the state that it contains.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

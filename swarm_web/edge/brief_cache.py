@@ -31,7 +31,7 @@ class SiteState:
         self._lock = threading.Lock()
 
     def renew(self, read: Callable[[], str]) -> str:
-        """Read the token now and return it."""
+        """Read the site's state now, keep it in `token`, and return it."""
         with self._lock:
             begun_at = self._clock()
             self.token = read()

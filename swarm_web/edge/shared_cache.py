@@ -1,6 +1,6 @@
 """Django's default cache, kept in Redis for all processes; without Redis it appears empty.
 
-allauth counts requests in this cache to limit them. Without Redis it refuses none, like
+allauth counts requests in this cache to limit them. So without Redis no request is refused, as in
 `edge.login_limit`.
 """
 

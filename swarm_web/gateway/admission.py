@@ -29,7 +29,7 @@ FLOOD_WAIT_S = 30.0
 class Closure:
     """Why all handshakes are refused.
 
-    Nodes retry after `wait_s` / 2 to `wait_s` seconds, or in the next free slot if it is 0.
+    Nodes retry after `wait_s` / 2 to `wait_s` seconds; if `wait_s` is 0, in the next free slot.
     """
 
     code: ErrorCode
@@ -71,9 +71,9 @@ class Admission:
         return is_known
 
     def count_handshake(self, token: str) -> None:
-        """Count a handshake with a valid token, and make the token known.
+        """Count a handshake with a valid token, which makes the token known to `check`.
 
-        Raises RefusedError if there were too many handshakes with it.
+        Raises RefusedError if there were too many handshakes with this token.
         """
         now = monotonic()
         wait_s = self._tokens.get(_hash_token(token), now=now).take(now=now)

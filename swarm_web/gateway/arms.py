@@ -9,7 +9,10 @@ from swarm_web.nodes.models import Node
 
 
 async def assign_arm(session: Session, season: Season) -> str:
-    """Return the node's arm in the season; enrol the node if the season began after its hello."""
+    """Return the node's arm in the season.
+
+    If the season began after the node's hello, the arm is assigned and stored first.
+    """
     if session.season_id != season.pk:
         await database_sync_to_async(_enrol)(session, season)
         session.season_id = season.pk

@@ -86,7 +86,10 @@ class Connection:
         return self.session.greeted
 
     async def serve(self) -> None:
-        """Accept the socket, and answer its messages until it is closed; then clean up."""
+        """Accept the socket and answer its messages until it is closed.
+
+        At the end, also after an error, stop the connection's tasks and record that the node left.
+        """
         await self._inbox.take()
         await self._send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         counters.count(counters.CONNECTIONS, "accepted")
@@ -145,7 +148,7 @@ class Connection:
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def _send_frame(self, frame: str, *, last: bool = False) -> None:
-        """Send a frame, unless another task has closed the connection."""
+        """Send a frame, unless the connection was closed; after a `last` one no frame is sent."""
         if self._closed:
             return
         self._closed = last
@@ -156,7 +159,7 @@ class Connection:
     # ---- the hello
 
     def _await_hello(self) -> None:
-        """Close the connection if the node sends no hello within HELLO_TIMEOUT_S."""
+        """Start the timer that closes the connection if no hello comes within HELLO_TIMEOUT_S."""
         loop = asyncio.get_running_loop()
         self._hello_deadline = loop.call_later(HELLO_TIMEOUT_S, self._end_without_hello)
 
@@ -193,7 +196,7 @@ class Connection:
         self._sending = None
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Leave the pool; soon send the node a refusal that closes the connection."""
+        """Leave the pool, and start to send the node a refusal that closes the connection."""
         # Before the connection is closed: the one that replaces it may ask for the rollouts that
         # the node was given.
         self.session.leave_pool()

@@ -50,10 +50,11 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Each second until `stopping` is set, follow the maintenance and write a heartbeat.
+    """Each second until `stopping` is set, write a heartbeat, and refuse nodes in a maintenance.
 
     No heartbeat is written while a store is unreachable, during a maintenance, or until nodes have
-    had time to reconnect after it: the judge extends open rounds by this time, and opens no others.
+    had time to reconnect after it. The judge extends open rounds by the time without a heartbeat,
+    and opens no round in it.
     """
     while not stopping.is_set():
         try:

@@ -41,7 +41,10 @@ def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | Non
 
 
 def _assign_arms(hellos: Sequence[NodeHello]) -> None:
-    """Enrol nodes and set `Node.arm`; without a season, to the arm that the hello asks for."""
+    """Set `Node.arm` of each node to the arm in which the season enrols it.
+
+    A node without a season is not enrolled and gets the arm that its hello asks for.
+    """
     by_season: defaultdict[Season, list[NodeHello]] = defaultdict(list)
     for each in hellos:
         each.node.arm = each.hello.arm

@@ -178,7 +178,10 @@ class Roster:
             connection.ring(payload)
 
     def _end_superseded(self, payload: str) -> None:
-        """End the connections of nodes that have a newer connection in another process."""
+        """End the connections here that are older than a connection of the same node in `payload`.
+
+        `payload` is a doorbell of another process: JSON pairs of a node's id and the opening time.
+        """
         for node_id, opened_ns in _arrivals.decode(payload):
             connection = self._by_node.get(node_id)
             if connection is not None and opened_ns > connection.opened_ns:

@@ -56,7 +56,10 @@ class Slots:
         self._next = 0.0
 
     def take(self, *, now: float, random: Random) -> float:
-        """Take the next free slot, and return the seconds until it, at least half a second."""
+        """Take the next free slot, and return the seconds until it, at least half a second.
+
+        If no slot is free within MAX_PAUSE_S, the seconds are random (`Slots`).
+        """
         self._next = max(self._next, now + 0.5) + self._step_s
         if self._next - now > MAX_PAUSE_S:
             self._next = now + MAX_PAUSE_S

@@ -81,7 +81,9 @@ def request_node(
 def request_owner(
     requester: JoinRequester, token: str, *, now: datetime
 ) -> tuple[JoinRequest, str]:
-    """Return a new request for an owner of the node with this token, and its device code.
+    """Create a request that an account become the owner of the node with this token.
+
+    Returns the request and its device code.
 
     Raises DeviceFlowError if the token is not valid, the node has an owner, or the network has made
     too many requests.
@@ -96,9 +98,9 @@ def request_owner(
 
 
 def _lock_network(requester: JoinRequester) -> None:
-    """Let other requests of this network wait until the transaction ends.
+    """Make other requests of this network wait until the transaction ends.
 
-    Concurrent requests would exceed the network's limits.
+    Otherwise concurrent requests could exceed the network's limits.
     """
     with connection.cursor() as cursor:
         lock = "SELECT pg_advisory_xact_lock(hashtext('joining.network'), hashtext(%s))"
@@ -217,7 +219,10 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 
 
 def _assign_node(request: JoinRequest, node: Node) -> None:
-    """Record the node whose token the client gets; this is void once the node's token changes."""
+    """Store in the request the node whose token the client gets.
+
+    If the node's token changes before the client collects, the request is void.
+    """
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 

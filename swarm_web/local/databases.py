@@ -132,8 +132,8 @@ def _run(*command: str, folder: Path, run_as: RunAs, text: str = "") -> None:
 def _remove_stale_pid(path: Path) -> None:
     """Remove the pid file of a killed Postgres if another program now has that process id.
 
-    Postgres would take that program for its earlier self and refuse to start. It decides
-    correctly in all other cases.
+    Postgres would take that program for its earlier self and refuse to start. All other pid files
+    stay, because Postgres judges them correctly.
     """
     if not path.exists():
         return

@@ -113,7 +113,7 @@ class SiteProcess:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The command, with the prefix of its user."""
+        """The command, after the words that run it as the process's user."""
         return (*self.run_as.prefix, *self.command)
 
 

@@ -141,7 +141,7 @@ def is_current(stamp: Path, current: str) -> bool:
 
 @contextmanager
 def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
-    """Lock the state folder while this process or one of its children lives.
+    """Lock the state folder until the block has ended and no child process has the lock file open.
 
     Yields the lock file's descriptor. The site's processes inherit it, so after a launcher was
     killed the lock holds until the last of them has ended, and the next start waits for that.

@@ -199,7 +199,10 @@ def _server_process(
 
 
 def _site_processes(environment: Mapping[str, str], ports: range) -> list[SiteProcess]:
-    """Return the web processes, one per port, the worker and beat. Only web has an `is_ready`."""
+    """Return the web processes (one per port), the worker and beat.
+
+    Only the web processes have an `is_ready`.
+    """
     return [
         *(_web_process(environment, port, first=ports[0]) for port in ports),
         _server_process("worker", commands.WORKER, environment),

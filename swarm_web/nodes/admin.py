@@ -10,7 +10,7 @@ from swarm_web.nodes.services import create_node, end_connection, rotate_token
 
 @admin.register(Node)
 class NodeAdmin(admin.ModelAdmin[Node]):
-    """View, create and block nodes, and replace tokens; what a client reports is read-only."""
+    """Admin of nodes: view, create, block, replace tokens; what a client reports is read-only."""
 
     list_display = [
         "name",

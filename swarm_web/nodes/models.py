@@ -38,7 +38,7 @@ class NodeQuerySet(models.QuerySet["Node"]):
 
 
 class Node(models.Model):
-    """A client, identified by its token; the details of its model are declared, not verified."""
+    """A node, identified by its token. What it says about its model is declared, not verified."""
 
     class Arm(models.TextChoices):
         """How the node trains: with rollouts of others, without them, or not at all."""

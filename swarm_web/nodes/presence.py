@@ -145,7 +145,10 @@ def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
 
 
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
-    """Set `last_seen` of the nodes still admitted, and return them as `find_admitted` does."""
+    """Set `last_seen` to `now` for the nodes that are still admitted (`find_admitted`).
+
+    Returns these as a map from node id to owner id (or None).
+    """
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
     return owners
@@ -167,7 +170,7 @@ def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
 
 
 def record_departures(departures: Sequence[Departure]) -> list[None]:
-    """Record that the nodes' sockets were closed. Returns None for each departure."""
+    """Record that the nodes' sockets were closed; return a None for each, as `Batcher` requires."""
     with connection.cursor() as cursor:
         cursor.execute(
             _STORE_DEPARTURES,

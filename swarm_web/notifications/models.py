@@ -39,7 +39,7 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
     """QuerySet of channels."""
 
     def subscribed_to(self, event: str) -> "ChannelQuerySet":
-        """Filter to the enabled channels of active accounts that report `event`."""
+        """Filter to enabled channels that report `event` and belong to an active account."""
         return self.filter(enabled=True, owner__is_active=True, events__contains=[event])
 
 
@@ -50,7 +50,7 @@ class Channel(models.Model):
     in the future while an attempt runs and after a failed attempt. So a receiver that is down
     delays only its own messages. `failures` counts the failed attempts since the last success; the
     first of them was at `failing_since`. `failed_at` and `failure` describe the latest failed
-    attempt. `round_told_at` is when the latest round closed about which a message was queued.
+    attempt. `round_told_at` is the closing time of the latest round that a queued message is about.
     """
 
     class Kind(models.TextChoices):
@@ -137,7 +137,7 @@ class Delivery(models.Model):
     """
 
     class Type(models.TextChoices):
-        """The type of message."""
+        """What a message is about."""
 
         NODE_SILENT = "node.silent", _("node offline")
         NODE_BACK = "node.back", _("node back online")
@@ -208,7 +208,8 @@ class NodeNews(models.Model):
 class RoundNews(models.Model):
     """How far the messages about a closed round have been queued.
 
-    They are queued for the channels up to id `last_channel`, and if `is_done` for all channels.
+    They are queued for the channels with an id up to `last_channel`; `is_done` means that they are
+    queued for all channels.
     """
 
     round = models.OneToOneField(

@@ -141,7 +141,10 @@ def _pack_webhook(delivery: Delivery, *, now: datetime) -> Callable[[], Result]:
 
 
 def _pack_ntfy(delivery: Delivery) -> Callable[[], Result]:
-    """Prepare a message in ntfy's JSON format, because headers allow ASCII only."""
+    """Prepare a message for ntfy, and return the function that sends it.
+
+    It is sent as JSON, because ntfy's alternative, HTTP headers, allows ASCII only.
+    """
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     target, topic = read_topic(delivery.channel.target, private=private)
     message_text = compose_text(delivery)

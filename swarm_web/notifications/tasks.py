@@ -40,7 +40,10 @@ def notice() -> None:
 
 @shared_task
 def deliver() -> None:
-    """Record outcomes since the last run, and let the courier's threads send due messages."""
+    """Let the courier's threads send due messages, and record the outcomes of messages.
+
+    Outcomes that arrive too late for this run are recorded by the next one.
+    """
     courier = process_courier()
     record_outcomes(courier.collect(), now=timezone.now())
     courier.take(lease_parcels(limit=courier.capacity(), now=timezone.now()))

@@ -17,7 +17,7 @@ _PERMISSIONS = ["restore"]
 
 @admin.register(Contribution)
 class ContributionAdmin(UneditedAdmin[Contribution]):
-    """List contributions, with actions on the nodes' declarations and hand-out weights."""
+    """Admin of contributions, with actions on the nodes' declarations and hand-out weights."""
 
     list_display = [
         "node",

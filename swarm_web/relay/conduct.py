@@ -1,6 +1,6 @@
 """How evidence about a node lowers its hand-out weight, and how the weight returns; pure.
 
-The weight is how often a node's rollouts are handed out to others. It has three levels: full (1),
+The weight is the factor on the chance that a node's rollouts are drawn. Its levels are full (1),
 lowered (1/4) and withheld (0). A finding lowers the node by one level, so a single false finding
 withholds nothing. The node rises by one level after 2 hours without a finding. This time doubles
 with each further finding of the season, up to 64 hours. A *window* here is the time in which
@@ -10,7 +10,7 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
   of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
   first SPOOL of the hour are forgiven: a client that sends its queue while a season ends has at
   most SPOOL rollouts in it. Other refusals are rare, because clients check what they send. A node
-  with nothing but refusals is found at 145.
+  with nothing but refusals is found after 145 of them.
 - FLOODING: more than MAX_HURRIED messages of an hour exceeded the site's rate limit. This is a
   fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
   Refusals by the account's limit alone do not count: another node of the account may have used the
@@ -24,7 +24,7 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 - COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
   rollouts in the pool (the same test). For the policies with the highest error rate of `likeness`,
   4 in 100 honest rollouts count as copies; for all others 3 in 10,000. A node that copies
-  everything is found at 9.
+  everything is found after 9 rollouts.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
   training (the same test). Their question cannot be generated, or is the judge's, or the verifier
   hangs or fails on a completion. A node is found at 4 of the first 4, 8 of 20, 14 of 64.
@@ -209,7 +209,10 @@ class Checks:
 
 @dataclass(frozen=True)
 class Hold:
-    """A node's level, its number of findings in the season, and when the level rises (or None)."""
+    """A node's hand-out level, its number of findings in the season, and when the level rises.
+
+    `until` is None if the level does not rise by itself.
+    """
 
     level: Level = Level.FULL
     findings: int = 0
@@ -264,7 +267,10 @@ def lower(hold: Hold, *, now: datetime) -> Hold:
 
 
 def recover(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold with the level raised by one if `hold.until` has passed, else `hold`."""
+    """Return `hold`, with its level raised by one if `hold.until` has passed.
+
+    The raised hold has a new `until`, or None if its level is FULL.
+    """
     if hold.until is None or now < hold.until:
         return hold
     level = _HIGHER.get(hold.level, hold.level)

@@ -46,7 +46,7 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     """A batch of credits, numbered from 1 by the process `source` that sent it.
 
     `pairs` has, for each pair of nodes and minute (`tally.Pair`), how many of the giver's rollouts
-    the taker used; as columns (PairColumns), which decode several times faster than rows. `lessons`
+    the taker used. It is stored as columns, which decode several times faster than rows. `lessons`
     are the uses of rollouts that were offered to the archive; they are also counted in `pairs`.
     """
 

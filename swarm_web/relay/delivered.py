@@ -16,7 +16,10 @@ REMEMBERED = 256
 
 
 class Delivered(NamedTuple):
-    """A rollout that a node was given, by node `giver_id`; `archived` as in `entries.Entry`."""
+    """A rollout of node `giver_id` that was given to another node.
+
+    `archived` is whether the rollout was offered to the archive.
+    """
 
     giver_id: int
     archived: bool

@@ -68,9 +68,9 @@ class Requester:
 
 
 class Choices(Generic[Item]):
-    """Picks random items of a sequence that are open, uniformly; the module states the cost.
+    """Picks random items of a sequence, uniformly from those for which `is_open` is true.
 
-    An item that is not open must never become open again.
+    An item that is not open must never become open again. The module states the cost.
     """
 
     __slots__ = ("_is_open", "_items", "_misses")
@@ -81,10 +81,11 @@ class Choices(Generic[Item]):
         self._misses = 0
 
     def pick(self, random: Random) -> Item | None:
-        """Return a random item that is open now, or None if no item is open.
+        """Return a random item for which `is_open` is true, or None if there is none.
 
-        The item stays in the sequence. Items that are not open may be filtered out for good, which
-        depends only on the number of misses, so picks stay uniform.
+        The item can be picked again while it is open. After many misses (items that are not open),
+        all such items are removed. When this happens depends only on the number of misses, so picks
+        stay uniform.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -116,9 +117,10 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Return whether an entry is open and its node's declarations count.
+        """Return whether an entry may be drawn as an informative one.
 
-        The entry must be declared informative.
+        This is so if `is_open` is true for it and the declarations of its node count. The entry
+        must have been declared informative.
         """
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
@@ -133,9 +135,10 @@ class Drawing:
             self.picked[entry] = None
 
     def among(self, choices: Choices[Entry]) -> Callable[[], Entry | None]:
-        """Return a function that picks an open entry of `choices` by weight.
+        """Return a function that picks an entry of `choices` at random.
 
-        The function returns None if no entry is open.
+        The function picks only entries that are open in `choices`, each with a probability
+        proportional to the hand-out weight of its node. It returns None if no entry is open.
         """
 
         def pick() -> Entry | None:
@@ -151,8 +154,9 @@ class Drawing:
     ) -> Callable[[], Entry | None]:
         """Return a function that picks a bag uniformly, then an open entry in it by weight.
 
-        If an entry is rejected by its weight, a bag is picked again. `exhausted_bags` are not
-        picked: they have no open entries. The function returns None if no bag has an open entry.
+        A bag has the entries of one party, or of one dataset. If an entry is rejected by its
+        weight, a bag is picked again. `exhausted_bags` are not picked: they have no open entries.
+        The function returns None if no bag has an open entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)

@@ -109,7 +109,7 @@ class Members:
         await switchboard().listen(_REPLY_TOPIC + self._process, self._on_reply)
 
     async def close(self) -> None:
-        """Stop, and write the remaining lists."""
+        """Stop exchanging lists with other processes, and write those not written yet."""
         switchboard().forget(_REQUEST_TOPIC + self._process, self._on_request)
         switchboard().forget(_REPLY_TOPIC + self._process, self._on_reply)
         await self._replying.close()
@@ -155,7 +155,7 @@ class Members:
         return True
 
     async def write(self) -> None:
-        """Write the lists of the nodes that left to Redis. Raises the errors of the client."""
+        """Write the lists of the nodes that left to Redis. Raises RedisError."""
         async with self._writing:
             by_season: defaultdict[int, list[tuple[SeasonNode, LeftState]]] = defaultdict(list)
             for season_node, left in self._left.items():
@@ -196,10 +196,10 @@ class Members:
         return delivered
 
     async def _request_release(self, season_node: SeasonNode, tenure: str) -> bytes | None:
-        """Ask the process of `tenure` to release the node, and return the packed list in Redis.
+        """Ask the process of `tenure` to release the node, and return the node's list from Redis.
 
-        Waits up to HANDOVER_S for the reply. Without a reply, the list in Redis may be an older
-        one. Returns None if Redis has no list.
+        The packed list has the rollouts given to the node; it is None if Redis has none. Waits up
+        to HANDOVER_S for the reply. Without a reply, the list may lack the latest rollouts.
         """
         reply = self._pending_replies[season_node] = asyncio.get_running_loop().create_future()
         request = _ReleaseRequest(*season_node, tenure, self._process)

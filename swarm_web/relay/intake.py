@@ -77,10 +77,11 @@ class SampleQuota:
     def choose(
         self, node_id: int, ids: Sequence[str], *, now: float, random: Random
     ) -> Collection[str]:
-        """Return which of a node's rollouts to offer, and count them towards the limits.
+        """Return which of a node's rollouts to offer to the archive, and count them as offered.
 
-        As many of `ids` as the limits of the minute of `now` (Unix seconds) allow, none if they are
-        reached. They are drawn at random, because a node sends its best rollouts first.
+        These are as many of `ids` as the limits per minute, of the site and of the node, still
+        allow at `now` (Unix seconds). They are drawn at random, because a node sends its best
+        rollouts first.
         """
         minute = int(now // 60)
         if minute != self._minute:

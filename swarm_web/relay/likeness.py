@@ -62,8 +62,9 @@ class Digests(NamedTuple):
 class Likeness:
     """What represents a rollout when it is compared with another one for the same question.
 
-    `marks` has 4 bytes for each mark. If the rollout is not remembered, `marks` has all minhashes
-    for long completions, and is empty for short ones. `is_long`: LONG_BYTES or more on average.
+    `marks` has the rollout's marks (see the module), 4 bytes for each. If the rollout is not
+    remembered, `marks` has all its minhashes if its completions are long, and is empty if not.
+    `is_long`: the completions have LONG_BYTES or more on average.
     """
 
     marks: bytes = b""
@@ -126,7 +127,10 @@ def _pack(values: Iterable[int]) -> bytes:
 
 
 def _minhashes(texts: Sequence[bytes]) -> list[int]:
-    """Return a minhash for each slot and text. No text may be empty."""
+    """Return the minhashes of texts: first one for each text in slot 0, then in slot 1, and so on.
+
+    A slot is one of the four hash functions. No text may be empty.
+    """
     pad = bytes(_SHINGLE)
     data = pad.join([*texts, b""])
     # Where each text begins, and where the shingles end that begin in it.

@@ -49,8 +49,9 @@ class _Written(NamedTuple):
 class Replica:
     """The stream of one process in a season, and how far it has read the streams of the others.
 
-    The process's stream in Redis is limited to what a pool window with these bounds can hold.
-    `ahead_s` returns how many seconds the clock of Redis is ahead of the clock of this process.
+    The process's stream in Redis is limited to what a pool window with the limits `bounds` can
+    hold. `ahead_s` returns how many seconds the clock of Redis is ahead of the clock of this
+    process.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Replica:
         await self._trim(now=now)
 
     async def _trim(self, *, now: float) -> None:
-        """Drop the oldest batches of this process's stream until it is within its bounds."""
+        """Drop the oldest batches of this process's stream if they are too old or over a bound."""
         trimmed = False
         while self._written and (
             self._written_bytes > self._bounds.body_bytes

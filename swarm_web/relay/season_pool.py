@@ -230,8 +230,9 @@ class SeasonPool:
     def apply_results(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
         """Replace `doubted` and `weights` with a worker's newest results.
 
-        When a node's declarations count again, all its rollouts are dropped from the pool: its
-        earlier false declarations would count against it a second time.
+        `doubted` are the nodes whose declarations have lapsed, and `weights` the hand-out weights.
+        When a node's declarations count again, all its rollouts are dropped from the pool;
+        otherwise its earlier false declarations would count against it a second time.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)

@@ -163,7 +163,11 @@ class Tally:
         return taken
 
     def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
-        """Put back what `take_changes` returned, after its write failed; keep MAX_POINTS points."""
+        """Add changes and points that could not be written to what is collected now.
+
+        `changes` and `points` are what `take_changes` returned. Of all points the newest MAX_POINTS
+        are kept.
+        """
         for season_node, change in changes.items():
             change.merge_into(self.change(season_node))
         self.points = (points + self.points)[-MAX_POINTS:]

@@ -3,8 +3,9 @@
 Bounds keep it small and fair. If a new entry exceeds a bound, an old one is evicted:
 
 - over the bound of a node or party: the oldest entry of this node or party
-- over the bound of a dataset: of the party with most entries of the dataset, its oldest one
-- over a bound of the whole window: the oldest entry of the party with most entries, or most bytes
+- over the bound of a dataset: the oldest entry of this dataset by the party that has most of them
+- over the window's bound of entries: the oldest entry of the party with most entries
+- over the window's bound of bytes: the oldest entry of the party with most bytes
 
 So a party that floods the window evicts only its own rollouts once it holds more than any other.
 
@@ -40,7 +41,8 @@ class Outcome(StrEnum):
 class Bounds:
     """Limits of the window: rollouts in total, per node, party and dataset; bytes; seconds.
 
-    `body_bytes` limits the sum of the bodies. Copies without log-probs may need as much again.
+    `body_bytes` limits the sum of the entries' bodies. The window may also keep a copy of each body
+    without log-probs; these copies are not counted, and may need as much memory again.
     """
 
     size: int
@@ -91,8 +93,8 @@ class PoolWindow:
           for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
-        If the equal rollout is of another party and was published later, it is not a reason to
-        refuse: it is removed, because a copy may reach a process sooner than the original does. A
+        If the equal rollout is of another party and was published later than `entry`, it is removed
+        and `entry` is added: a copy may reach a process sooner than the original does. A
         publication time after `now`, by another process's clock, counts as `now`.
         """
         self.expire(now=now)
@@ -186,7 +188,7 @@ class PoolWindow:
         return body
 
     def _find_twin(self, entry: Entry) -> Entry | None:
-        """Return a held, remembered rollout with the same task and completions, if any."""
+        """Return a remembered rollout of the window with the same task and completions, or None."""
         twin = self._contents.get(entry.digests.content)
         return twin if twin is not None and self._likeness_of(twin).is_remembered else None
 

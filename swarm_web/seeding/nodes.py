@@ -25,7 +25,10 @@ BATCH = 2_000
 
 @dataclass(frozen=True)
 class DemoClock:
-    """`now` is when the demo data ends; some nodes count as connected until `present_until`."""
+    """The times of the demo data.
+
+    The data ends at `now`; some nodes count as connected until `present_until`.
+    """
 
     now: datetime
     present_until: datetime

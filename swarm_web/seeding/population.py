@@ -91,7 +91,10 @@ def _draw_abilities(
     datasets: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Return (nodes, datasets) chances before and after training; some datasets are harder."""
+    """Draw each node's chances to solve a question of each dataset, before and after training.
+
+    Returns both as (nodes, datasets). Some datasets are harder than others.
+    """
     hardness = np.linspace(1.25, 0.7, datasets)
     talent = rng.normal(0, _SPREAD, size=(len(kinds), 1))
     gains = np.array(_GAIN)[kinds] * np.array([arm == "swarm" for arm in arms])

@@ -162,7 +162,10 @@ def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Demo
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return the task spec that the round's secret draws; it does not give the demo question."""
+    """Return the task spec that the round's secret gives for the question number `counter`.
+
+    The demo's question itself is invented, so generating the spec gives another question.
+    """
     return TaskSpec(
         dataset=task.dataset,
         config=task.config,

@@ -100,7 +100,7 @@ def score_rows(
 
 @dataclass(frozen=True)
 class _Result:
-    """The score of a node in a round, and its values of SCORE_COLUMNS from `correct` on."""
+    """A node's score in a round, and `columns`: its values of SCORE_COLUMNS from `correct` on."""
 
     score: float
     columns: Row

@@ -71,7 +71,7 @@ class Simulation:
         return RoundOutcome(nodes, offered, answered, solved, latency)
 
     def _chances(self, nodes: Ints) -> npt.NDArray[np.float64]:
-        """Return (nodes, questions) chances to solve."""
+        """Return each node's chance to solve each question of a round, as (nodes, questions)."""
         learned = 1 - np.exp(-self.trained[nodes] / self._pace)
         floors, ceilings = self._population.floors[nodes], self._population.ceilings[nodes]
         chances = floors + (ceilings - floors) * learned[:, None]

@@ -40,7 +40,10 @@ SimulatedRound = tuple[DemoRound, RoundOutcome]
 
 
 class DemoWriter:
-    """Writes one swarm. The same seed gives the same data, relative to the present."""
+    """Writes the demo data of one swarm.
+
+    The same seed gives the same data, relative to the present.
+    """
 
     def __init__(
         self, size: DemoSize, *, seed: int, clock: DemoClock, report: Callable[[str], None]

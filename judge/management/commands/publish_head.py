@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--git", action="store_true", help="commit the file in the folder")
 
     def handle(self, *, folder: Path, git: bool, **_options: Any) -> None:
-        """Append the line, then commit it."""
+        """Append a line with the chain's head to a file in `folder`; commit it if `git` is true."""
         now = timezone.now()
         head = read_chain_head(now=now)
         line = {"site": settings.SITE_URL, "at": now.isoformat(), **msgspec.to_builtins(head)}

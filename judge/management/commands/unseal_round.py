@@ -20,7 +20,10 @@ class Command(BaseCommand):
         parser.add_argument("--reason", required=True, help="why; this becomes public")
 
     def handle(self, *, number: int, reason: str, **_options: Any) -> None:
-        """Add the link, then print each question with its index."""
+        """Record the unsealing in the chain, then print the round's questions with their indices.
+
+        Raises CommandError if the round is unknown, is already public, or has no questions yet.
+        """
         judge_round = Round.objects.filter(number=number).first()
         if judge_round is None:
             raise CommandError(f"There is no round {number}.")

@@ -147,9 +147,9 @@ class SeasonLedgers:
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round's results, as they were added, from the tallies of a window.
+        """Subtract a round's results from the tallies of a window, to which they were added before.
 
-        Raises KeyError for a node without a tally: nothing was added for it.
+        Raises KeyError for a node that has no tally of the window.
         """
         self._count(window, entries, sign=-1)
 
@@ -193,7 +193,8 @@ class SeasonLedgers:
         """Return the results of these nodes, in their order, in these rounds.
 
         `rounds` has, in the order of the stream, each round's first column and the datasets of its
-        questions, which are ignored if the whole round has one column.
+        questions. The datasets determine the weights of single questions; a round that is stored as
+        one column does not need them.
         """
         rows = np.array([ledger.row for ledger in nodes], dtype=np.int64)
         single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]

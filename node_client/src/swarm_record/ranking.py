@@ -69,7 +69,8 @@ class Scale:
     """How much a season's questions can add to the score of their round.
 
     `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
-    sum of squared differences in a round if exactly one of two nodes solves each question.
+    sum of squared differences between two nodes in a round of which each question is solved by
+    exactly one of them.
     """
 
     smallest: float
@@ -120,18 +121,20 @@ def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> 
 def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
-    For two equal nodes, a difference d is as likely as -d, whatever its size. Then for a bet z
-    that depends neither on d nor on anything later,
+    For two equal nodes, a difference d is as likely as -d, whatever its size. Then for a bet z that
+    depends neither on d nor on anything later,
 
         product of exp(z d) / cosh(z d),   log cosh(z d) <= (z d)² / 2,
 
     is a martingale that starts at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
-    an average of several such products. The best bet on an effect is effect / variance of a round's
-    difference; it is set before each stretch, from the squares so far. Half of the stake is bet on
-    each of the two nodes, and `_SHARES` divides each half among the effects and the constant bet.
-    Because log cosh(x) / x² decreases, a question that adds more than `scale.smallest` is charged
-    as several questions that add `scale.smallest` each. This charge is too high, so the expected
-    value of the product is then below 1.
+    an average of several such products. Half of the stake is bet on each of the two nodes.
+    `_SHARES` divides each half among one bet for each of EFFECTS and the constant STEADY_BET. The
+    best bet on an effect is the effect divided by the variance of a round's difference. This
+    variance is estimated before each stretch, from the squares so far.
+
+    The divisor cosh(z d) of a question with a difference above `scale.smallest` is computed as if
+    the question were several, each with the difference `scale.smallest`. Because log cosh(x) / x²
+    decreases, this divisor is too large, so the expected value of the product is then below 1.
 
     Nodes with equal scores that are better at different datasets are equal in the sum over a round,
     not in each question. For them the bound is not proven; `_MAX_PER_QUESTION` keeps it in
@@ -164,7 +167,10 @@ def _log_cosh(x: Reals) -> Reals:
 
 
 def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
-    """Yield the evidence of all pairs, each once; diagonal tiles have 0 for repeated pairs."""
+    """Yield the evidence for all pairs of nodes in tiles of rows and columns, each pair once.
+
+    In tiles on the diagonal, where each pair occurs twice, the second has 0.
+    """
     present = ~np.isnan(matrix.values)
     values, present = np.where(present, matrix.values, 0), present.astype(np.float32)
     scale, spans = _find_scale(matrix), list(_spans(matrix))
@@ -208,7 +214,11 @@ def _add_up(
     rows: slice,
     columns: slice,
 ) -> Stretch:
-    """Return the sums for the pairs of a tile (`rows` and `columns` are nodes) over a span."""
+    """Return a tile's sums, for all pairs of a node in `rows` and a node in `columns`.
+
+    They are over the matrix columns in `span`. `values` [nodes, matrix columns] has 0 where a node
+    took no part, and `present` has 1 where it took part, otherwise 0.
+    """
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
     here, here_too = present[rows, span], present[columns, span]
@@ -230,9 +240,11 @@ def _add_up(
 def _add_squares(
     one: Singles, other: Singles, here: Singles, here_too: Singles, *, whole: bool
 ) -> Singles:
-    """Return the pairs' sums of squared differences over columns that both nodes have.
+    """Return the sums of squared differences [rows of one, rows of other] for all pairs of nodes.
 
-    `whole` says that all nodes have all columns.
+    `one` and `other` have a row of values for each node. `here` is 1 where a node of `one` has the
+    column, otherwise 0, and `here_too` the same for `other`. A pair's sum is over the columns that
+    both nodes have. `whole` says that all nodes have all columns.
     """
     if not one.shape[1]:
         return np.broadcast_to(np.float32(0), (len(one), len(other)))

@@ -20,7 +20,11 @@ Singles = npt.NDArray[np.float32]
 
 
 def allocate_columns(end: int, questions: int) -> tuple[int, int]:
-    """Return where a round added to a stream of `end` columns starts, and the stream's new end."""
+    """Return the first column of a round that is added to a stream, and the stream's new end.
+
+    `end` is the stream's number of columns so far. The round gets a column for each of its
+    `questions` if they fit into QUESTIONS, otherwise one.
+    """
     if end + questions <= QUESTIONS:
         return end, end + questions
     start = max(end, QUESTIONS)

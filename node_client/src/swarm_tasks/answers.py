@@ -104,7 +104,10 @@ def _find_in_any_case(text: str) -> str | None:
 
 
 def _unwrap(answer: str) -> list[str]:
-    """Return the answer, then the answer without its one, two, ... outermost wrappings."""
+    """Return the answer, then the answer after each step of removing its outermost wrapping.
+
+    At most MAX_WRAPPINGS wrappings are removed.
+    """
     answers = [answer]
     # Nearly all answers have no wrapping, so the loop ends at once.
     while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):

@@ -102,7 +102,8 @@ class VerifierPool:
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, and return an attempt for each text, in order.
 
-        See `Verifier.score_until`. If a text may take DEADLINE_S, each text is sent on its own.
+        See `Verifier.score_until`. With a `text_s` of DEADLINE_S or more, each text is sent on its
+        own; otherwise texts are sent in chunks.
         """
         return self._distribute(
             batch,

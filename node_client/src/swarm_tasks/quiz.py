@@ -183,9 +183,9 @@ def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> by
 
 @dataclass(frozen=True)
 class Stream:
-    """Candidates for the questions of `task`: a keyed stream (`keyspace.keyed_index`) of a part.
+    """The candidates for the questions of `task` in a quiz; calling it draws one by its number.
 
-    Call it with a counter from 0.
+    The numbers count from 0. Equal fields always give the same candidates (`keyspace.keyed_index`).
     """
 
     task: TaskChoice

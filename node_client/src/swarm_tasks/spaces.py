@@ -66,8 +66,8 @@ class Space(Struct, frozen=True):
     def at_least(self) -> float:
         """The lower end of a log-normal 95 % interval of `questions` (Chao, Biometrics 43, 1987).
 
-        If no question was drawn twice, `twice` is replaced by _UNSEEN_PAIRS: the largest expected
-        number of such questions that is consistent with seeing none.
+        If no question was drawn exactly twice, the number of such questions is taken to be
+        _UNSEEN_PAIRS: the largest expected number that is consistent with seeing none.
         """
         return self._extrapolate(-_Z)
 
@@ -77,10 +77,10 @@ class Space(Struct, frozen=True):
         return self._extrapolate(_Z)
 
     def _extrapolate(self, deviations: float) -> float:
-        """Return `questions`, moved by a number of standard deviations.
+        """Return `questions`, moved by a number of standard deviations of its estimate.
 
-        These are the deviations of the logarithm of the number of questions never drawn or, if the
-        dataset is used up, of `distinct`.
+        If the dataset is used up, the deviation is that of `distinct`. Otherwise the logarithm of
+        the number of questions never drawn is moved by its own deviations.
         """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)

@@ -88,7 +88,10 @@ def open_memory() -> int:
 
 
 def _open_sealed_memory() -> int:
-    """Open memory of a fixed size: if a child could reduce it, reading might kill the parent."""
+    """Return a file descriptor of new memory whose size cannot change.
+
+    If a child could reduce the size, reading might kill the parent.
+    """
     import fcntl
 
     descriptor = os.memfd_create("board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

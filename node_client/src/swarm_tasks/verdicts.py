@@ -46,7 +46,11 @@ class Attempt:
 
 @functools.lru_cache(maxsize=1024)
 def read_verdict(value: float) -> Verdict:
-    """Return the verdict for a scored text's value; an unknown value counts as a verifier error."""
+    """Return the verdict for a value of the step board.
+
+    A value from 0 to 1 is a score, other known values are reasons. An unknown value is a verifier
+    error.
+    """
     if not 0 <= value <= 1:
         return Verdict(0.0, _REASONS.get(value, "verifier_error"))
     if value >= SOLVED:
@@ -55,5 +59,5 @@ def read_verdict(value: float) -> Verdict:
 
 
 def read_attempt(value: float, seconds: float) -> Attempt:
-    """Return the attempt for a text's value, which may be pending: then there is no verdict."""
+    """Return the attempt for the value of a text; without a verdict if the text was not scored."""
     return Attempt(None if value == NOT_SCORED else read_verdict(value), seconds)

@@ -258,7 +258,9 @@ class Verifier:
     ) -> list[StepResult]:
         """Return the results of one request's steps, in order. Callers hold the lock.
 
-        They end with the text that lost the child, or with the last step done before `until`.
+        If the child dies at a text, or takes longer than `text_s` for it, the child is dropped and
+        the results end with this text. Otherwise they end with the last step done before `until`.
+        Raises RefusedError if a question cannot be made.
         """
         steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)

@@ -25,7 +25,7 @@ BARS_HEIGHT = 320.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, the number of rollouts `used` by its links, and a rectangle.
+    """A node in one column: its name, a rectangle, and the number `used` of rollouts in its bands.
 
     The rectangle is BAR_WIDTH wide. The name is written at `label_x`, outside of the columns.
     """

@@ -39,7 +39,8 @@ CLOSE_UNREADABLE = 4503
 class OriginGate:
     """Accepts browsers whose page is on one of ALLOWED_HOSTS; refuses others with HTTP 403.
 
-    Channels checks the header Origin (RFC 6454), but raises an error if it is not a valid URL.
+    The header Origin (RFC 6454) tells where the page is. If it is not a valid URL, the browser is
+    refused too; the validator of Channels would raise an error.
     """
 
     def __init__(self, inner: Any) -> None:

@@ -59,8 +59,8 @@ class LiveView:
     """The content of a view, as HTML.
 
     `rows` are table rows by node, `order` the nodes in the order of the rows, and `regions` other
-    parts of the page by element id. `state` is the token of the site's state
-    (`reports.home.read_state`), `as_of` the time at which the reading began.
+    parts of the page by element id. `state` identifies the state of the site
+    (`reports.home.read_state`). `as_of` is the time at which the reading began.
     """
 
     as_of: datetime
@@ -90,7 +90,10 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
 
 
 def read_view(key: ViewKey) -> LiveView:
-    """Read and render a view; also renew this process's token of the site's state."""
+    """Read and render a view.
+
+    Also reads the site's state anew, for all pages that this process makes (`edge.brief_cache`).
+    """
     now = timezone.now()
     with translation.override(key.language):
         pill = read_pill(now=now)
@@ -110,7 +113,10 @@ def read_view(key: ViewKey) -> LiveView:
 def _render(
     common: LiveView, board: Leaderboard, pill: Pill, *, home: Home | None = None
 ) -> LiveView:
-    """Add a board's rows and texts to the common part of all views."""
+    """Return `common`, the part that all views share, with a board's rows and texts added.
+
+    With `home` the texts are those of the home page, otherwise those of the leaderboard.
+    """
     lines = read_lines(board)
     texts = ("home_facts", "home_moves", "home_feed") if home else ("board_lead", "quarantined")
     context = {"board": board, "pill": pill, "home": home}

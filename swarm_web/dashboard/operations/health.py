@@ -150,9 +150,9 @@ def status(request: HttpRequest) -> HttpResponse:
 
 
 def _read_database() -> dict[str, object]:
-    """Return the status page's values that are in the database; see the template `status.html`.
+    """Return the values that the template `status.html` shows from the database, by name.
 
-    `halted` is the running season if the judge paused it, else None.
+    One of them, `halted`, is the running season if the judge halted it, otherwise None.
     """
     season = running_season()
     return {

@@ -119,7 +119,10 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 @require_safe
 @conditional_page
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
-    """List a project's wheels with their hashes; if there are none, answer as `_refer` does."""
+    """List a project's wheels with their hashes.
+
+    If the site has none, redirect to the other index that may have the project, or answer 404.
+    """
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
     if paths is None:

@@ -24,9 +24,9 @@ class _Needed(NamedTuple):
 def schema_fits() -> bool:
     """Return whether all migrations were applied and every table has its primary key.
 
-    A backup that is restored into a database in use removes primary keys first. Migrations of a
-    newer version are allowed: during an update of the site, they are applied before the code.
-    Returns False while the database is unavailable.
+    A missing primary key means that a backup is being restored into the database: this removes
+    the keys first. Migrations of a newer version are allowed, because during an update of the site
+    they are applied before its new code starts. Returns False while the database is unavailable.
     """
     needed = _read_needed()
     try:
@@ -42,7 +42,10 @@ def schema_fits() -> bool:
 
 @cache
 def _read_needed() -> _Needed:
-    """Read from the code what the database must have; cached, because it takes 100 ms."""
+    """Read from the code which migrations and tables the database must have.
+
+    Cached, because it takes 100 ms.
+    """
     models = apps.get_models(include_auto_created=True)
     return _Needed(
         migrations=frozenset(MigrationLoader(None).graph.leaf_nodes()),

@@ -68,7 +68,10 @@ class WithLift:
 
     @property
     def over_base(self) -> float | None:
-        """The node's score minus the score of its untrained model; None without a `lift`."""
+        """The node's score minus the score of its untrained model.
+
+        None for an untrained node, and if the model was not judged untrained.
+        """
         return self.lift.difference if self.lift else None
 
     @property
@@ -164,7 +167,8 @@ def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift |
 class BoardQuery:
     """The parsed query string of the leaderboard's page.
 
-    `after` is as in `Leaderboard`; `find` is the name of a node to look for, empty for none.
+    The page begins after the standing at place `after`, 0 for the first page. `find` is the name of
+    a node to look for, empty for none.
     """
 
     window: str = "season"
@@ -287,9 +291,9 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
 
 
 def common_models(board: Leaderboard) -> list[str]:
-    """Return at most COMMON_MODELS models of the board's window, those with most nodes first.
+    """Return the models with the most nodes in the board's window, most nodes first.
 
-    The result is cached (`keep_briefly`).
+    At most COMMON_MODELS. The result is cached (`keep_briefly`).
     """
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")

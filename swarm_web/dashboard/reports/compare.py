@@ -44,9 +44,10 @@ SEASONS_METHOD = (
 
 
 def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
-    """Return how far a scale extends on both sides of 0 to show all `bars`, as a fraction of one.
+    """Return how far a scale must extend on both sides of 0 to show all `bars`.
 
-    Each bar is a difference and its interval, None if unknown.
+    Each bar is a difference and its interval (or None), as fractions of one. The result is at least
+    _MIN_REACH.
     """
     reach = _MIN_REACH
     for shown, interval in bars:
@@ -108,10 +109,11 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """The shown season's claims, one for each model; `season` is None before the first season.
+    """The page of claims: those of the shown season, and those over several seasons (`seasons`).
 
-    The claims are from the season's last look. `method` describes the test behind `claims`, and
-    `seasons_method` the test behind `seasons`.
+    `claims` are the shown season's claims at its last look, one for each model. `season` is None
+    before the first season. `method` describes in words the test of `claims`, and `seasons_method`
+    the test of `seasons`.
     """
 
     season: Season | None
@@ -150,7 +152,7 @@ class CompareReport:
 
     @property
     def final(self) -> bool:
-        """Whether the last look is over or the season has ended."""
+        """Whether no further look will follow: the last one is over, or the season has ended."""
         return self.season is not None and self.next_look is None
 
     @property
@@ -247,7 +249,7 @@ def _describe_claim(
 
 
 def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
-    """Return a claim's verdict in words, and whether the arm can be the cause of a difference."""
+    """Say in words what a claim shows and, if there is a difference, whether the arm caused it."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":
@@ -353,7 +355,10 @@ def _summarise(verdicts: Sequence[str], *, tested: int) -> str:
 
 @dataclass(frozen=True)
 class SeasonsReport:
-    """One model's claim over ended seasons; `words` says what it means, or what a test needs."""
+    """One model's claim over ended seasons.
+
+    `words` says what the claim means, or what is missing for a test.
+    """
 
     model: str
     claim: SeasonsClaim

@@ -66,7 +66,10 @@ _CHARGES: dict[Conduct.Charge, tuple[Promise, Promise]] = {
 
 @dataclass(frozen=True)
 class HandOut:
-    """A restricted node; `row` has its hand-out weight, since when it applies, and the finding."""
+    """Why a node's hand-out weight is not full.
+
+    `row` has the weight, since when it applies, and the finding.
+    """
 
     row: Conduct
 

@@ -71,7 +71,7 @@ def read_duel(season: Season, model: str) -> Duel:
 
 
 def draw_duel(season: Season, model: str) -> TabledChart:
-    """Draw the arms of a model over the season's last rounds, in one query."""
+    """Draw the scores of each arm of a model over the season's last rounds, in one query."""
     points: defaultdict[str, list[ArmPoint]] = defaultdict(list)
     for number, stored in summaries_in(season, rounds=CHARTED_ROUNDS):
         for group in msgspec.convert(stored, list[ArmGroup]):

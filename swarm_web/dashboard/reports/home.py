@@ -192,9 +192,10 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange 
 
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout in the feed, with the `text` of its first right completion, else of its first.
+    """A rollout in the feed, of which one completion is shown: the first right one if there is one,
+    otherwise the first one.
 
-    `right` is whether the shown completion is right.
+    `text` is the text of this completion, and `right` is whether it is right.
     """
 
     rollout: ArchivedRollout

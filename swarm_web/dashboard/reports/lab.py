@@ -53,7 +53,7 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, with the folder of its report as `source`; None if it is not published here."""
+    """A finding; `source` is the folder of its report, None if this site does not publish it."""
 
     finding: LabFinding
     source: ReportFolder | None

@@ -198,8 +198,9 @@ def read_charts(
 ) -> dict[str, TabledChart]:
     """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    `base` and `span` are as in `draw_history`. Makes at most three queries, plus one if the
-    season's first round is not cached.
+    `history` has the node's last `span` rounds (one of SPANS), and the scores of `base`, the row of
+    an untrained node of the same model, unless it is None. Makes at most three queries, plus one if
+    the season's first round is not cached.
     """
     steps = read_steps(node, season)
     return {

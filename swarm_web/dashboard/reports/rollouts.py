@@ -96,7 +96,7 @@ class RolloutQuery:
 
 @dataclass(frozen=True)
 class RolloutList:
-    """A page of cards; `later` is the cursor of the next page, empty on the last one.
+    """A page of rollouts, as cards; `later` is the cursor of the next page, empty on the last one.
 
     `season` is the season that was searched, None before the first season. `seasons` are the names
     of the latest seasons, to choose from.
@@ -288,7 +288,10 @@ def read_hour(text: str, *, now: datetime) -> datetime:
 
 
 def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
-    """Read the SHOWN_LINKS strongest links of an hour, in a constant number of queries."""
+    """Return who learned from whom in an hour, in a constant number of queries.
+
+    The report has the SHOWN_LINKS pairs of nodes with the most rollouts.
+    """
     season = shown_season()
     links = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
     return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)

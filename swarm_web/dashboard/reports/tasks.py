@@ -201,7 +201,10 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return `TaskLine.informative` by dataset, from the season's newest archived rollouts."""
+    """Return by dataset the share of informative rollouts among the newest archived ones.
+
+    These are the LATEST_ROLLOUTS newest rollouts of the season that the site's verifier has scored.
+    """
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
         ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])

@@ -117,7 +117,7 @@ def write_rank(facts: NodeFacts) -> str:
 
 
 def describe_node(facts: NodeFacts) -> str:
-    """Write a node's score and rank, or why it has none."""
+    """Return a node's score and rank as text, or why it has no score."""
     if facts.score is None:
         return facts.unranked
     return f"{write_share(facts.score)} · {write_rank(facts)}"

@@ -1,4 +1,4 @@
-"""Handlers for publishing and sampling rollouts, and for training reports."""
+"""Handlers for publishing and requesting rollouts, and for training reports."""
 
 from collections.abc import Collection
 

@@ -1,7 +1,7 @@
 """Finds events for owners, and queues one delivery for each event and channel.
 
 Each `notice_` function handles one batch, and returns how many nodes it processed: 0 when no nodes
-are left. It may run twice or concurrently, because an event's key is unique in a channel.
+are left. Each may run twice or concurrently, because an event's key is unique in a channel.
 """
 
 from collections import defaultdict
@@ -33,7 +33,8 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
     """Queue messages about nodes last seen before `before`, but at most a day before it.
 
     Nodes whose client closed the connection on purpose (goodbye), blocked nodes, and nodes whose
-    silence was handled by an earlier call are left out.
+    silence was handled by an earlier call are left out. Returns how many nodes this call handled:
+    at most BATCH, and 0 when none is left.
     """
     with transaction.atomic():
         nodes = list(_new_silences(before=before, now=now)[:BATCH])
@@ -82,7 +83,10 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back, for the channels that reported their silence."""
+    """Queue messages about nodes that are back, for the channels that reported their silence.
+
+    Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
+    """
     with transaction.atomic():
         news = list(
             NodeNews.objects.filter(node__last_seen__gt=F("silent_from"))
@@ -142,10 +146,10 @@ def describe_node(node: Node) -> dict[str, str]:
 
 
 def update_watch(*, now: datetime) -> Watch:
-    """Update the watch in Redis and return it.
+    """Continue the watch, a period without an outage, store it in Redis, and return it.
 
     If Redis has lost it, or another version of the site stored it in another format, the watch
-    begins anew, and silences are reported later.
+    begins anew, so silent nodes are reported later.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())
     sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))

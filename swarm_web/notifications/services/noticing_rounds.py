@@ -25,11 +25,11 @@ ROUND_PAUSES = {
 
 
 def notice_rounds(*, now: datetime) -> int:
-    """Queue the messages about a scored round for one batch of channels, oldest round first.
+    """Queue messages about the oldest round that needs them, for one batch of channels.
 
-    A channel gets one message with the scores of all nodes of its owner, but none within the
-    ROUND_PAUSES of its kind after the last one. Returns how many channels were processed, also if
-    they got no message: 0 when all rounds are done.
+    A channel gets one message with the scores of all nodes of its owner. It gets none if the round
+    that its last message was about closed less than its kind's ROUND_PAUSES earlier. Returns how
+    many channels were processed, also if they got no message: 0 when all rounds are done.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

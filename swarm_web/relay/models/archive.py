@@ -106,9 +106,10 @@ class ArchivedRollout(models.Model):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the check found no right completion, or no question for training.
+        """Whether the check found no right completion, or could not score the rollout (`failure`).
 
-        False before the check, and if it failed with VERIFIER_FAILED.
+        False before the check, and for the failure VERIFIER_FAILED, which says nothing about the
+        rollout.
         """
         return self.solved == 0 or self.failure not in ("", ErrorCode.VERIFIER_FAILED)
 

@@ -10,7 +10,7 @@ from swarm_web.relay import conduct
 
 
 class Conduct(models.Model):
-    """Evidence about one node in one season, and its level (`relay.conduct`).
+    """Evidence about one node in one season, and the node's hand-out level (`relay.conduct`).
 
     Web processes add to these totals of the season: `refused` (rollouts that do not belong to the
     season and unreadable messages), `copies`, `hurried` (messages over the rate limit) and `floods`
@@ -35,7 +35,7 @@ class Conduct(models.Model):
         WITHHELD = conduct.Level.WITHHELD.value, _("withheld from other nodes")
 
     class Charge(models.TextChoices):
-        """Why the level was set."""
+        """Why the level was set: the rule that the node broke, or the operator's decision."""
 
         REFUSED = conduct.Charge.REFUSED.value, _("too many refused messages")
         FLOODING = conduct.Charge.FLOODING.value, _("exceeds the rate limit")

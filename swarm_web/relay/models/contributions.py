@@ -16,8 +16,8 @@ class Contribution(models.Model):
 
     Of the rollouts that the node declared informative, our verifier scored `declared_checked`, and
     found `declared_false` of them not informative. `window_checked` and `window_false` are the same
-    counts since the last window began (`relay.trust`). While `declarations_lapsed_at` is set, the
-    node's declarations do not count.
+    counts for the latest checks only, which decide whether the node's declarations count
+    (`relay.trust`). While `declarations_lapsed_at` is set, they do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")

@@ -21,7 +21,10 @@ def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
 
 
 def count_held(season_id: int) -> dict[tuple[str, str], int]:
-    """Return how many nodes are below the full level, by (Conduct.Charge, Conduct.Level)."""
+    """Return how many nodes have a lowered or withheld hand-out weight.
+
+    The numbers are by reason and weight: (Conduct.Charge, Conduct.Level).
+    """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     counted = held.values_list("charge", "level").annotate(nodes=Count("pk"))
     return {(charge, level): nodes for charge, level, nodes in counted.order_by("charge", "level")}

@@ -73,8 +73,8 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 def prune_archive(*, now: datetime) -> None:
     """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
-    Also deletes the credit sources from which nothing was booked for _SOURCE_RETENTION: none of
-    their batches can still wait in Redis.
+    Also deletes each `CreditSource` (a web process that sends batches of credits) if no batch of it
+    was booked for _SOURCE_RETENTION: then none of its batches can still wait in Redis.
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")

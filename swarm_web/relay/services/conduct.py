@@ -63,9 +63,10 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 def evaluate_conduct(*, now: datetime) -> int:
     """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
 
-    These are nodes with new evidence, and nodes whose level is due to rise, except pinned ones.
-    Afterwards all weights of the season are published to Redis, even unchanged ones: Redis may have
-    lost them, or a worker may have crashed before it published them.
+    These are nodes with new evidence, and nodes whose hand-out weight is due to rise. Nodes whose
+    weight an operator has set are left out. Afterwards all weights of the season are published to
+    Redis, even unchanged ones: Redis may have lost them, or a worker may have crashed before it
+    published them.
     """
     rows = Conduct.objects.filter(season__state="running", pinned=False)
     due = rows.filter(Q(pending=True) | Q(until__lte=now)).order_by("pk")
@@ -165,7 +166,10 @@ def _read_sent(row: Conduct, *, now: datetime) -> Sent:
 
 
 def _begin_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin a window of messages or checks in the row where none is open; do not save it."""
+    """Begin a window of messages if none is open or it is too old, and of checks if it is full.
+
+    Changes the row without saving it. The new window of checks is empty until the next check.
+    """
     began = row.sent_window
     if not began or now - datetime.fromisoformat(began["since"]) > WINDOW:
         row.sent_window = {"since": now.isoformat(), **_read_totals(row)}

@@ -154,7 +154,10 @@ def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollo
 
 
 def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Counter[PairKey]:
-    """Return how many lessons of each pair are about the `refuted` rollouts."""
+    """Count the lessons about the `refuted` rollouts, by pair.
+
+    A lesson is a node's report that it trained on a rollout.
+    """
     return Counter(
         (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
         for each in lessons
@@ -252,7 +255,10 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
 
 
 def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
-    """Return the hours that have at most MAX_PAIRS_PER_HOUR even if all pairs in `used` are new."""
+    """Return those hours of the pairs in `used` that have room for these pairs.
+
+    An hour has at most MAX_PAIRS_PER_HOUR pairs. All of its pairs in `used` are counted as new.
+    """
     pairs = {(season, _hour_of(minute), giver, taker) for season, minute, giver, taker in used}
     added = Counter(hour for _, hour, *_ in pairs)
     rows = Exchange.objects.filter(hour__in=added).values_list("hour").annotate(Count("pk"))

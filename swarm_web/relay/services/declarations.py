@@ -68,10 +68,10 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Let the declarations of these nodes count again; return how many nodes' had lapsed.
+    """Let the lapsed declarations of these nodes count again; return the number of such nodes.
 
-    Web processes learn of it after the worker's next run. They then drop the nodes' earlier
-    rollouts.
+    Web processes learn of it from the worker's next results. They then remove these
+    nodes' earlier rollouts from the pool.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -79,7 +79,10 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 
 
 def _running_season() -> tuple[int, AnswerRules] | None:
-    """Return the running season's id and answer rules; None if it has no contribution yet."""
+    """Return the running season's id and answer rules.
+
+    None without a running season, or if it has no contribution yet.
+    """
     contributions = Contribution.objects.filter(season__state="running")
     rows = contributions.values_list("season_id", "season__answer_rules")[:1]
     return next(((pk, find_rules(name)) for pk, name in rows), None)

@@ -84,7 +84,7 @@ def render_settings(choices: SettingChoices) -> Table:
 
 
 def write_template() -> str:
-    """Return a swarm-node.toml with all settings, commented out, each with its help."""
+    """Return a swarm-node.toml with all settings except secrets, commented out, with their help."""
     parts = ["# Settings of swarm-node. Command line and environment have priority.\n"]
     for heading, group in panels().items():
         parts.append(f"\n# {heading}\n")

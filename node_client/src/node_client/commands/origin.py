@@ -35,7 +35,10 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
 
 
 def _season_of(manifest: Manifest, state: StateDir) -> str:
-    """Return the season of the checkpoint with this manifest; empty unless it is the latest one."""
+    """Return the name of the season in which the checkpoint with this manifest was saved.
+
+    Empty unless it is the latest checkpoint, because only the season of that one is recorded.
+    """
     progress = state.load_progress()
     return progress.season if progress is not None and progress.step == manifest.step else ""
 

@@ -25,10 +25,10 @@ UPGRADE_DUE = 75
 
 @contextmanager
 def explained_problems() -> Iterator[None]:
-    """If the body raises NodeError, print two lines on standard error, and exit with its code.
+    """If the body raises NodeError, print two lines on standard error, and raise typer.Exit.
 
-    The first line is the error, the second what to do. Ctrl-C prints "Interrupted." and exits with
-    INTERRUPTED.
+    The first line is the error, the second what to do; the exit status depends on the error. Ctrl-C
+    prints "Interrupted." and exits with INTERRUPTED.
     """
     try:
         yield

@@ -61,7 +61,7 @@ def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = inp
 
 
 def _print_answer(model: ChatModel, question: str, *, console: Console) -> None:
-    """Print the answer as it is generated, without control characters."""
+    """Print the answer as it is generated, without control characters. Ctrl-C ends it."""
 
     def print_piece(piece: str) -> None:
         console.print(Text(clean(piece)), end="", soft_wrap=True, highlight=False)

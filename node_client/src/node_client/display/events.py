@@ -32,7 +32,7 @@ def _now() -> str:
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
-    """Base of all events."""
+    """Base class of all events of a running node; `at` is the time, ISO 8601 in UTC."""
 
     at: str = field(default_factory=_now)
 

@@ -73,7 +73,10 @@ def fit_rows(
 
 
 def _choose_limits(wrapped: Sequence[_Wrapped], *, height: int) -> dict[str, int]:
-    """Make cuts in order until all rows fit; return the maximum lines of the cut rows by name."""
+    """Return the maximum lines of each row that must be shortened or removed, by the row's name.
+
+    Applies the limits of _CUTS one after the other until all rows fit into `height` lines.
+    """
     limits: dict[str, int] = {}
     for limit, names in _CUTS:
         if sum(_height(each, limits) for each in wrapped) <= height:

@@ -27,15 +27,16 @@ class NodeView:
     """One node's state for its owner. Most `show_...` methods emit an event to all `listeners`.
 
     `clock_ahead_s` is the coordinator's clock minus ours, in seconds; `offline_since` is the time
-    on the monotonic clock when the connection was lost, None while there is one. `totals` are those
-    of this season, `lifetime` those of all runs and seasons. `curve` has the training rewards of
-    the latest steps, `report` is of the latest one, and `held_out` is the latest score on the
-    held-out set. `answered` counts, by round number, the answers that the judge has stored, earlier
-    runs included. `finished_round` is the latest round that is no longer open, `skipped_round` the
-    number of the latest round that had opened before this node joined. `published` counts the
-    rollouts that the pool accepted since the client started; added to `published_before`, which may
-    be negative, it counts those of this season. `unpublished` counts the rollouts that a full queue
-    dropped unsent. `upgrade` is the warning that this client will be refused soon.
+    on the monotonic clock when the connection was lost, None while there is one. `totals` are the
+    node's totals in this season, `lifetime` its totals in all runs and seasons. `curve` has the
+    training rewards of the latest steps, `report` is the report of the latest step, and `held_out`
+    is the latest score on the held-out set. `answered` counts, by round number, the answers that
+    the judge has stored, earlier runs included. `finished_round` is the latest round that is no
+    longer open, `skipped_round` the number of the latest round that had opened before this node
+    joined. `published` counts the rollouts that the pool accepted since the client started; the sum
+    of `published` and `published_before`, which may be negative, counts the rollouts of this
+    season. `unpublished` counts the rollouts that a full queue dropped unsent. `upgrade` is the
+    warning that this client will be refused soon.
     """
 
     model: str

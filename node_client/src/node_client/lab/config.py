@@ -58,10 +58,10 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
-    """Identical nodes of an arm. Without a `base` they have the experiment's.
+    """Identical nodes of an arm. Without a `base` they start from the experiment's base.
 
-    `train` has settings of the client in addition to the arm's. Nodes with an `attack` do not
-    train, and no figure includes them.
+    `train` has settings of the client in addition to the settings of the arm. Nodes with an
+    `attack` do not train, and no figure includes them.
     """
 
     nodes: Nodes

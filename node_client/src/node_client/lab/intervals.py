@@ -46,7 +46,7 @@ def difference_interval(values: Floats, others: Floats) -> Interval | None:
 def ratio_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the ratio of two arms' means, paired as by `difference_interval`.
 
-    None below MIN_SEEDS seeds, or if the other arm's mean is 0 in a draw.
+    None below MIN_SEEDS seeds, or if the mean of `others` is 0 or less in a bootstrap draw.
     """
     mine, theirs = _resampled_pair(values, others)
     if theirs.min() <= 0:
@@ -107,7 +107,10 @@ def _interval(draws: Floats, *, seeds: int) -> Interval | None:
 
 @lru_cache
 def expanded_levels(seeds: int) -> Interval:
-    """Return the two levels, as fractions, whose quantiles of the draws bound the interval."""
+    """Return the levels, as fractions, of the interval's two ends among the bootstrap draws.
+
+    The interval reaches from the draws' quantile at the first level to the one at the second.
+    """
     from scipy.special import ndtr, stdtrit  # from the extra `lab`
 
     low = float(ndtr(stdtrit(seeds - 1, (1 - CONFIDENCE) / 2) * math.sqrt(seeds / (seeds - 1))))

@@ -189,9 +189,10 @@ def _make(
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
-    """Return the swarm of the newest usable snapshot, and the size in bytes of the lines before it.
+    """Return the swarm of the newest usable snapshot, and the size of the lines that it continues.
 
-    Without such a snapshot, return a new swarm and 0.
+    The size is in bytes: the lines of the run's file from its header up to the snapshot's round.
+    Without a usable snapshot, return a new swarm and 0. Removes snapshots that cannot be used.
     """
     content = run.partial_file.read_bytes() if run.partial_file.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))

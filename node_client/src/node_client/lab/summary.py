@@ -73,7 +73,7 @@ class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `summary.toml`."""
+    """The content of a `summary.toml`: the claims, in order."""
 
     claims: list[ExpectedResult]
 

@@ -69,7 +69,10 @@ class FormatReward(Reward):
 
 
 class GenerativeReward(Reward):
-    """The policy's own confidence that the answer is right, without an answer key: for research."""
+    """Rewards a completion by the policy's own confidence that its answer is right.
+
+    It uses no verdicts, and is meant for research.
+    """
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:
         self._policy, self._system_prompt = policy, system_prompt

@@ -46,7 +46,7 @@ class GenerateAnswers:
 
 @dataclass(frozen=True)
 class UpdatePolicy:
-    """Update the policy on these groups."""
+    """A message to the processes of a team: update the policy on these groups."""
 
     groups: Sequence[TrainingGroup]
 

@@ -304,7 +304,7 @@ class Trainer:
         training_set: TrainingSet,
         external: CheckedExternals,
     ) -> None:
-        """Let the questions, the mix and the strategies learn from the step, and count it.
+        """Update questions, mix and strategies with the step's rollouts, and the trainer's totals.
 
         `shared` are the own rollouts of the season's difficulty: the mix compares external rollouts
         with these.

@@ -114,7 +114,10 @@ class WideEmbedding(nn.Embedding):
         return cast(Tensor, rows)
 
     def _add_pending(self, gradient: Tensor) -> None:
-        """Add the looked-up rows' gradients to the head's gradient before it is accumulated."""
+        """Add the gradients of the rows that were looked up to the head's `gradient`, in place.
+
+        torch calls this before it accumulates `gradient` into the weights' gradient.
+        """
         assert self._pending is not None
         for used, rows in self._pending:
             full = gradient.index_select(0, used).float() + rows

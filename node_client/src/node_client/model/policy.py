@@ -66,9 +66,9 @@ class Policy:
         )
 
     def set_precision(self, precision: Precision) -> None:
-        """Compute in this precision from now on. Before the first call it is the weights' own.
+        """Compute in `precision` from now on. Before the first call, the weights' own is used.
 
-        Does nothing once weights are stored in halves for bfloat16.
+        Does nothing if `halve_weights` has stored weights in halves for bfloat16.
         """
         if self.remainders:
             return
@@ -77,7 +77,10 @@ class Policy:
         )
 
     def add_adapters(self, *, rank: int, alpha: int, target_modules: Sequence[str]) -> None:
-        """Train only adapters (LoRA) from now on; later calls do nothing. Raises SettingsError."""
+        """Train only adapters (LoRA) from now on. Does nothing if the model has adapters.
+
+        Raises SettingsError without peft, or if the model has none of `target_modules`.
+        """
         if not has_adapters(self._model):
             add_adapters(self._model, rank=rank, alpha=alpha, target_modules=target_modules)
             # The decoder does not support adapters.
@@ -293,6 +296,9 @@ class Policy:
         )
 
     def _autocast(self) -> torch.autocast:
-        """Return a context that multiplies in the chosen precision and casts weights once."""
+        """Return a context in which products are computed in the policy's compute precision.
+
+        It casts each weight once. It changes nothing if no such precision was chosen.
+        """
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)

@@ -42,9 +42,9 @@ class PolicyTokenizer:
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of any node's completion, with EOS after a `stop`.
 
-        None when this tokenizer cannot represent the text: decoding does not return it, or it
-        contains special tokens, which text from a peer must never inject. Also None when there are
-        no tokens.
+        None when this tokenizer cannot represent the text: decoding its tokens does not give the
+        same text, or it contains special tokens, which text from a peer must never inject. Also
+        None when the result would be empty.
         """
         ids = self.encode(text)
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
@@ -77,7 +77,7 @@ class PolicyTokenizer:
 
 
 def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
-    """Return the Rust tokenizer behind a fast one if both give the same tokens, else None.
+    """Return the Rust tokenizer inside a fast tokenizer, if both give the same tokens, else None.
 
     For short texts, calling it through the wrapper of transformers takes twice the time.
     """

@@ -110,10 +110,11 @@ def next_batch(
 
 
 class ModelSteps:
-    """Continues rows with any causal language model, from its cache after the prompts.
+    """Extends rows token by token with any causal language model.
 
-    It changes this cache, `prefilled`. `attention` (G, P) is 1 on the prompts' tokens; each prompt
-    gets `copies` rows. `Decoder` has the same methods `step` and `select_rows`.
+    `prefilled` is the model's cache of the prompts; it is changed in place. `attention` (G, P) is 1
+    on the prompts' tokens. Each prompt gets `copies` rows. `Decoder` has the same methods `step`
+    and `select_rows`.
     """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:

@@ -137,9 +137,10 @@ def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
 
 
 def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
-    """Return the states or logits (B, T, H or V) that predict each completion token.
+    """Return the outputs of the model that predict each completion token.
 
-    Each row runs whole, with its own prompt.
+    These are hidden states (B, T, H) if `mode.separate_head` is true, else logits (B, T, V). Each
+    row runs whole, with its own prompt.
     """
     attention = torch.cat([batch.prompt_mask, batch.mask], dim=1)  # (B, P + T)
     length = batch.completions.shape[1]
@@ -189,10 +190,11 @@ def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) 
 
 
 def _select_rows(cache: Cache, rows: Tensor) -> None:
-    """Keep only these rows of the cache, so that their gradients are summed in a fixed order.
+    """Keep only the rows of the cache with the indices `rows`, in this order; changes the cache.
 
-    The cache's own `batch_select_indices` sums gradients in the order of the threads, so a resumed
-    run would differ. Raises TypeError for layers without keys and values.
+    The cache's own `batch_select_indices` would do the same, but its backward pass sums the rows'
+    gradients in the order of the threads, so a resumed run would differ. Raises TypeError for
+    layers without keys and values.
     """
     for layer in cache.layers:
         if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:

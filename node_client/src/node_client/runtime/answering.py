@@ -171,9 +171,9 @@ class RoundAnswerer:
         return self._poll_s * (0.5 + random.random())
 
     async def _await_round(self, *, wait_s: float) -> RoundInfo | None:
-        """Return the current round when it is announced.
+        """Wait up to `wait_s` seconds for an announcement, and return the announced current round.
 
-        If that does not happen within `wait_s` seconds, request it.
+        If none arrives, request the round and return it. The result is None if there is no round.
         """
         try:
             async with asyncio.timeout(wait_s):
@@ -238,7 +238,7 @@ class RoundAnswerer:
     async def _answer_all(
         self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
     ) -> None:
-        """Answer questions in batches until the round ends; each batch is queued at once.
+        """Answer questions in batches until the round ends; queue the answers after each batch.
 
         A node that is stopped answers the rest after its next start.
         """

@@ -83,7 +83,7 @@ class Journal:
         self._write()
 
     def _write(self) -> None:
-        """Write the record. A full disk must not end the training."""
+        """Write the record. The first failure, such as a full disk, is logged; none is raised."""
         self._written = self._clock()
         self._record = replace(self._record, noted_at=_text(self._written))
         try:

@@ -285,7 +285,10 @@ class SwarmNode(TrainingHooks):
             ) from None
 
     async def _train_alone_on_timeout(self, has_rules: asyncio.Event) -> None:
-        """Start with the last known season if the coordinator does not answer."""
+        """Start with the last known season if `has_rules` is not set within WELCOME_TIMEOUT_S.
+
+        It is set when training gets the season's rules from the coordinator, or is stopped.
+        """
         try:
             async with asyncio.timeout(WELCOME_TIMEOUT_S):
                 await has_rules.wait()
@@ -312,7 +315,11 @@ class SwarmNode(TrainingHooks):
             log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
-        """Apply a season's changed rules; in a new season, also update this node's arm."""
+        """Use this season from now on, which may be the present one with changed rules.
+
+        None means that no season is running. The participant is told when a season has ended or
+        begun. In a new season the node's arm is updated, unless it is `base`.
+        """
         previous = self._view.season.name if self._view.season is not None else None
         new = season.name if season is not None else None
         if previous is not None and previous != new:
@@ -370,7 +377,10 @@ class SwarmNode(TrainingHooks):
             log.warning(reason)
 
     async def _flush_queues(self) -> None:
-        """Wait up to FLUSH_TIMEOUT_S until the coordinator has the queued report and answers."""
+        """Wait until the coordinator has replied to the queued report and to all queued answers.
+
+        Waits at most FLUSH_TIMEOUT_S, and not at all without a connection.
+        """
         if not self._connection.connected.is_set():
             return
         try:

@@ -73,7 +73,8 @@ class Pauses:
     ) -> bool:
         """Pause while there is a reason to, or until stopped; return whether there was a reason.
 
-        `before` is called at the start of a pause, `after` at its end, unless the node was stopped.
+        `before` is called at the start of a pause. `after` is called at its end, but not if the
+        node was stopped.
         """
         pause = self.due()
         if pause is None:

@@ -51,8 +51,10 @@ class Saver:
     def resume(self, trainer: Trainer) -> None:
         """Load the newest intact checkpoint into the trainer, and the node's totals into the view.
 
-        Without a checkpoint, the metrics of a run whose checkpoints are gone are set aside. Raises
-        CheckpointError as `checkpoint.resume` does, and if a run that must resume cannot.
+        Without an intact checkpoint the run starts at step 1, with the totals in the state folder;
+        metrics of an earlier run whose checkpoints are gone are set aside. Raises CheckpointError
+        if the newest intact checkpoint is of another model or client version, or if there is none
+        and the run must resume.
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Runnable(Protocol):
-    """A node, with or without a swarm."""
+    """What can be run and stopped: a node that is in a swarm, or one that trains alone."""
 
     async def run(self) -> None:
         """Train until stopped or done."""

@@ -1,4 +1,7 @@
-"""Prepares a run: to resume, or to start at step 1 without losing files of an earlier run."""
+"""Checks before a run, and prepares its state folder.
+
+A run that starts at step 1 does not overwrite files of an earlier run: these are renamed.
+"""
 
 import logging
 import os
@@ -81,9 +84,10 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
     """Rename the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
 
-    The progress file, which is written with each checkpoint, shows that there was one; it is
-    removed. Without this file the metrics stay: a run that stopped before its first checkpoint
-    repeats its steps.
+    Call it only if there is no checkpoint. If the progress file exists, there was a checkpoint,
+    because each checkpoint is written with this file: the metrics are renamed and the file is
+    removed. Otherwise the earlier run stopped before its first checkpoint and the new run repeats
+    its steps, so nothing is changed.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))
@@ -91,7 +95,7 @@ def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = r
 
 
 def check_resumed(resumed: ResumePoint | None, *, start: Start, checkpoints: Path) -> None:
-    """Raise CheckpointError if a run that must resume starts at step 1."""
+    """Raise CheckpointError if `start` is `resume` but no checkpoint was loaded."""
     if start == "resume" and (resumed is None or resumed.step == 0):
         raise _nothing_to_resume(checkpoints)
 

@@ -316,7 +316,7 @@ class NoTraining:
 
 
 def _log_held_out(report: StepReport) -> None:
-    """Log the report's held-out scores, if any. Unlike steps, they are logged every time."""
+    """Log the held-out scores of a step's report; does nothing if the report has none."""
     if report.held_out_before is not None:
         log.info("held out, before training: %s", report.held_out_before)
     if report.held_out is not None:

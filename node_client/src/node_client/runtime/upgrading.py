@@ -27,7 +27,9 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request an upgrade unless `oldest` is None; set `requested` if the service will act.
+        """Request an upgrade unless `oldest` is None.
+
+        If the service will carry it out, the event `requested` is set.
 
         `oldest` is the oldest version that will still be accepted; it is None if this client's
         version will be.

@@ -87,7 +87,8 @@ class SettingChoices:
     def resolve(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
         """Return the settings of a run with this arm, token and start.
 
-        Raises SettingsError for settings that contradict each other and for a missing tracker.
+        Raises SettingsError for settings that are invalid or contradict each other, and for a
+        tracker that is not installed.
         """
         if arm == "base":
             check_base(start, steps=self.value("steps"))

@@ -74,7 +74,10 @@ def _keyword(name: str, kind: type, option: Any) -> inspect.Parameter:
 
 
 def _help(setting: Setting) -> str:
-    """Return the setting's help with its default, and its words if the placeholder lacks them."""
+    """Return the setting's help text and its default.
+
+    If the placeholder does not show the allowed words, the text lists them.
+    """
     text = setting.help.replace("`", "")
     if setting.choices and setting.placeholder == "WORD":
         text += f" One of {', '.join(setting.choices)}."

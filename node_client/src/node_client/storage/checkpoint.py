@@ -148,8 +148,9 @@ def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
 
     Return None if there is no checkpoint at all. Damaged checkpoints are skipped, described in
     `problems`, and renamed so that they no longer count as checkpoints; if all are damaged, the
-    trainer is not changed. Raises CheckpointError when the newest checkpoint that is not damaged
-    belongs to another model or has the format of another client version.
+    trainer is not changed and the result has `step` 0. Raises CheckpointError when the newest
+    checkpoint that is not damaged belongs to another model or has the format of another client
+    version.
     """
     problems: list[str] = []
     for path in newest_first(folder):

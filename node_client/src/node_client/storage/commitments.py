@@ -72,8 +72,8 @@ class CommitmentLog:
     def record(self, announced: RoundInfo | None) -> None:
         """Record the commitment to a round that is not over yet, unless one is recorded already.
 
-        If a different commitment is recorded, or the disk is full, only a warning is logged. A
-        round that is over, or None, is ignored.
+        If a different commitment is recorded, or the disk is full, only a warning is logged. None,
+        a round that is over, and a commitment that is empty or too long are ignored.
         """
         if announced is None or announced.phase in _OVER:
             return

@@ -51,8 +51,9 @@ class HeadLog:
     def record(self, head: ChainHead | None) -> None:
         """Record a head, unless it is None or known.
 
-        A warning is logged if the site changed a known link and names no restored backup. A head
-        without a valid signature is not recorded. With a full disk only a warning is logged.
+        If the site changed a link that is recorded here, the new head is recorded too, and a
+        warning is logged unless the head names a restored backup. A head without a valid signature
+        is not recorded. With a full disk only a warning is logged.
         """
         if head is None or self._is_known(head):
             return

@@ -31,7 +31,7 @@ class Merit(msgspec.Struct, frozen=True):
     value: float
 
     def is_like(self, other: "Merit") -> bool:
-        """Return whether this merit can be compared with `other`."""
+        """Return whether `other` is of the same kind and season, so that both can be compared."""
         return (self.kind, self.season) == (other.kind, other.season)
 
 

@@ -25,7 +25,7 @@ class _Line(msgspec.Struct):
 
 
 class _RewardLine(msgspec.Struct):
-    """The fields of a line for the curve of training rewards."""
+    """The fields of a line of metrics that the curve of training rewards needs."""
 
     step: int
     reward: float
@@ -91,8 +91,9 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps, at most `limit`, in the order of the steps.
 
-    Only steps in `season` count, and only those after the latest step in another season. Only the
-    ends of the two files are read; lines that cannot be read are skipped.
+    Only steps in `season` count, and only those after the latest step in another season. Older
+    steps may be in a second file, to which a full file is renamed. Only the ends of both files are
+    read; lines that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):
@@ -108,7 +109,10 @@ def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
 
 
 def _read_tail(path: Path) -> list[bytes]:
-    """Return the last lines of a file; an empty list if it cannot be read."""
+    """Return the lines in the last _TAIL_BYTES of a file; an empty list if it cannot be read.
+
+    The first line may be incomplete.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):
-    """A line of the file: a receipt for `answers` to a round's questions.
+    """A line of the file of receipts: the site's receipt for a node's `answers` in a round.
 
     `signature` is the site's signature, made with the key whose public part is `key`. It covers the
     answers in this order, the round, its commitment and `received_at`.
@@ -51,7 +51,10 @@ class ReceiptLog:
         self._count = len(read_lines(path, StoredReceipt))
 
     def append(self, receipt: StoredReceipt) -> None:
-        """Append a receipt. With a full disk only a warning is logged."""
+        """Append a receipt, and drop the oldest ones if there are more than MAX_RECEIPTS.
+
+        If the file cannot be written, only a warning is logged.
+        """
         try:
             append_lines(self._path, [receipt])
             self._count += 1

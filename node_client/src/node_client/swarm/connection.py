@@ -1,9 +1,10 @@
 """The socket to the coordinator: keeps it open, and sends requests over it.
 
-Only this module and `swarm.handshake` import websockets. After a lost connection it tries again
-without end: after the wait that the coordinator asked for, otherwise after random, growing pauses.
-While a round is open or near, pauses are a few seconds at most, for the first HURRY_S after the
-loss. A permanent refusal makes `run` raise.
+Only this module and `swarm.handshake` import websockets. A lost connection is opened again, with
+any number of attempts. Before each attempt, the node waits as long as the coordinator asked for,
+otherwise for a random time that grows with each attempt. If a round is open or opens soon, this
+random time is a few seconds at most, but only for HURRY_S after the loss. A permanent refusal makes
+`run` raise.
 """
 
 import asyncio
@@ -71,9 +72,10 @@ class ConnectionListener(Protocol):
 class ReconnectLimit:
     """Limits the pause before a reconnection, by the coordinator's latest message about the round.
 
-    For HURRY_S after the loss a short limit applies: a round may be open or open soon, and an open
-    round stays open while the site is away. The short limit does not apply while the next round, as
-    announced, opens more than SOON_S from now. Times are monotonic seconds.
+    For HURRY_S after the connection was lost, a short limit applies, the welcome's `return_within`:
+    a round may be open or open soon, and an open round stays open while the site is away. The short
+    limit does not apply while the next round, as announced, opens more than SOON_S from now.
+    Otherwise the limit is MAX_PAUSE_S. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -317,7 +319,10 @@ class CoordinatorConnection:
             pending.set_result(message)
 
     def _handle_refusal(self, refused: Refused) -> None:
-        """Raise CoordinatorRefusedError for a permanent refusal; remember a requested wait."""
+        """Raise CoordinatorRefusedError for a permanent refusal.
+
+        If the refusal tells the node to come back later, store the requested wait for the next try.
+        """
         if refused.fatal:
             raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
         if refused.reply_to is None:

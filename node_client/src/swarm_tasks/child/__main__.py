@@ -112,9 +112,11 @@ class ChildServer:
         return GeneratedTask(None, "")
 
     def _score(self, request: ScoreRequest) -> Scored:
-        """Do the jobs step by step, and write the results to the board.
+        """Make each job's task and score its texts, and write each result to the board.
 
-        This loop is kept fast, because it runs for every text.
+        The reply has no content. No text is started after the request's time is over; such texts
+        keep their initial value on the board. This loop is kept fast, because it runs for every
+        text.
         """
         steps, seconds, clock = self.board.steps, self.board.seconds, time.monotonic
         until = clock() + request.seconds

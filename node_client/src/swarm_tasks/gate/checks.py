@@ -125,7 +125,10 @@ def _check_time(sample: ProbedEntries, findings: Findings) -> None:
 
 
 def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
-    """Make thousands of entries and note if one hangs: a publishing node may choose any index."""
+    """Make thousands of entries, and add a reason to `findings` if one hangs.
+
+    This matters because a publishing node may choose any index.
+    """
     try:
         run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
     except HungError:
@@ -147,7 +150,10 @@ def _make_many(name: str, by_index: bool) -> None:
 
 
 def _power_of_ten(value: float) -> float:
-    """Round up to a power of ten, because exact timings would change the file every time."""
+    """Return the smallest power of ten that is not below `value`, at least 0.1.
+
+    The allow-list has such bounds, because exact timings would change it in every run of the gate.
+    """
     bound = 0.1
     while bound < value:
         bound *= 10

@@ -1,8 +1,8 @@
 """Write the difficulty levels of the allowed datasets: `python -m swarm_tasks.gate.levels`.
 
-A level is a configuration: the values of the number fields when all attributes of the library's
-curriculum have the same level. Levels outside the allow-list's ranges are left out, so run the gate
-first.
+A level is a configuration: the values that the number fields get when all attributes of the
+library's curriculum are set to the same level. Levels outside the allow-list's ranges are left out,
+so run the gate first.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def _numbers_of(fields: Mapping[str, Field], config: object) -> Config:
 
 
 def main() -> None:
-    """Run the command."""
+    """Write the levels to the package's `levels.json`."""
     out = PACKAGE / "levels.json"
     out.write_bytes(encode_record(list_levels()))
     print(f"written to {out}")  # noqa: T201

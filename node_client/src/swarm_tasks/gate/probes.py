@@ -43,8 +43,8 @@ def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = Fals
     """Return `count` entries, in the order of `sample_indices`.
 
     With `backwards` they are made in reverse order but returned in the same order, which shows
-    whether an entry depends on the entries made before it. `by_index` is false for datasets that do
-    not make an entry for any index.
+    whether an entry depends on the entries made before it. `by_index` is false for datasets that
+    cannot make the entry of an arbitrary index directly.
     """
     dataset = open_dataset(name, {}, seed=SEED)
     sample = ProbedEntries([], [])

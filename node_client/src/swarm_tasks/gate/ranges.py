@@ -4,8 +4,8 @@ The range of a number covers the values of the library's curriculum and the defa
 whole number extends down to the smallest value that still works. Both ends are tried, first for
 each field alone and then for all fields together; an end that does not work moves towards the
 default. A field without a range left cannot be set. With all fields at one end, TIMED_ENTRIES
-entries must be made in time: a dataset may be fast a hundred times and take seconds once, and a
-node that publishes rollouts chooses the indices.
+entries must be made in time. So many are needed because a dataset may be fast for a hundred entries
+and take seconds for one, and a node that publishes rollouts could choose the index of that one.
 """
 
 import dataclasses
@@ -236,7 +236,7 @@ def _extremes(candidate: Field) -> Iterable[object]:
 
 
 def _lows(candidate: Field) -> list[Number]:
-    """Return values to try as the low end, the lowest first."""
+    """Return values to try as the lower end of a field's range, the lowest first."""
     low, default = candidate.low, candidate.default
     assert low is not None
     assert isinstance(default, int | float)
@@ -247,7 +247,10 @@ def _lows(candidate: Field) -> list[Number]:
 
 
 def _highs(candidate: Field) -> Iterator[Number]:
-    """Yield values to try as the high end: the highest, then each time half way to the default."""
+    """Yield values to try as the upper end of a field's range.
+
+    The first is the highest. Each of the others is half way from the one before to the default.
+    """
     high, default = candidate.high, candidate.default
     assert high is not None
     assert isinstance(default, int | float)

@@ -24,9 +24,10 @@ _DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return samples of a dataset: with its default configuration, levels, and package's mixes.
+    """Return a sample of a dataset's questions for each of several configurations.
 
-    Configurations that the verifier refuses, or fails with, are left out.
+    These are the default configuration, the dataset's levels, and its configurations in the
+    package's task mixes. Configurations that the verifier refuses, or fails with, are left out.
     """
     levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
     usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
@@ -34,7 +35,10 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return samples of a dataset as configured in the package's mixes; leave out failures."""
+    """Return a sample of a dataset's questions for each configuration in the package's task mixes.
+
+    Configurations that the verifier refuses, or fails with, are left out.
+    """
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [
         _measure(dataset, config, _DRAWS_STARTING, _SECONDS_STARTING, verifier=verifier)

@@ -42,7 +42,11 @@ class Command(BaseCommand):
         token_file: Path | None,
         **_options: object,
     ) -> None:
-        """Create the node unless the token file already holds a valid token."""
+        """Create a node, and print its token or write it to the token file.
+
+        If the token file already holds a valid token, no node is created. Raises CommandError if
+        the name is invalid or taken, or there is no such owner.
+        """
         if token_file is not None and token_file.exists():
             existing = authenticate(token_file.read_text().strip())
             if existing is not None:
@@ -76,7 +80,7 @@ class Command(BaseCommand):
 
 
 def write_token(path: Path, token: str) -> None:
-    """Write a token to a file; a new file can be read by this user only. Raises OSError."""
+    """Write a token to a file, and make the file readable by this user only. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened

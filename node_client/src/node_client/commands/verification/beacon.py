@@ -90,8 +90,9 @@ def _compare_times(
 ) -> list[str]:
     """Compare the time of the commitment with that of the beacon's value; return doubts in words.
 
-    A site could backdate a link that it made after the value was known. It would then come after
-    links with later times, so such an order is a doubt.
+    A site could backdate a link that it made after the value was known. The chain would then have a
+    link with a later time before the backdated one, so such an order is a doubt. A commitment that
+    is too late is added to `differences`.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:

@@ -95,7 +95,10 @@ class RoundHistory:
 
 
 def read_chain(lines: Iterable[bytes]) -> Chain:
-    """Parse a chain, one link in JSON per line, up to the first invalid link."""
+    """Parse a chain, one link in JSON per line, up to the first invalid link.
+
+    An invalid link raises nothing: its error is in the result's `broken`.
+    """
     links: list[HashedLink] = []
     try:
         links.extend(follow_chain(lines))

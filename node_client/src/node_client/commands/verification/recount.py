@@ -78,9 +78,10 @@ class Recount:
     def compare(
         self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
     ) -> None:
-        """Compare an answer's published verdict with the new one.
+        """Compare an answer's published verdict with the new one, and record a difference.
 
-        If either is a timeout, a difference is only a doubt.
+        A difference counts as a mistake of the site. But if one of the two verdicts is a timeout,
+        the answer only counts as one that could not be compared.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)

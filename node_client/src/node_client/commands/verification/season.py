@@ -44,7 +44,8 @@ def check_rounds(
 ) -> RoundCheck:
     """Check that the site lists each round of the chain, with the same phase and commitment.
 
-    Round numbers must have no gaps. `histories` has the chain's records by round number.
+    Round numbers must have no gaps. A round that was withdrawn, or that a backup of the site undid,
+    need not be listed. `histories` has the chain's records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)

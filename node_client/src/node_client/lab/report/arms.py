@@ -123,7 +123,7 @@ def _settings(data: ArmData) -> str:
 
 
 def _groups(data: ArmData) -> list[GroupOfNodes]:
-    """Return the groups of training nodes; none if all are identical."""
+    """Return the arm's groups of nodes that train; empty if there are fewer than two."""
     training = [group for group in data.arm.groups if group.attack == "none"]
     if len(training) < 2:
         return []
@@ -168,7 +168,10 @@ def _curves(runs: Sequence[RunData]) -> Curves:
 
 
 def _are_seen(shares: Sequence[Floats]) -> bool:
-    """Return whether the mean share of completions reaches SEEN in any round."""
+    """Return whether the mean over runs and nodes reaches SEEN in any round.
+
+    `shares` has the shares of completions of each run, as (rounds, nodes).
+    """
     return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
 
@@ -186,7 +189,11 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 
 
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
-    """Return the mean of curves (seeds, nodes, rounds), reduced to MAX_POINTS points."""
+    """Return the mean of curves (seeds, nodes, rounds) over seeds and nodes.
+
+    It has at most MAX_POINTS points, and with `band` an interval at each point, unless there are
+    too few seeds for one.
+    """
     kept = spaced_places(curves.shape[-1], most=MAX_POINTS)
     curves = curves[..., kept]
     ends = mean_band(curves) if band else None

@@ -84,7 +84,7 @@ def format_seeds(count: int) -> str:
 
 
 def gains_in_own_reward(comparisons: Sequence[ArmComparison]) -> dict[str, ArmComparison]:
-    """Return the comparisons of whole arms in own reward, by the arm's name."""
+    """Return the comparisons in own reward that include all nodes of an arm, by the arm's name."""
     return {each.arm: each for each in comparisons if each.outcome == "own" and each.group is None}
 
 

@@ -122,7 +122,10 @@ def _row(outcomes: SeedOutcome, outcome: Outcome) -> list[float]:
 
 
 def gains_by_horizon(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Horizons:
-    """Return an arm's gain in cumulative own reward after each fifth of the rounds."""
+    """Return an arm's gain in cumulative own reward after each fifth of the rounds.
+
+    `paired` has the seeds with runs of both arms, over which the gain is computed.
+    """
     total = len(baseline.runs[paired[0]].reward)
     ends = dict.fromkeys(round(total * part / PARTS) for part in range(1, PARTS + 1))
     return Horizons(arm.arm.name, [_gain_after(end, arm, baseline, paired) for end in ends if end])

@@ -100,7 +100,10 @@ class Curves(Struct, frozen=True):
 
 
 class GroupOfNodes(Struct, frozen=True):
-    """Identical training nodes of an arm: `first` to `last`, inclusive, in the lists by node."""
+    """Identical training nodes of an arm.
+
+    `first` and `last` are their first and last index in the report's lists by node.
+    """
 
     name: str
     first: int

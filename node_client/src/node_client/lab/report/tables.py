@@ -95,7 +95,7 @@ def steadiness_table(report: Report) -> Table:
 
 
 def horizon_table(report: Report) -> Table:
-    """Return the table of each arm's gain, had the experiment stopped earlier."""
+    """Return a table of the gain that each arm would have if the experiment had ended earlier."""
     ends = [each.rounds for each in report.horizons[0].gains]
     return Table(
         head=["arm", *(f"{end} rounds" for end in ends)],

@@ -148,8 +148,9 @@ class ExternalChecker:
         """Generate all questions in one request; return each usable rollout with its question.
 
         A rollout whose question cannot be generated is dropped, and the others are requested again.
-        A rollout whose question is in the judge's or the held-out part (`question_part`) is dropped
-        too. If the verifier fails otherwise, the whole batch is dropped. Changes `batch` in place.
+        Rollouts of nodes that published too many such questions are dropped, and so is a rollout
+        whose question is in the judge's or the held-out part (`question_part`). If the verifier
+        fails otherwise, the whole batch is dropped. Counts dropped rollouts in `dropped`.
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:

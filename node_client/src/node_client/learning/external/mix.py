@@ -61,7 +61,10 @@ class RolloutMix:
         return None
 
     def figures(self) -> dict[str, float]:
-        """Return I, J and the values of the places for the step's report; empty if fixed."""
+        """Return I, J, and the values of an own and of an external place, for the step's report.
+
+        A fixed mix returns an empty dict.
+        """
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -131,7 +134,11 @@ class AutoMix(RolloutMix):
         super().__init__(self._bound(external))
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Update both values; every PERIOD steps, move a place if they differ by over MARGIN."""
+        """Update the values of an own and of an external place with the groups of one step.
+
+        Every PERIOD steps, a place moves to the side with the higher value if the values differ by
+        more than MARGIN. `comparable` are the own groups of the season's difficulty.
+        """
         places = self._places
         places.follow(comparable)
         advantage = sum(places.advantage_of(group) for group in external)

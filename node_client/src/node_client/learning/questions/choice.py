@@ -52,8 +52,9 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
-        If the batch fails, here or when it is scored, its old questions are asked again in the next
-        batch, except a question that is dropped by `exclude`. Its new questions are not.
+        The batch may contain old questions, asked before (history resampling). If it fails, here or
+        when it is scored, its old questions are asked again in the next batch, except a question
+        that is dropped by `exclude`. Its new questions are not asked again.
         """
         if self._history is None:
             return self._draw_new(count)
@@ -72,7 +73,10 @@ class Questions:
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
     def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
-        """Learn from the own rollouts of a step what to ask next."""
+        """Learn from the own rollouts of a step what to ask next.
+
+        `judge_round` is the number of the judge's latest round, None if there was none.
+        """
         answered = [
             AnsweredQuestion(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
             for rollout in rollouts
@@ -140,7 +144,7 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return the curriculum's parts that the settings select, by name.
+    """Return the parts of the curriculum that the settings select: one or two, by their names.
 
     The last part chooses the questions. If there is a part before it, the last part passes the
     outcome of each step to it.

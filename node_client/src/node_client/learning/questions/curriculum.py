@@ -19,7 +19,11 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The own answers of a step, their mean reward, and the latest judge round's number, if any.
+    """The result of a step, from which a curriculum decides how it goes on.
+
+    `answered` has the questions of the node's own rollouts, and `training_reward` is the mean
+    reward of these. `judge_round` is the number of the judge's latest round, None if there was
+    none.
 
     `difficulty_changed` means that rewards before and after this step cannot be compared.
     """
@@ -54,7 +58,7 @@ class Curriculum(ABC):
         return False
 
     def figures(self) -> dict[str, float]:
-        """Return the state of the curriculum for the step's report."""
+        """Return numbers by name that describe the curriculum's state, for the step's report."""
         return {}
 
     def state(self) -> dict[str, Any]:

@@ -29,12 +29,13 @@ MIN_GAIN = 0.01
 class Plateau:
     """Detects when a reward stops rising, by the means of windows that do not overlap.
 
-    A plateau is reached when PATIENCE consecutive windows of WINDOW steps each have a mean that is
-    less than MIN_GAIN above the best earlier mean. One window is not enough: the mean over a small
-    node's few rollouts is uncertain by more than MIN_GAIN. Once reached, it stays reached.
+    A window has WINDOW steps. Its mean becomes the new `best` if it is at least MIN_GAIN above the
+    present `best`. A plateau is reached when this happens in none of PATIENCE consecutive windows.
+    One window is not enough: the mean over a small node's few rollouts is uncertain by more than
+    MIN_GAIN. Once reached, it stays reached.
 
-    `best` is the best mean so far, `waited` the number of windows since then, and `window` has the
-    rewards of the present window.
+    `waited` is the number of windows since `best` was set (None before the first window), and
+    `window` has the rewards of the present window.
     """
 
     best: float | None = None
@@ -66,8 +67,8 @@ class Stages(Curriculum):
 
     `switch` names what ends the first stage: a `plateau` of the training reward; the judge's
     `round` whose number is `rounds` above the number of the first round seen; or the next `season`.
-    The first stage never returns. When the difficulty changes, the search for a plateau starts
-    over.
+    After the first stage has ended, it does not come back. When the difficulty changes, the
+    search for a plateau starts over.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -83,7 +84,7 @@ class Stages(Curriculum):
         self._plateau = Plateau()
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return one of this stage's datasets, drawn by weight."""
+        """Return one of the datasets of the current stage, drawn by weight."""
         tasks = self._first_tasks if self.stage == 1 else self._tasks
         return choose_by_weight(tasks, rng=rng)
 
@@ -114,8 +115,9 @@ class Stages(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, of this or another season.
 
-        With `switch` `season`, the state of another season ends the first stage. The PRACTICE
-        season does not count: the state that it was given is passed on to the season after it.
+        With `switch` `season`, the first stage ends if the state is of another season. PRACTICE is
+        not such a season: the season that follows it continues from the state before PRACTICE, or
+        from the beginning if there was none.
         """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:

@@ -151,7 +151,10 @@ class ClippedLoss(PolicyLoss):
 
 
 def make_policy_loss(name: str) -> PolicyLoss:
-    """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
+    """Return the loss `clipped`, or an instance of the plug-in that `name` gives.
+
+    A plug-in is named as `package.module:Class`. Raises SettingsError if there is no such class.
+    """
     return make_plugin(
         name,
         known={"clipped": ClippedLoss},
@@ -165,9 +168,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 
     A row's ratio is the geometric mean of its tokens' ratios (GSPO, arXiv 2507.18071, equation 7).
 
-    A correction's cap bounds a ratio's value but keeps its gradient: a wrong token that is far
-    likelier here than at its sender is still unlearned, with the weight of the cap, as in truncated
-    importance sampling.
+    If `tokens` have a correction, its cap bounds the value of each ratio but keeps the gradient: a
+    wrong token that is far likelier here than at its sender is still unlearned, with the weight of
+    the cap, as in truncated importance sampling.
     """
     # Padding is zeroed before exp, so that it can give neither inf nor NaN.
     log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)

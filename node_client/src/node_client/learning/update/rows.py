@@ -108,13 +108,13 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return the old log-probs (B, T) of the ratio, and the correction; None if no row is external.
+    """Return the old log-probs (B, T) that the ratio divides by, and the correction of the loss.
 
-    The old log-probs are `before` (B, T), this node's own before the update, without gradient. With
-    importance `sender`, a row that has its sender's log-probs by token uses these instead, and a
-    row that has only their sum gets a weight (`sequence_weight`). The ratio and the weight are
-    bounded, because nobody can check a sender's values. All other external rows are shaped if
-    `external_shaping` is `luffy`.
+    The correction is None if no row is external. The old log-probs are `before` (B, T), which are
+    this node's own log-probs before the update, without gradient. With importance `sender`, a row
+    that has its sender's log-probs by token uses these instead, and a row that has only their sum
+    gets a weight (`sequence_weight`). The ratio and the weight are bounded, because nobody can
+    check a sender's values. All other external rows are shaped if `external_shaping` is `luffy`.
     """
     if not any(row.external for row in rows):
         return before, None

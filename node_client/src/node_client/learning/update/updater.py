@@ -159,7 +159,11 @@ class Updater:
 
     @torch.no_grad()
     def prepare(self, rows: list[TrainingRow], *, timer: StepTimer) -> MicroBatch:
-        """Return the rows with their log-probs before the update and of the reference if needed."""
+        """Return the rows as a micro-batch, with the log-probs that the settings need.
+
+        With several iterations these are the policy's log-probs before the update, with a KL term
+        also those of the reference model.
+        """
         old = reference = None
         config, texts = self.config, _texts_of(rows)
         with timer.measure("forward"):
@@ -230,8 +234,9 @@ class Updater:
 
         Return a notice for the owner if the optimizer starts without its saved state, else None.
 
-        Memory budgets start no larger than the saved ones, because batch sizes affect rounding.
-        With another `micro_batch_tokens`, or an older checkpoint, this run's estimates are kept.
+        Batch sizes affect rounding, so memory budgets start no larger than the saved ones. They are
+        not changed if they were saved with another `micro_batch_tokens`, or not saved at all (older
+        checkpoints).
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):

@@ -16,7 +16,7 @@ from node_client.model.policy import Policy
 
 @dataclass(frozen=True)
 class WarmUpExample:
-    """A question with its answer, and the worked solution before it, if any."""
+    """A question, its answer, and the worked solution that precedes the answer (may be empty)."""
 
     question: str
     answer: str

@@ -69,7 +69,10 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
 
 
 def _use_cache(name: str, failure: str) -> Path:
-    """Return the folder of a model in the cache. Raises ModelUnavailableError."""
+    """Return the folder of a model in the cache, and log `failure`, why the hub cannot be used.
+
+    Raises ModelUnavailableError if the cache does not have the model.
+    """
     folder = _find_cached_folder(name)
     if folder is None:
         raise ModelUnavailableError(

@@ -116,7 +116,7 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the bytes that must be free, before the model is loaded, to train `tokens` at once.
 
-    It is the inverse of `fitting_share`, plus the float32 weights.
+    With so many, `fitting_share` is 1 after the float32 weights have been loaded.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
@@ -140,7 +140,8 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 def free_bytes(device: torch.device) -> int:
     """Return how many bytes a device has left.
 
-    On CUDA this is within the owner's limit, on other devices within the container's.
+    On CUDA, the memory limit that the owner set for this process is respected; on other devices,
+    the memory limit of the container.
     """
     if device.type == "cuda":
         return free_within_limit(device)

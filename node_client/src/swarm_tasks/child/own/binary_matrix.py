@@ -1,4 +1,7 @@
-"""The dataset binary_matrix, whose verifier in the library evaluates the answer as Python."""
+"""The dataset binary_matrix, with a verifier that compares answers as text.
+
+The library's verifier evaluates the answer as Python.
+"""
 
 from typing import Any
 

@@ -44,7 +44,10 @@ class PropositionalLogic(PropositionalLogicDataset):
     category = "logic"
 
     def __getitem__(self, idx: int) -> dict[str, Any]:
-        """Return an index's entry. Raises ValueError if _ATTEMPTS entries have no conclusion."""
+        """Return the entry of an index: the first of up to _ATTEMPTS that has a conclusion.
+
+        Raises ValueError if none has one.
+        """
         for attempt in range(_ATTEMPTS):
             entry: dict[str, Any] = super().__getitem__(idx + attempt * INDEX_END)
             metadata = entry["metadata"]
