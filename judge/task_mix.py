@@ -31,7 +31,7 @@ _SECONDS, _SECONDS_FOR_ALL = 1.0, 8.0
 
 
 def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[DrawnTask]:
-    """Generate one sample of each task. Raises ValidationError naming every invalid task."""
+    """Return one sample question of each task. Raises ValidationError with all problems found."""
     problems: list[str] = []
     samples: list[DrawnTask] = []
     if not 1 <= len(tasks) <= MAX_TASKS:

@@ -31,7 +31,10 @@ REBUILD_BUDGET_S = 2.0
 
 @shared_task
 def tick_rounds() -> None:
-    """Extend deadlines after an outage, advance all rounds, and schedule the next one."""
+    """Extend deadlines after an outage, advance all rounds, and schedule the next round.
+
+    Also update the standings of each season whose rounds advanced, and write the heartbeat.
+    """
     now = timezone.now()
     watch_seasons(now=now, silence=heartbeat.web_silence())
     moved = advance_rounds(now=now)

@@ -21,7 +21,7 @@ class Flag(models.Model):
         JUMPED = "jumped", "a score far above what its history allows"
 
     class State(models.TextChoices):
-        """Whether the operator has reviewed it."""
+        """Whether the operator has reviewed the flag, and with what result."""
 
         OPEN = "open"
         DISMISSED = "dismissed"

@@ -29,7 +29,8 @@ class Round(models.Model):
 
     `rules` and `secret` determine the questions (`swarm_tasks.quiz`). The commitment, a hash of
     both, is public from the start; the secret is revealed when the round has closed. If the rules
-    name a public beacon, the questions also depend on its value, so the round has none at first.
+    name a public beacon, the questions also depend on its value, so the round has no questions
+    until this value is published.
     """
 
     Phase = Phase

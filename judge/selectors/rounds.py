@@ -1,4 +1,4 @@
-"""Rounds: the current one, lists of them, and those that wait."""
+"""Queries for rounds, for the answers to grade, and for the rulings about a round."""
 
 from typing import Any, cast
 

@@ -66,7 +66,10 @@ def describe_season(season: Season) -> SeasonInfo:
 
 
 def coin_share(season: Season) -> tuple[int, int]:
-    """Return how many training nodes had their arm drawn by coin, and how many there are."""
+    """Return how many nodes of a season had their arm drawn by coin, and how many it has.
+
+    Nodes of the arm `base` do not count.
+    """
     enrolled = Enrolment.objects.filter(season=season).exclude(arm=Node.Arm.BASE)
     counts = enrolled.aggregate(
         coin=Count("pk", filter=Q(assignment=Season.Assignment.COIN)), everybody=Count("pk")

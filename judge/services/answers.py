@@ -227,10 +227,11 @@ def _sign(
 def _insert(
     submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
 ) -> defaultdict[int, set[str]]:
-    """Insert answers of nodes that have a seat, unless an answer to the question is stored already.
+    """Insert answers of nodes that have a seat and were sent the questions.
 
-    Each submission comes with the ids of the questions whose answers may be stored. Returns the
-    question ids of the inserted answers by node id.
+    Each submission comes with the ids of the questions whose answers may be stored. An answer is
+    skipped if the node has one to the same question already. Returns the question ids of the
+    inserted answers by node id.
     """
     rows = [
         (

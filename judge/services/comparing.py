@@ -119,9 +119,10 @@ def read_trials(
 class _SeasonData:
     """A season's data for the comparison of its arms.
 
-    `closed_at` are the closing times of its rounds, in order. `enrolled` and `paths`
-    (`_read_paths`) are by node id, `earlier` (`_read_earlier`) by node id and model. `blocks` tells
-    for each place of a block whether its arm is swarm.
+    `closed_at` are the closing times of its rounds, in order. `enrolled` has the enrolments and
+    `paths` the sums of `_read_paths`, both by node id; `earlier` has the means of `_read_earlier`
+    by node id and model. `blocks` has a list for each block of the coin, by its key: whether each
+    place in the block is in the swarm arm.
     """
 
     closed_at: list[datetime]

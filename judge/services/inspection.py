@@ -95,7 +95,7 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
 
 
 def _extract(text: str) -> str:
-    """Return the text between the last answer tags; without tags "", which is no evidence."""
+    """Return the text between the last answer tags; "" without tags, which is never evidence."""
     # After the last closing tag, the search for each opening tag's end would scan all the rest.
     before, end, _ = text.rpartition("</answer>")
     found = _ANSWER.findall(before + end)

@@ -134,7 +134,10 @@ def quarantine_node(
 
 
 def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Put a quarantined node back into the ranks; False if it is not quarantined."""
+    """Return a quarantined node to the ranks; record this in the chain and as a ruling.
+
+    Returns False, and changes nothing, if the node is not quarantined.
+    """
     with transaction.atomic():
         if not _set_quarantined(node, to=False, now=now):
             return False

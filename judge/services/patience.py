@@ -1,9 +1,9 @@
 """Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
 Grading an honest answer takes milliseconds. An answer that takes longer than POSTPONE_AFTER_S is
-postponed until no other answer waits. Once a node's answers in a round have taken this long
-together, all its remaining answers are postponed as well. A postponed answer then gets the
-verifier's full deadline. Once the node's answers in the round have taken BUDGET_S in all, the
+postponed until no other answer waits. Once a node's answers in a round have together taken
+POSTPONE_AFTER_S, all its remaining answers are postponed as well. A postponed answer then gets the
+verifier's full deadline. Once the node's answers in the round have together taken BUDGET_S, the
 remaining ones time out.
 """
 

@@ -112,7 +112,7 @@ def rotate_site_key(*, now: datetime) -> SiteKey:
 
 
 def record_commitment(judge_round: Round, *, now: datetime) -> None:
-    """Record a round's commitment. Call it before the round opens."""
+    """Add a link with a round's commitment to the chain. Call it before the round opens."""
     add_link(
         "scheduled",
         now=now,
@@ -123,10 +123,10 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_void(judge_round: Round, *, now: datetime) -> None:
-    """Record that a round became void.
+    """Add a link to the chain that says that a round became void.
 
-    If it has a public beacon, its secret is revealed. So an operator who voids rounds until a
-    beacon value suits cannot hide the questions that were avoided.
+    If the round's rules name a beacon, the link reveals the round's secret. So an operator who
+    voids rounds until a beacon value suits cannot hide the questions that were avoided.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(
@@ -139,7 +139,7 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_answers(judge_round: Round, *, now: datetime) -> None:
-    """Record the Merkle root over all answers of a round, and save it in the round.
+    """Add the Merkle root over all answers of a round to the chain, and save it in the round.
 
     Call it after answering has ended.
     """

@@ -127,12 +127,15 @@ def _rounds_in(season: Season, window: Window, *, now: datetime) -> QuerySet[Rou
 
 
 def _new_rounds(changes: Changes) -> list[Round]:
-    """Return the rounds to write into the stream: those that enter the season's window."""
+    """Return the rounds to write into the season's stream: those that enter the season's window."""
     return changes[Window.SEASON].entering if Window.SEASON in changes else []
 
 
 def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
-    """Give each round without a place in the stream the next one; return the stream's end."""
+    """Give each round without a place in the stream the next place, and save the round.
+
+    Return the stream's end.
+    """
     end = _stream_end(season)
     for judge_round in rounds:
         if judge_round.stream_at is None:
@@ -232,9 +235,9 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
     """Give the nodes of the changed rounds the model and arm of their newest counted round.
 
-    Until now, a node has the model and arm of the newest round that entered. These are wrong only
-    if a round left (it was voided), or if a round entered that is older than a counted one (it was
-    recomputed).
+    Before this call, a node has the model and arm of the newest round that entered. These are wrong
+    only if a round left (it was voided), or if a round entered that is older than a counted one (it
+    was recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
@@ -323,10 +326,10 @@ def _build_matrix(
 
 
 def _read_minimum(season: Season, window: Window) -> Minimum:
-    """Return what a node needs to be ranked in a window.
+    """Return what a node needs so that its standing in a window has no remark.
 
-    The window of one round requires at most the questions of a round. Attendance is required only
-    in the season's window, the only one with ranks.
+    In the window `round`, no more questions are required than a round has. Attendance is required
+    only in the window `season`, the only one with ranks.
     """
     questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:

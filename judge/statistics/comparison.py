@@ -197,7 +197,7 @@ def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
 
 
 def _counted_values(trial: ModelTrial, look: int) -> Floats:
-    """Return the mean deviations [nodes] at a look, NaN for nodes with too few rounds."""
+    """Return each node's mean deviation [nodes] at a look; NaN below MIN_ROUNDS rounds."""
     return np.where(trial.rounds[look] >= MIN_ROUNDS, trial.deviations[look], np.nan)
 
 
@@ -271,7 +271,11 @@ def _make_claim(
     missing: Missing | None,
     look: int,
 ) -> ArmsClaim:
-    """Return the claim about a model at the last look."""
+    """Return the claim about a model at the last look.
+
+    `tested` is None if the model could not be tested. `adjusted` has the adjusted p-value of each
+    tested model by name.
+    """
     counted = _counted_values(trial, -1)
     is_valid = ~np.isnan(counted)
     swarm, isolated = _split(counted, trial.swarm)

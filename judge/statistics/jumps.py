@@ -106,7 +106,11 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
 
 
 def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
-    """Return each history's pooled share, raised for learning, and its weight in questions."""
+    """Return each history's share of correct answers, and how many questions this share weighs.
+
+    The share is over the last MAX_ROUNDS rounds. Both allowances of `find_jumps` are applied: the
+    share is raised for learning, and the weight is at most MAX_WEIGHT.
+    """
     results = np.zeros((len(histories), MAX_ROUNDS, 2))
     for row, history in enumerate(histories):
         last = history.earlier[-MAX_ROUNDS:]

@@ -152,7 +152,9 @@ def _test_pairs(
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Return the columns of a `PairComparison` for the pairs that match more than expected.
 
-    Other pairs cannot become findings, since removing repeats only lowers their matches.
+    Before the test, repeats of a text that a pair shares on an earlier question are removed. This
+    lowers the pair's matches at least as much as their expected number, so the other pairs cannot
+    become findings.
     """
     more = match.sum(axis=1) > probabilities.sum(axis=1)
     pairs, both, match, probabilities = pairs[more], both[more], match[more], probabilities[more]

@@ -44,7 +44,7 @@ class TaskGap:
 
     @property
     def difference(self) -> float:
-        """Swarm minus isolated."""
+        """The swarm's fraction minus the isolated nodes' fraction."""
         return self.swarm - self.isolated
 
 

@@ -292,7 +292,7 @@ def read_base(model: str, *, season: Season, window: str, now: datetime) -> list
 
 
 def count_ranked(season: Season, window: str) -> int:
-    """Return the number of nodes that have a rank in a window."""
+    """Return the number of nodes without a remark in a window; in `season`, these are ranked."""
     return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
 
 

@@ -109,7 +109,10 @@ class RefusalFilter(RateLimitFilter):
         return logging.root.isEnabledFor(logging.INFO) and super().filter(record)
 
     def shorten(self, record: logging.LogRecord) -> str:
-        """Return what was refused."""
+        """Return a line that says what was refused: the first line of the message, cut if long.
+
+        A message of uvicorn that does not say it clearly is replaced.
+        """
         message = record.getMessage()
         return first_line(_UVICORN.get(message, message))[:_MAX_LINE_LENGTH]
 

@@ -35,7 +35,7 @@ def broker_redis() -> redis.Redis:
 
 @one_per_loop
 def async_redis() -> redis.asyncio.Redis:
-    """Return the running event loop's client."""
+    """Return the Redis client of the running event loop; each loop has one."""
     if settings.REDIS_CLUSTER:
         return connect_cluster_async(settings.REDIS_URL)
     pool = redis.asyncio.BlockingConnectionPool.from_url(

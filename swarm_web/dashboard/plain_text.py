@@ -43,7 +43,7 @@ def check_encoding(encoding: str | None) -> None:
 
 @sync_only_middleware
 def refuse_unfit(get_response: Answer) -> Answer:
-    """Middleware that answers requests whose text the database cannot store with a JSON error."""
+    """Middleware that answers with a JSON error if the database cannot store a request's text."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         return _find_refusal(request) or get_response(request)

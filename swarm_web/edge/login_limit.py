@@ -60,7 +60,10 @@ def limit_logins(login: Login) -> Login:
 
 
 def limit_challenges(view: Login) -> Login:
-    """Wrap allauth's passkey view: refuse more than MAX_CHALLENGES requests of one address."""
+    """Wrap allauth's passkey view: limit requests to MAX_CHALLENGES per address and PERIOD_S.
+
+    Further requests are refused without calling the view.
+    """
 
     @wraps(view)
     @answer_refusals

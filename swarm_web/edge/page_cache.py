@@ -224,7 +224,7 @@ class _Recorder:
             self._parts.append(message.get("body", b""))
 
     async def finish(self) -> Page | None:
-        """Return the complete response as a page; None if it was forwarded."""
+        """Return the recorded response as a page; None if the response was forwarded instead."""
         if self._headers is None:
             return None
         body = b"".join(self._parts)

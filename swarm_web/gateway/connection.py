@@ -218,7 +218,10 @@ class Connection:
             await self._send_message(refuse(refusal, reply_to=None))
 
     def read_ahead(self) -> None:
-        """Read further messages while a reply is unread; drop the node if it sends too many."""
+        """If a reply is still being sent, start to read the node's further messages.
+
+        A node that then sends too many is dropped.
+        """
         if self._answering:
             self._inbox.read_ahead(self._drop_unread)
 

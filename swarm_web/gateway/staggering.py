@@ -13,8 +13,9 @@ def reconnect_spread(
     """Return the seconds over which `nodes` nodes should reconnect, `per_second` in each second.
 
     The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
-    open, None if none is planned. If it is not None, the result is also at most `within_s`, a delay
-    that the judge allows for, or the time until SOON_S before the round opens if that is longer.
+    open, None if none is planned. If it is not None, all nodes should be back SOON_S before the
+    round opens: the result is also at most `opens_in_s` - SOON_S. But this second limit is never
+    below `within_s`, a delay that the judge allows for.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:

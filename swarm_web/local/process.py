@@ -40,9 +40,10 @@ class RunAs:
 def unprivileged_user() -> RunAs:
     """Return a user other than root: the caller, unless the caller is root.
 
-    Postgres refuses to run as root. Two ways avoid that without changing the machine (no new
-    account, no change of rights above the data folder): a user namespace in which root has another
-    number, so that files stay root's, and the account `nobody`, which every system has.
+    Postgres refuses to run as root. For root, the result is a user namespace in which root has
+    another number, so that files stay root's. Where namespaces are refused, it is the account
+    `nobody`, which every system has. Neither changes the machine: there is no new account, and no
+    change of rights above the data folder.
     """
     if os.geteuid() != 0:
         return RunAs()

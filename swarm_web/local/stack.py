@@ -116,7 +116,7 @@ class Stack:
     async def _run(
         self, name: str, command: tuple[str, ...], environment: Mapping[str, str]
     ) -> None:
-        """Run one of the server's commands and wait for its end."""
+        """Run one of the server's commands and wait for its end. Raises LaunchError if it fails."""
         await self._supervisor.run(_server_process(name, command, environment))
 
     async def _collect_static(self, site: LocalSite, environment: Mapping[str, str]) -> None:

@@ -79,7 +79,10 @@ class Supervisor:
             )
 
     def request_stop(self) -> None:
-        """End the context's body by cancelling it. Further calls have no effect."""
+        """Cancel the body of the supervisor's `async with`, and say so on the console.
+
+        Further calls have no effect.
+        """
         if self._stop_requested:
             return
         self._stop_requested = True
@@ -176,7 +179,10 @@ class Keeper:
             started = self._started = await self._restart()
 
     async def _follow(self, started: StartedProcess, *, is_restart: bool) -> int:
-        """Return the status of a process that has ended; report when a restarted one is ready."""
+        """Wait until a process has ended, and return its exit status.
+
+        If it is a restart, also report when the process is ready.
+        """
         if not is_restart or self._process.is_ready is always_ready:
             return await started.follow(self._console)
         reporting = asyncio.create_task(self._report_when_ready(started))

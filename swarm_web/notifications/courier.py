@@ -1,4 +1,4 @@
-"""Threads that send parcels, so that a slow receiver does not block the worker.
+"""Threads that send parcels (attempts of deliveries): a slow receiver does not block the worker.
 
 If a worker process is killed, the parcels whose outcome it has not recorded are due again when
 their lease ends (`services.delivering`).

@@ -10,7 +10,7 @@ _SALT = "swarm_web.notifications.unsubscribing"
 
 
 def unsubscribe_url(channel: Channel) -> str:
-    """Return the link of a channel, valid while the channel exists."""
+    """Return the link that switches a channel off, valid while the channel exists."""
     token = signing.dumps(channel.pk, salt=_SALT)
     return settings.SITE_URL + reverse("unsubscribe", args=[token])  # type: ignore[no-any-return]
 

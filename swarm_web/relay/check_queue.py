@@ -4,7 +4,7 @@ A web process draws the rollouts to check at random from its pool (`SeasonPool.c
 the more rollouts a node has in the pool, the more often it is checked, and it cannot avoid checks
 by timing or counting.
 
-Keys besides those of `relay.hub`, with an expiry:
+This module has one key that `relay.hub` does not list; it expires:
     relay:{s}:checked    sorted set of the publications that were checked, `<key>@<its time>`,
                          scored by the time of the check
 """

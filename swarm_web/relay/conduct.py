@@ -170,7 +170,10 @@ class Checked:
 
     @property
     def misdeclared(self) -> bool:
-        """Whether it is declared informative, not worthless, and no completion is right."""
+        """Whether the rollout was declared informative, although no completion is right.
+
+        False for a worthless rollout.
+        """
         return self.declared and not self.worthless and not self.solved
 
 
@@ -260,7 +263,10 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding: one level lower if possible, for 2 to 64 hours."""
+    """Return the hold after one more finding: one level lower if possible.
+
+    It lasts 2 hours, doubled for each earlier finding in the season, up to 64 hours.
+    """
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
     return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)

@@ -77,7 +77,10 @@ class DeliveredList:
         self._sweep_at = 2 * max(len(self), 2 * REMEMBERED)
 
     def take(self, keys: Iterable[str]) -> list[tuple[str, Delivered]]:
-        """Mark the given, not yet reported rollouts of `keys` as reported, and return them."""
+        """Mark rollouts as reported, and return them with their keys.
+
+        Skips keys of rollouts that the node was not given or has reported already.
+        """
         taken = []
         for key in keys:
             delivered = self._waiting.pop(key, None)

@@ -58,7 +58,11 @@ end
 
 
 class LeftState(NamedTuple):
-    """The state of a node that left: its tenure, and its packed list; b"" if the list is empty."""
+    """The state of a node that left.
+
+    `tenure` is the tenure that ended (see the module). `packed` is the encoded list of the rollouts
+    that the node was given; b"" if the list is empty.
+    """
 
     tenure: str
     packed: bytes

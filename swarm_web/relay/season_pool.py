@@ -69,7 +69,7 @@ class SeasonPool:
 
     `weights` are the hand-out weights by node id, 1 for missing nodes; `doubted` are the ids of the
     nodes whose declarations do not count. `outgoing` has the entries for the other processes,
-    `samples` the rollouts for the archive. Counts and reports are added to the given tally.
+    `samples` the rollouts for the archive. The nodes' counts and reports are added to `tally`.
     """
 
     def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:

@@ -23,9 +23,9 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Trust:
-    """A node's trust: the number of checks in the window, and of declarations found false.
+    """Whether a node's declarations have lapsed, and the checks of its present check window.
 
-    `lapsed` is whether the node's declarations do not count.
+    `checked` declarations were checked in this window (WINDOW), and `false` of them were false.
     """
 
     checked: int

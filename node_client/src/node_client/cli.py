@@ -72,10 +72,16 @@ POLL_S = 1.0
 
 
 class ClientCommands(TyperGroup):
-    """Explains the errors of all commands; --help lists the commands in the order of COMMANDS."""
+    """The command group of `swarm-node`: explains the errors of all its commands.
+
+    --help lists the commands in the order of COMMANDS.
+    """
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run the chosen command, and explain its error."""
+        """Run the chosen command; its NodeError is printed and becomes an exit status.
+
+        `explained_problems` does this, and handles Ctrl-C.
+        """
         with explained_problems():
             return super().invoke(ctx)
 
@@ -277,7 +283,7 @@ def verify_season(
 ) -> None:
     """Recompute a season from its published rounds: the chain, scores, intervals and ranks.
 
-    Needs no token. Exit codes are those of verify-round.
+    Needs no token. The exit codes mean the same as for verify-round.
     """
     from node_client.commands.verification.season_command import verify_season as verify
 

@@ -36,8 +36,8 @@ class WindowTally:
 class NodeLedger:
     """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`.
 
-    `tallies` are by window. `deviations` is the sum of the node's deviations in `deviation_rounds`
-    rounds.
+    `tallies` are by window. `deviations` is the sum of the node's deviations (its score minus the
+    mean score of the same model's nodes) over `deviation_rounds` rounds.
     """
 
     node_id: int

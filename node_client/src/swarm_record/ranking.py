@@ -259,9 +259,10 @@ def _add_squares(
 
 
 def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
-    """Return the log evidence of a tile's pairs; 0 for pairs that are too close.
+    """Return the log evidence of each pair in a tile: a row's node and a column's node.
 
-    It is negative if the column's node is ahead.
+    It is positive if the row's node is ahead, negative if the column's node is ahead, and 0 if the
+    two are too close.
     """
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))

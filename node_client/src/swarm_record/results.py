@@ -47,6 +47,9 @@ class ResultLine(Struct, frozen=True):
 
 
 def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes]:
-    """Return the lines of a round's results, in order and without line feeds."""
+    """Return a round's results as lines of JSON without line feeds: the head, then the nodes.
+
+    Nodes are ordered by name.
+    """
     ordered = sorted(lines, key=lambda line: line.node.encode())
     return [msgspec.json.encode(line, order="sorted") for line in (head, *ordered)]

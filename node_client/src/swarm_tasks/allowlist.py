@@ -163,7 +163,10 @@ def _fits(field: Field, value: ConfigValue) -> bool:
 
 
 def _check_pairs(dataset: str, fields: Mapping[str, Field], config: Config) -> None:
-    """Refuse a `min_x` above its `max_x`; a field that is not in `config` has its default."""
+    """Raise RefusedError TASK_CONFIG if a `min_x` is above its `max_x`.
+
+    A field that is not in `config` has its default.
+    """
     for low_name, low_field in fields.items():
         high_name = low_name.replace("min_", "max_", 1)
         high_field = fields.get(high_name)

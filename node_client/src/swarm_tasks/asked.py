@@ -40,7 +40,10 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return the seal of a round's entry: an HMAC keyed by the secret, which stays hidden."""
+    """Return the seal for the entry of the round with this secret, an HMAC of a fixed text.
+
+    The secret is the key, and the seal does not reveal it.
+    """
     return hmac.digest(secret, b"asked", "sha256")
 
 

@@ -148,7 +148,11 @@ class ChildProcess:
         return LENGTH_BYTES + length
 
     def _read(self, descriptor: int) -> None:
-        """Read what has arrived. Standard error is read too: a full pipe would stop the child."""
+        """Read what has arrived from the child. Raises ChildDiedError if the child has ended.
+
+        Standard error is read too, because a full pipe would stop the child; its last bytes are
+        kept.
+        """
         chunk = os.read(descriptor, _READ_BYTES)
         if descriptor == self._from_child.fileno():
             if not chunk:

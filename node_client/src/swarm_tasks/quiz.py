@@ -141,9 +141,9 @@ def draw_quiz(
 
     They are drawn from the judge's part with the secret as the key (`swarm_tasks.keyspace`), mixed
     with the value `beacon` if the rules name one. They differ from each other and from the
-    questions that the season asked earlier, which `seen` finds. In the first two formats `seen` is
-    not used: questions differ only from each other, and repeat if a dataset is too small. The
-    round's number and the season's name have no influence.
+    questions that the season asked earlier, which `seen` finds. With rules of the first two formats
+    `seen` is not used: questions differ only from each other, and repeat if a dataset is too small.
+    The round's number and the season's name have no influence.
 
     Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
     when a dataset has too few questions left, and what `Verifier.draw` raises; ValueError when
@@ -195,7 +195,7 @@ class Stream:
     verifier: AnyVerifier
 
     def __call__(self, counter: int) -> DrawnTask:
-        """Return the candidate number `counter`. Raises RefusedError as `Verifier.draw` does."""
+        """Draw and return candidate question number `counter`. Raises what `Verifier.draw` does."""
         return self.verifier.draw(
             key=self.key,
             part=self.part,

@@ -47,7 +47,7 @@ class StepBoard:
         self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
-        """Write the pending values of a request's steps to the beginning of the row `steps`."""
+        """Write the pending values of a request's steps to the beginning of `self.steps`."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:

@@ -125,9 +125,10 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Return a list with one text, a number's range.
+    """Return the range of a number as a list with one text (both ends, with a dash).
 
-    The list is empty without a range, and for the range of a database column.
+    The list is empty if the schema does not state both ends, or if the upper end is only the
+    largest number that a database column can hold.
     """
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None or high is None or high >= 2**15 - 1:

@@ -147,7 +147,8 @@ class LiveBoard:
     async def _catch_up(self, key: ViewKey) -> ViewStream:
         """Read a view that is not kept up to date, and return its stream.
 
-        Concurrent callers share one reading. Raises TooManyViewsError and UnreadableViewError.
+        Concurrent callers share one reading. Raises TooManyViewsError if there is no room for the
+        view, and UnreadableViewError if the reading fails or takes longer than STALE_S.
         """
         if key not in self._readings:
             if key not in self._streams:

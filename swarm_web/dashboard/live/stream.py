@@ -108,7 +108,7 @@ class ViewStream:
         return Packet(self.seq, msgspec.json.encode(message).decode())
 
     def _held(self) -> int:
-        """Return the number of characters in the ring."""
+        """Return the number of characters in the kept deltas."""
         return sum(len(packet.text) for packet in self._ring)
 
     def _encode(self, message: Message) -> Packet:

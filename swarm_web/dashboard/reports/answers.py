@@ -144,10 +144,10 @@ class SheetRow:
 class Sheet:
     """A page of a round's nodes, best first; the first one is number `first`, counted from 1.
 
-    `after` names the node after which the next page begins; empty on the last page. `quotes` lists,
-    for each question, each of the first QUOTED_NODES rows with the node's answer, or None. The
-    `text` of these answers is not loaded. Their attribute `opening` has its first QUOTED_CHARS
-    characters, and one more that shows whether the text goes on.
+    `after` names the node after which the next page begins; empty on the last page. `quotes` has a
+    list for each question: the first QUOTED_NODES rows, each with the node's answer to it, None
+    without one. The `text` of these answers is not loaded. Their attribute `opening` has its first
+    QUOTED_CHARS characters, and one more that shows whether the text goes on.
     """
 
     rows: list[SheetRow]

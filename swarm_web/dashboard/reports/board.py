@@ -84,10 +84,11 @@ class WithLift:
 class BoardLine(WithLift):
     """A row of the leaderboard with what pages add to it.
 
-    `lift` is None for an untrained model, and if the same model was not judged untrained. `recent`
-    are the node's scores in the season's last rounds, in [0, 1], oldest first. `took_part` is the
-    share of the window's rounds that the node was scored in; None while the window has no round.
-    Scores are drawn on a scale from 0 to `scale_end`, which all lines of a page share.
+    `lift` compares the node with the same model untrained. It is None for an untrained node, and if
+    the model was not judged untrained. `recent` are the node's scores in the season's last rounds,
+    in [0, 1], oldest first. `took_part` is the share of the window's rounds that the node was
+    scored in; None while the window has no round. Scores are drawn on a scale from 0 to
+    `scale_end`, which all lines of a page share.
     """
 
     row: LeaderboardRow
@@ -100,9 +101,9 @@ class BoardLine(WithLift):
 def make_lines(
     board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
 ) -> list[BoardLine]:
-    """Return a page's lines, best first, with untrained models below the best node of their model.
+    """Return a page's lines, best first; an untrained model follows the best node of this model.
 
-    An untrained model comes last if the page lists no node of its model. `recent` maps a node's
+    If the page lists no node of its model, the untrained model comes last. `recent` maps a node's
     name to its scores in the season's last rounds, oldest first.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)

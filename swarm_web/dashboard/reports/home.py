@@ -151,7 +151,7 @@ def _p_value(change: ScoreChange) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare a season's last two closed rounds.
+    """Compare a season's last two closed rounds; before there are two, return Moves without rounds.
 
     The comparison is cached until a round closes or a ruling is made.
     """

@@ -168,7 +168,7 @@ def read_answer() -> LabAnswer:
 
 
 def load_published(name: str) -> ReportFolder:
-    """Return the folder of the report of that name. Raises Http404."""
+    """Return the folder of the published report `name`. Raises Http404 if there is none."""
     published = find_published(name)
     if published is None:
         raise Http404

@@ -151,8 +151,8 @@ def draw_report(report: PublishedReport) -> list[CurveDrawing]:
 def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> TabledChart:
     """Return the chart named `chart`: a key of CURVES, `difference`, `mechanism` or `cost`.
 
-    `arm`, as in `choose_onset`, affects only the chart `difference`. Raises RequestError if the
-    report has no such chart or arm.
+    `arm` is used by the chart `difference` only: it shows this arm, by default the first one.
+    Raises RequestError if the report has no such chart, or no difference of this arm.
     """
     drawn: TabledChart | None
     if chart == "difference":

@@ -67,12 +67,12 @@ class AnswerSpeed:
 
     @property
     def times(self) -> int:
-        """The ratio as a whole number; 0 if it is unknown."""
+        """`ratio`, rounded to a whole number; 0 if it is unknown."""
         return round(self.ratio or 0)
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether the ratio is above SUSPICIOUS_RATIO: the model can hardly have answered."""
+        """Whether `ratio` is above SUSPICIOUS_RATIO: the model can hardly have answered."""
         return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
 
 
@@ -272,7 +272,7 @@ def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
 
 
 def _count_ranked(season: Season) -> int:
-    """Return the number of ranked nodes, cached because it scans all standings."""
+    """Return how many nodes have a rank in WINDOW; cached, because all standings are scanned."""
     return keep_briefly(f"ranked:{season.pk}", lambda: count_ranked(season, WINDOW))
 
 

@@ -84,7 +84,10 @@ def draw_history(
 def _read_untrained(
     season: Season, base: LeaderboardRow | None, points: Sequence[ScorePoint]
 ) -> list[ScorePoint]:
-    """Return the points of the node `base` from the first to the last round of `points`."""
+    """Return the points of the untrained node `base`, from the first to the last round of `points`.
+
+    The list is empty if `base` is None or there are no `points`.
+    """
     if base is None or not points:
         return []
     first, last = points[0].round, points[-1].round
@@ -144,9 +147,10 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """`taken`: the nodes whose rollouts a node trained on; `given`: those that trained on its own.
+    """The nodes that exchanged rollouts with one node, the nodes with the most rollouts first.
 
-    Both lists cover the last PEERS_SINCE, and have the nodes with the most rollouts first.
+    This node trained on rollouts of the nodes in `taken`. The nodes in `given` trained on rollouts
+    of this node. Both lists cover the last PEERS_SINCE.
     """
 
     taken: list[Peer]
@@ -154,7 +158,10 @@ class Exchanged:
 
 
 def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
-    """Return a node's latest training reports of a season, oldest first, in one query."""
+    """Return a node's last CHARTED_POINTS training reports of a season, oldest first.
+
+    Makes one query.
+    """
     return training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
 
 

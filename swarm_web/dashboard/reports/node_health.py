@@ -163,10 +163,11 @@ def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
 
 
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
-    """Add what the node does in the current round to a verdict.
+    """Return `verdict` with what the node does in the current round; unchanged without a seat.
 
     A node that has not requested the questions when half of the answering time is over does not
-    get the state `good`, whatever its results are.
+    get the state `good`, whatever its results are. After the answering time it is explained why
+    the node missed the round.
     """
     if seat is None:
         return verdict

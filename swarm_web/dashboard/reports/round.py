@@ -113,7 +113,7 @@ class QuestionReport:
 
     @property
     def index(self) -> int:
-        """The index in its task spec: with the season's seed it generates the question again."""
+        """The index in the question's task spec, which is needed to generate the question again."""
         return int(self.question.spec["index"])
 
     @property

@@ -64,10 +64,10 @@ class TaskLine:
     """One dataset of the season.
 
     `weight` is its share of the season's questions, in [0, 1]. `rungs` are the levels on which
-    nodes may train, and `rungs.home` is the index of the season's own level; None if the dataset is
-    not on the allow-list. `example` is its newest revealed question, empty without one. `rates` are
-    the shares of right answers by arm, over the last rounds. `informative` is the share of its
-    archived rollouts that have both right and wrong completions; None without rollouts.
+    nodes may train, None if the dataset is not on the allow-list; `rungs.home` is the index of the
+    season's own level. `example` is the dataset's newest revealed question, empty without one.
+    `rates` are the shares of right answers by arm, over the last rounds. `informative` is the share
+    of its archived rollouts that have both right and wrong completions; None without rollouts.
     """
 
     dataset: str

@@ -28,7 +28,7 @@ class ArchivedRolloutQuerySet(models.QuerySet["ArchivedRollout"]):
 
 
 class ArchivedRollout(models.Model):
-    """One published rollout of the sample: the question, every completion, and our verdicts.
+    """A published rollout in the archive: question, completions, and the site's verdicts on them.
 
     `rollout` is the id that its author gave it, and `step` the author's policy step. `completions`
     is a list of {text, finish_reason, score, solved, verdict}; `verdict` is a reason such as

@@ -1,4 +1,4 @@
-"""A node's conduct in a season, and its hand-out level."""
+"""A node's conduct in a season, and its hand-out weight."""
 
 from typing import Any
 

@@ -12,9 +12,9 @@ def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
 
 
 def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
-    """Return the conduct of nodes below the full level, with `node` loaded.
+    """Return the conduct of up to `limit` nodes whose hand-out weight is below full.
 
-    The nodes whose level was set last come first.
+    `node` is loaded. The nodes whose weight was set last come first.
     """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     return list(held.select_related("node").order_by("-since", "pk")[:limit])

@@ -104,7 +104,10 @@ def set_level(
 
 
 def _lock(node_id: int, season_id: int) -> Conduct:
-    """Return a node's row, created if missing, and locked; call in a transaction."""
+    """Return a node's conduct row in a season, locked; create it if missing.
+
+    Call in a transaction.
+    """
     Conduct.objects.get_or_create(node_id=node_id, season_id=season_id)
     return Conduct.objects.select_for_update().get(node=node_id, season=season_id)
 
@@ -154,9 +157,10 @@ def _read_totals(row: Conduct) -> dict[str, int]:
 
 
 def _read_sent(row: Conduct, *, now: datetime) -> Sent:
-    """Return what the node sent since its window began, or in the season if none has begun.
+    """Return what the node sent since its window of messages began.
 
-    Nothing counts if the window began more than WINDOW ago.
+    If no window has begun, the counts are those of the season. If it began more than WINDOW ago,
+    all counts are 0.
     """
     totals, began = _read_totals(row), row.sent_window
     if began and now - datetime.fromisoformat(began["since"]) > WINDOW:

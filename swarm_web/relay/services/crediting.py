@@ -60,7 +60,10 @@ def book_credits() -> int:
 
 
 def _try_lock() -> bool:
-    """Try to lock booking until the transaction ends; return whether this worker has the lock."""
+    """Try to lock the booking of credits until the transaction ends.
+
+    Returns False, without waiting, if another worker has the lock.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
         [is_locked] = cast("tuple[bool]", cursor.fetchone())

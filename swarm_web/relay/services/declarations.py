@@ -39,9 +39,10 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Returns how many rollouts were taken off the queue for the first time; 0 without a running
-    season. Rollouts of other seasons are dropped, and so are the rollouts that are left when
-    `is_late` returns True, because a question that hangs the generator takes seconds.
+    Returns how many rollouts were taken off the queue, not counting those that had been taken off
+    before; 0 without a running season. Rollouts of other seasons are dropped, and so are the
+    rollouts that are left when `is_late` returns True, because a question that hangs the generator
+    takes seconds.
     """
     season = _running_season()
     if season is None:
@@ -96,7 +97,7 @@ def _lapsed_nodes(season_id: int) -> list[int]:
 def _count_checks(
     node_id: int, season_id: int, checks: Sequence[Checked], *, now: datetime
 ) -> bool:
-    """Count a node's checks of declared rollouts; return whether its declarations lapsed by them.
+    """Count a node's checks of declared rollouts; return whether they made its declarations lapse.
 
     Deleted nodes, and nodes without a contribution yet, are skipped.
     """

@@ -14,10 +14,10 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> ModelOrigin:
-    """Return the origin of the checkpoint with this manifest, from its node's state folder.
+    """Return the origin of the checkpoint with this manifest; `state` is the node's state folder.
 
-    The node's judge score is requested from the coordinator. If that fails, `warn` receives the
-    error, and the origin has no score.
+    The node's judge score is requested from the node's coordinator, if it has one. If that fails,
+    `warn` receives the error, and the origin has no score.
     """
     remembered = state.load()
     rules = remembered.season

@@ -45,7 +45,7 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A row of the panel; `_CUTS` refers to its `name`.
+    """A row of the panel. `_CUTS` refers to rows by `name`.
 
     If `label` is None, the text has the full width. Otherwise it is in the column beside the
     labels, also if `label` is empty.

@@ -82,8 +82,9 @@ def _resampled(values: Floats, *, draws: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
-    """Return how often each draw takes each value, (draws, seeds * nodes).
+    """Return how often each bootstrap draw takes each value, as (draws, seeds * nodes).
 
+    A draw takes seeds at random, with replacement, and then nodes of each seed in the same way.
     Arms with the same number of seeds get the same drawn seeds.
     """
     drawn = np.random.default_rng([_RNG_SEED, 0]).integers(seeds, size=(draws, seeds, 1))

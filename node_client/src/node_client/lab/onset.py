@@ -52,10 +52,10 @@ def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
 
 
 def find_onset(differences: Floats) -> Onset:
-    """Return the onset of `differences` (pairs, rounds) between the two curves of each pair.
+    """Return the `Onset` of n pairs of curves from their `differences` (n, rounds).
 
-    A round's statistic is the mean over the pairs divided by the root mean square, which does not
-    depend on signs. It increases with Student's t.
+    A round's statistic is the mean of its differences divided by their root mean square. It
+    increases with Student's t, and flipping signs does not change the root mean square.
     """
     mean = differences.mean(axis=0)
     size = np.sqrt(np.mean(differences**2, axis=0))

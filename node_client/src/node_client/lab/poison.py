@@ -41,7 +41,10 @@ class Poisoner:
     claimed: float | None = None
 
     def step(self, number: int) -> None:
-        """Share poisoned copies of correct completions from the pool, in round `number`."""
+        """Take rollouts from the pool, and publish copies with their right completions poisoned.
+
+        `number` is the round.
+        """
         size = self.season.local + self.season.external
         poisoned = [
             made

@@ -136,8 +136,8 @@ def _is_round(line: bytes, number: int) -> bool:
 def pack_runs(folder: Path) -> list[Path]:
     """Compress the files of finished runs in an experiment's folder, and return the new files.
 
-    These replace the old ones. They contain no time stamp and no file name, so the same run gives
-    the same bytes.
+    The new files replace the uncompressed ones. They contain no time stamp and no file name, so the
+    same run gives the same bytes.
     """
     packed = []
     for whole in sorted((folder / "runs").glob("*.jsonl")):

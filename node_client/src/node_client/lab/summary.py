@@ -314,7 +314,10 @@ def _group(arm: ArmReport, name: str | None) -> GroupOfNodes | None:
 
 
 def _read(summary: Path, name: str) -> Report | None:
-    """Return a report; None where its experiment is still to be run."""
+    """Return a report; None if its experiment exists and has no report folder yet.
+
+    Raises SummaryError if the report cannot be read, or if runs are missing in it.
+    """
     folder = summary / name
     if not folder.exists() and (summary / "experiments" / f"{name}.toml").is_file():
         return None

@@ -145,9 +145,9 @@ class HalvesAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def clip(self, max_norm: float) -> Tensor:
-        """Make the next step limit the total norm of its gradients to `max_norm`.
+        """Limit the total norm of the gradients to `max_norm` in the next call of `step`.
 
-        Return the present norm. The gradients are scaled in the step, not here, where bfloat16
+        Return the present norm. The gradients are scaled in `step`, not here, where bfloat16
         gradients would be rounded once more.
         """
         norms = [

@@ -30,8 +30,9 @@ ItemT = TypeVar("ItemT")
 class Team:
     """The processes of a node. This base class is for a node with a single process.
 
-    `size` is the number of processes, `rank` the number of this one, from 0. `is_idle` is false
-    while the leader carries out a message, and stays false if the leader fails.
+    `size` is the number of processes, `rank` the number of this one, from 0; the leader has rank 0.
+    `is_idle` is false while the leader works on a message that it sent with `sending`, and stays
+    false if the leader fails meanwhile.
 
     `gather`, `sum`, `minimum`, `sum_gradients` and `align` wait until every process calls them.
     """

@@ -106,7 +106,8 @@ class TeamLeader:
 def follow(team: LaunchedTeam, policy: Policy) -> None:
     """Carry out the leader's messages until it dismisses this process.
 
-    Raises NodeError when another process has ended, and MemoryExhaustedError.
+    Raises NodeError when another process has ended, and MemoryExhaustedError when memory runs
+    out and repeating with smaller batches cannot help.
     """
     updater: Updater | None = None
     while not isinstance(message := team.receive(), Dismiss):

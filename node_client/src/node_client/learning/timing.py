@@ -9,10 +9,10 @@ import torch
 
 
 def clock_of(device: torch.device) -> Callable[[], float]:
-    """Return a clock that first waits until an accelerator has finished its queued work.
+    """Return a clock that, when read, first waits until the device has finished its queued work.
 
-    Without waiting, a part would only seem to take the time of queueing its work, and the next part
-    that needs a result would seem to take the rest.
+    Without waiting, a part of a step would only seem to take the time of queueing its work, and the
+    next part that needs a result would seem to take the rest. A CPU queues no work.
     """
     if device.type == "cpu":
         return time.perf_counter

@@ -89,8 +89,9 @@ class Policy:
     def halve_weights(self) -> None:
         """Store weights in halves if they are multiplied in bfloat16 (`model.halves`).
 
-        Later calls do nothing, nor does a call with adapters or a special embedding. Before the
-        change, the trials that show what the model supports run in float32.
+        Does nothing if this was done before, if the model has adapters, or if its embedding is not
+        a plain `nn.Embedding`. What the model supports is determined first, because these trials
+        need float32 weights.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
@@ -278,7 +279,11 @@ class Policy:
 
     @contextmanager
     def _checkpointing(self) -> Iterator[None]:
-        """Put checkpointed layers into training mode, the only one in which they checkpoint."""
+        """Keep the layers of `_checkpointed` in training mode while the block runs.
+
+        Only in this mode do they recompute their activations. Afterwards they are in evaluation
+        mode.
+        """
         for layer in self._checkpointed:
             layer.training = True
         try:

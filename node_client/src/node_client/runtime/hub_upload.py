@@ -235,10 +235,11 @@ def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Replace `folder` by a copy of the folder `model`, which outlives the model's checkpoint.
+    """Replace `folder` by a copy of the model in the folder `model`.
 
-    Files are hard links where possible: checkpoints are never changed, only removed. Adapters are
-    merged, because their base may be a folder of this machine. Raises OSError and NodeError.
+    The copy stays when the model's checkpoint is removed. Files are hard links where possible,
+    because checkpoints are never changed. Adapters are merged into their base model, because that
+    may be in a folder of this machine. Raises OSError and NodeError.
     """
     shutil.rmtree(folder, ignore_errors=True)
     if (model / ADAPTER_CONFIG).is_file():

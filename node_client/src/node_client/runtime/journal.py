@@ -74,7 +74,10 @@ class Journal:
         self._write()
 
     def _update_link(self, phase: str) -> None:
-        """Record that the connection was lost or restored, unless the node pauses."""
+        """Record the loss or the return of the connection, unless the node is paused.
+
+        `phase` is the phase of the connection.
+        """
         record = self._record
         if record.phase == "paused" or (phase == "connected") == (record.offline_since is None):
             return

@@ -203,7 +203,7 @@ class SwarmNode(TrainingHooks):
         self._round_answerer.handle_announcement(welcome.round)
 
     def on_announcement(self, message: ServerMessage) -> None:
-        """Pass an announcement on; one that this client does not know is skipped."""
+        """Carry out an announcement about a season or a round; ignore any other message."""
         if isinstance(message, SeasonState):
             self._change_season(message.season)
         elif isinstance(message, RoundState):

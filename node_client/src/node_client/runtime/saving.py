@@ -73,7 +73,7 @@ class Saver:
         self._shared_before = self._view.lifetime.rollouts_shared
 
     def count_step(self, report: StepReport) -> None:
-        """Add a step to the totals of all runs in the view."""
+        """Add a step to the view's `lifetime`, the totals of all runs."""
         before = self._view.lifetime
         self._view.lifetime = Lifetime(
             steps=before.steps + 1,

@@ -78,7 +78,11 @@ async def run_with_panel(
     refresh_s: float = REFRESH_S,
     restart_s: float = RESTART_S,
 ) -> None:
-    """Run a node and show its panel. The node continues if the panel ends."""
+    """Run a node until it ends, and show its panel. Raises what `node.run` raises.
+
+    The panel is drawn every `refresh_s` seconds. If it fails, the node continues, and the panel
+    starts again after `restart_s` seconds, unless the terminal accepts no more output.
+    """
     showing = asyncio.create_task(
         show_panel(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
     )

@@ -112,8 +112,8 @@ class _TensorBoard:
 class _WandbRun:
     """A `TrackerRun` behind wandb's API, which trackio has too.
 
-    `trouble` has the tracker's own types of errors. What the tracker prints goes to standard error,
-    because standard output is for events with --json.
+    Errors of the types in `trouble`, which are the tracker's own, are raised as RuntimeError. What
+    the tracker prints goes to standard error: with --json, standard output is for events only.
     """
 
     def __init__(

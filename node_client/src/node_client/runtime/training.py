@@ -177,7 +177,7 @@ class Training:
         )
 
     async def _before_pause(self) -> None:
-        """Save, finish open work, and free cached memory."""
+        """Save, call the hooks' `before_pause`, and free cached memory."""
         if self._trainer is not None:
             await self._saver.save_if_changed(self._trainer)
         await self._hooks.before_pause()
@@ -251,9 +251,10 @@ class Training:
         return await self._evaluator.complete(report)
 
     async def _wait_after_failure(self, refusal: RefusedError, trainer: Trainer) -> None:
-        """Wait before the next attempt, longer each time, or until stopped.
+        """Show why a step failed; then wait before the next attempt, longer each time.
 
-        Raises NodeError, after saving, when too many steps in a row have failed.
+        The wait ends when the node is stopped. When MAX_FAILURES steps in a row have failed, save
+        and raise NodeError instead.
         """
         self._view.show_refusal(refusal)
         log.warning("the step failed: %s", refusal)

@@ -1,4 +1,4 @@
-"""The allowed values of settings that are words; the words are trl's where trl has the setting."""
+"""The allowed values of settings whose values are words; these are trl's if trl has the setting."""
 
 from typing import Literal
 

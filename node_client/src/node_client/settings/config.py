@@ -175,7 +175,10 @@ def choose_start(*, resume: bool, fresh: bool) -> Start:
 
 
 def check_base(start: Start, *, steps: int | None) -> None:
-    """Raise SettingsError if a base node, which does not train, has an option about its steps."""
+    """Check the options of a base node, which does not train.
+
+    Raises SettingsError unless `start` is `auto` and `steps` is None.
+    """
     if steps is not None:
         raise SettingsError(
             "A base node makes no steps, so --steps would never end it.",

@@ -64,9 +64,11 @@ def is_within(
 def next_start(
     periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
-    """Return the first minute in one of the periods, in UTC, from the minute of `moment` on.
+    """Return the first minute, from that of `moment` on, that is in one of the periods, in UTC.
 
-    Every minute is tried, because a clock change may skip the start of a period.
+    If the minute of `moment` is in a period, it is returned. Periods are read by the wall clock of
+    `zone`; None means the machine's time zone. Every minute is tried, because a clock change may
+    skip the start of a period.
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))

@@ -223,10 +223,10 @@ def _is_passed(damaged: Path, written: Path) -> bool:
 
 
 def _best(checkpoints: Sequence[Path]) -> Path | None:
-    """Return the checkpoint with the highest merit, None if none has one.
+    """Return the checkpoint with the highest merit (`Merit`), None if none has one.
 
-    Only merits that can be compared with the newest merit count. `checkpoints` must be sorted,
-    newest first.
+    Only merits of the same kind and season as the newest one are compared. Checkpoints with an
+    unreadable manifest are skipped. `checkpoints` must be sorted, newest first.
     """
     rated: list[tuple[Merit, Path]] = []
     for path in checkpoints:

@@ -98,16 +98,17 @@ class ChainHead(Struct, frozen=True):
 
 
 class Welcome(ServerMessage, frozen=True, tag="welcome"):
-    """The hello was accepted. `season` is null while none is running, `round` without a round.
+    """The hello was accepted.
 
     `server` is the site's name, `node` the node's name, and `now` the server's time. `arm` is the
-    node's arm in the season, as its owner chose it or the coin assigned it. If this client will be
-    refused soon, `upgrade` is the oldest client version that will not; otherwise it is null.
+    node's arm in the season, as its owner chose it or the coin assigned it. `season` is null if
+    none is running, and `round` if there is no current round. If this client will be refused soon,
+    `upgrade` is the oldest client version that will not; otherwise it is null.
 
-    The other fields tell which newer fields the server knows, because it refuses unknown ones. With
-    `logprobs` it knows the fields of that name; with `provenance`, `used` and `reflection` of
-    ReportTraining; with `declarations`, `informative` of PublishRollouts and `prefer` of
-    RequestRollouts; and with a `chain`, `key` of Hello and `signature` of AnswerText.
+    The server refuses messages with fields that it does not know. If `logprobs` is true, it knows
+    the fields `logprobs` and `logprob`; if `provenance` is true, `used` and `reflection` of
+    ReportTraining; if `declarations` is true, `informative` of PublishRollouts and `prefer` of
+    RequestRollouts; and if `chain` is not null, `key` of Hello and `signature` of AnswerText.
     `return_within` is the longest wait, in seconds, between two attempts of a node to reconnect
     during a round (`swarm_protocol.returning`).
     """

@@ -45,9 +45,9 @@ def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
 
 
 def _pool(*, hash_seed: str) -> ProcessPoolExecutor:
-    """Return a pool of new interpreters that run with this PYTHONHASHSEED.
+    """Return a pool of new interpreters that run with this PYTHONHASHSEED and one BLAS thread.
 
-    The variable is set in this process's environment, and stays set.
+    Both are set by variables in this process's environment, which stay set.
     """
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
     return ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"))

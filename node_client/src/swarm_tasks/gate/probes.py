@@ -34,7 +34,10 @@ class ProbedEntries:
 
 
 def sample_indices(count: int) -> list[int]:
-    """Return `count` indices over the whole range, with both ends; the same in every run."""
+    """Return `count` indices: the first and the last of the keyspace, and others spread over it.
+
+    They are the same in every run.
+    """
     digests = (hashlib.sha256(str(number).encode()).digest() for number in range(count - 2))
     return [0, INDEX_END - 1, *(int.from_bytes(digest[:4], "big") >> 1 for digest in digests)]
 

@@ -61,8 +61,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 class Trial:
     """Tries configurations of one dataset.
 
-    `defaults` has the library's default value of each field, and `candidates` the number fields
-    with the widest ranges to try, by name.
+    `defaults` has the library's default value of each field. `candidates` has, by name, the fields
+    whose values are numbers, each with the widest range to try.
     """
 
     def __init__(self, name: str, by_index: bool) -> None:
@@ -184,8 +184,9 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
 
 
 def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:
-    """Return the number fields of the dataset's curriculum, each with the range that its levels and
-    its default span.
+    """Return the number fields that the dataset's curriculum changes, by name.
+
+    A field's range goes from the smallest to the largest of its levels and its default.
     """
     candidates = {}
     for field, levels in _curriculum_levels(name):

@@ -62,7 +62,7 @@ def _measure(
 
 
 def main() -> None:
-    """Run the command."""
+    """Measure all datasets of the allow-list, and write the package's `spaces.json`."""
     with Verifier() as verifier:
         spaces = {}
         for dataset in sorted(allowed_datasets()):

@@ -81,7 +81,7 @@ def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
-    """Return the name of the model to propose, among those that fit and are not gated.
+    """Return the name of the model to propose: one that fits and needs no consent on the hub.
 
     It is the largest for a GPU, the smallest for a CPU, and the demo model `tiny` if none fits.
     """

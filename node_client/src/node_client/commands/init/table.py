@@ -6,8 +6,8 @@ from typing import NamedTuple
 class KnownModel(NamedTuple):
     """A model on the hub. `gated`: users must accept a licence there.
 
-    `layers`, `hidden` and `intermediate` are those of its config.json, and `parameters` is the
-    number of parameters; input and output embeddings that are shared count once.
+    `layers`, `hidden` and `intermediate` are the sizes in its config.json. `parameters` is the
+    number of parameters; if input and output share an embedding, it counts once.
     """
 
     name: str

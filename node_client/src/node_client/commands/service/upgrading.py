@@ -54,9 +54,9 @@ def upgrade_if_requested(
 ) -> str | None:
     """Install a newer client if the node has requested one, and return the result as a text.
 
-    Return None without a request, or if the request was tried already. The result is also saved
-    with the request. Raises SettingsError when the request cannot be read, OSError when it cannot
-    be written.
+    A failed installation is also a result. Return None without a request, or if it was tried
+    already. The request is saved as tried, with the reason of a failure. Raises SettingsError when
+    the request cannot be read, OSError when it cannot be written.
     """
     request = read_upgrade(state)
     if request is None or request.tried_at is not None:

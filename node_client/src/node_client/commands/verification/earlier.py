@@ -81,8 +81,10 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return the check of the questions, with outcome UNKNOWN if sealed rounds may explain a
-    difference: the site did not repeat their questions, but this machine does not know them.
+    """Return `check`, with outcome UNKNOWN if rounds that are still sealed may explain it.
+
+    `check` is the check of a round's questions; it is changed only if it found a difference. The
+    site did not repeat the questions of sealed rounds, but this machine does not know them.
     """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check

@@ -176,10 +176,11 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 def _pair_score(
     score: PublishedScore, summary: ScoreSummary, *, answered: bool
 ) -> Iterator[FieldPair]:
-    """Yield the fields of a published score with their values there and in `summary`, which was
-    computed from the answers; `score` and `cells` only if they differ.
+    """Yield the fields of a published score as (name, published value, our value).
 
-    For an absent node without answers, no question counts.
+    Our values are from `summary`, which was computed from the answers. For an absent node without
+    answers, they are those of a summary in which no question counts. `score` and `cells` are
+    yielded only if they differ.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)

@@ -187,7 +187,8 @@ def compute_board(
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     """Return each round's first column in the season's stream of questions, by round number.
 
-    Columns (`swarm_record.stream`) are allocated in the order of closing.
+    Columns (`swarm_record.stream`) are allocated in the order of closing. `questions` is the number
+    of questions of a round without results.
     """
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):

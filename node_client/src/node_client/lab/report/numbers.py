@@ -13,12 +13,12 @@ NONE = "–"
 
 
 def format_gain(gain: float | None) -> str:
-    """Return a ratio as a change: +94 % for 1.94."""
+    """Return a ratio as a change: +94 % for 1.94, a dash for None."""
     return NONE if gain is None else f"{_sign(gain - 1)}{abs(gain - 1) * 100:.0f} %"
 
 
 def format_gain_interval(low: float | None, high: float | None) -> str:
-    """Return an interval of a ratio as changes: +10 % to +94 %."""
+    """Return an interval of a ratio as changes, +10 % to +94 %; a dash if a bound is None."""
     return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
 
 

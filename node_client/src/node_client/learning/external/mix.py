@@ -92,7 +92,10 @@ class _Places:
     informative: dict[str, list[float]] = field(default_factory=dict)
 
     def follow(self, own: Groups) -> None:
-        """Update each dataset's figures with a step's own rollouts of the season's difficulty."""
+        """Update `solved` and `informative` with a step's own rollouts.
+
+        They must be of the season's difficulty.
+        """
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
             newest = fmean(fmean(group.rewards) for group in groups)
@@ -118,10 +121,12 @@ class _Places:
 
 
 class AutoMix(RolloutMix):
-    """Moves one place every PERIOD steps to the side where places have the higher value.
+    """A mix that moves one place of the training set from own to external rollouts, or back.
 
-    `size` is the size of the training set. `batch`, the number of own rollouts generated in a step,
-    limits the own places.
+    Every PERIOD steps, one place goes to the kind of rollout whose places have the higher value
+    (see the module), if the values differ by more than MARGIN. `external` is the number of external
+    places at first, and `size` the size of the training set. `batch`, the number of own rollouts
+    generated in a step, limits the own places.
     """
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:

@@ -71,7 +71,7 @@ class Advantage(SamplingStrategy):
 
 
 class RewardGuided(SamplingStrategy):
-    """Weighs by the mean reward (SAPO's public code took the highest total rewards)."""
+    """Weighs a rollout by its mean reward (SAPO's public code took the highest total rewards)."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [fmean(group.rewards) for group in groups]

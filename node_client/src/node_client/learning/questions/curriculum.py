@@ -48,7 +48,7 @@ class Curriculum(ABC):
         """Return the dataset and configuration of the stream's question number `counter`."""
 
     def update(self, outcome: StepOutcome) -> None:  # noqa: B027
-        """Learn from a step."""
+        """Update the curriculum with the outcome of a step. By default this does nothing."""
 
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether an earlier question must not be asked again, such as one of another difficulty.

@@ -156,9 +156,9 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
 
 def _variance_ratio(shares: Mapping[str, Sequence[float]]) -> float:
-    """Return the variance of the questions' shares divided by the variance of single answers.
+    """Return r of `score_shares`: the variance of questions' shares divided by that of answers.
 
-    It is 1 if both are 0.
+    It is 1 if both variances are 0.
     """
     answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
     questions = sum(pvariance(each) / len(each) for each in shares.values())

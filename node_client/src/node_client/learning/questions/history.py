@@ -61,7 +61,7 @@ class QuestionHistory:
             self._kept.append(spec)
 
     def forget(self, is_past: Callable[[TaskSpec], bool]) -> None:
-        """Drop the old questions for which `is_past` is true; new ones replace them."""
+        """Drop the old questions for which `is_past` is true; new ones are asked in their place."""
         self._kept = [spec for spec in self._kept if not is_past(spec)]
         self._places = [spec if spec and not is_past(spec) else None for spec in self._places]
 

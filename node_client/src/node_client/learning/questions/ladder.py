@@ -97,7 +97,10 @@ class Ladder(Curriculum):
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
     def update(self, outcome: StepOutcome) -> None:
-        """Move to other rungs if the latest answers require it, and pass the outcome to the mix."""
+        """Move to other rungs if the latest answers require it, and update `mix` with the outcome.
+
+        `mix` is told whether a rung changed (`difficulty_changed`).
+        """
         before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
@@ -111,7 +114,7 @@ class Ladder(Curriculum):
 
     @property
     def stage(self) -> int:  # type: ignore[override]
-        """The stage of the mix."""
+        """The stage of `mix`, the curriculum that chooses the datasets."""
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:

@@ -48,7 +48,7 @@ class Plateau:
         return self.waited >= PATIENCE
 
     def update(self, reward: float) -> None:
-        """Add the next step's reward."""
+        """Add the next step's reward. Does nothing once the plateau is reached."""
         if self.reached:
             return
         self.window.append(reward)

@@ -101,7 +101,7 @@ class Loss:
 
 
 class PolicyLoss(ABC):
-    """Computes the loss of rows. Stateless. A custom one: `policy_loss = package.module:Class`.
+    """Computes the loss of rows. It has no state. The setting `policy_loss` may name a plug-in.
 
     The loss must be a sum over the tokens of all rows, each multiplied by its row's weight, because
     the losses of micro-batches are added up.

@@ -144,9 +144,9 @@ def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> T
 
     `log_ratio` is the logarithm of this ratio. With `sequence_importance` `truncate`, a ratio above
     `importance_cap` becomes the cap; with `mask`, a ratio outside of [1 / cap, cap] becomes 0. trl
-    does the same for completions from vLLM (`vllm_importance_sampling_mode`). With ratios by
-    sequence, the geometric mean over the row's `length` tokens is used (GSPO, arXiv 2507.18071,
-    equation 7).
+    does the same for completions from vLLM (`vllm_importance_sampling_mode`). With
+    `importance_sampling_level` `sequence`, the ratio is first replaced by its geometric mean over
+    the row's `length` tokens (GSPO, arXiv 2507.18071, equation 7).
     """
     if config.importance_sampling_level == "sequence":
         log_ratio = log_ratio / length

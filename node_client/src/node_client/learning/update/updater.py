@@ -58,7 +58,7 @@ class MicroBatch:
 
 
 class Updater:
-    """Updates one policy. Holds the optimizer, the loss and its scale.
+    """Updates one policy, with an optimizer, a loss function and a loss scaler for float16.
 
     Creating it prepares the policy for training (`begin_training`), unless an optimizer is given.
     """

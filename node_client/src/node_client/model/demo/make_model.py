@@ -57,7 +57,7 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base that is warmed up on worked solutions to sums, written with the habits `manner`."""
+    """A base that is warmed up on worked solutions to sums; `manner` says how they are written."""
 
     manner: WritingHabits  # a key of the recipe
 
@@ -137,7 +137,7 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
     """Return warm-up examples of a base: tasks of the training part with their answers.
 
-    Each dataset has `per_dataset` times its weight of examples. Raises RefusedError.
+    The number of examples of a dataset is `per_dataset` times its weight. Raises RefusedError.
     """
     base = BASES[name]
     rng = random.Random(0)

@@ -81,7 +81,10 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Check that all files exist that the index of a sharded model names, if there is one."""
+    """Raise ModelUnavailableError if a file is missing that the index of a sharded model names.
+
+    Also if the index cannot be read. A folder without an index passes.
+    """
     index = folder / _INDEX
     if not index.is_file():
         return

@@ -1,4 +1,4 @@
-"""How many tokens go through the model at once, and fewer of them after memory ran out."""
+"""Limits how many tokens go through the model at once, and lowers the limit if memory runs out."""
 
 import gc
 from collections.abc import Mapping

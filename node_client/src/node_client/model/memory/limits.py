@@ -1,4 +1,4 @@
-"""Memory limits: the owner's on a GPU, the container's, and what the C library gives back."""
+"""The owner's memory limit for a GPU, the container's limit, and the return of freed memory."""
 
 import ctypes
 import sys
