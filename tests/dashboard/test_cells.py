@@ -82,7 +82,8 @@ def test_sparkline_is_drawn_from_zero_to_one() -> None:
 
 
 def test_sparkline_of_a_single_round_is_a_dot() -> None:
-    assert [dot["cy"] for dot in attributes(sparkline([0.5]), "circle")] == ["8.0"]
+    dots = attributes(sparkline([0.5]), "circle")
+    assert [(dot["cx"], dot["cy"]) for dot in dots] == [("2.0", "8.0")]
 
 
 def test_sparkline_is_scaled_to_the_given_maximum() -> None:

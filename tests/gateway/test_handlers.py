@@ -54,6 +54,12 @@ async def test_log_probs_are_delivered_only_if_requested(
     assert given.rollout == (full if requested else rollout)
 
 
+async def test_node_is_not_given_its_own_rollouts(season: Season, amber: Member) -> None:
+    session = session_of(amber)
+    await publish_rollouts(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
+    assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
+
+
 async def test_repeated_rollout_is_accepted_but_counted_once(season: Season, amber: Member) -> None:
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
     replies = [await publish_rollouts(session_of(amber), message) for _ in range(2)]

@@ -1,7 +1,7 @@
 """The round's state machine: transitions, answers in time, and no blocked rounds."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -60,6 +60,24 @@ def facts(phase: Phase, **changes: Any) -> RoundFacts:
 
 
 # ---- when a round changes phase
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "due", "then"),
+    [
+        (Phase.SCHEDULED, {}, DEADLINES.opens_at, Phase.OPEN),
+        (Phase.SCHEDULED, {"drawn": False}, DEADLINES.opens_at + BEACON_TIMEOUT, Phase.VOID),
+        (Phase.OPEN, {"expected": 2, "completed": 1}, DEADLINES.closes_at, Phase.SCORING),
+        (Phase.SCORING, {"ungraded": 1}, DEADLINES.score_by, Phase.CLOSED),
+    ],
+    ids=["opens", "lacks-questions", "answering-ends", "scoring-ends"],
+)
+def test_a_round_changes_phase_at_its_deadline_and_not_before(
+    phase: Phase, changes: dict[str, Any], due: datetime, then: Phase
+) -> None:
+    waiting = facts(phase, **changes)
+    assert next_phase(waiting, now=due - MOMENT) is None
+    assert next_phase(waiting, now=due) == then
 
 
 def test_a_round_without_questions_becomes_void_even_in_a_paused_season() -> None:

@@ -167,6 +167,16 @@ def test_report_credits_each_given_rollout_once(pool: SeasonPool, tally: Tally) 
     assert tally.pairs == {Pair(SEASON, minute, 1, 2): 1}
 
 
+def test_report_of_a_rollout_given_to_another_node_gives_no_credit(
+    pool: SeasonPool, tally: Tally
+) -> None:
+    publish(pool, member(1), "a")
+    assert draw(pool, member(2)) == ["n1/a"]
+    report(pool, member(3), "n1/a")
+    assert not tally.pairs
+    assert not tally.lessons
+
+
 def test_lessons_are_recorded_for_archive_samples_only(pool: SeasonPool, tally: Tally) -> None:
     giver, taker = member(1), member(2)
     names = [f"r{number}" for number in range(12)]
@@ -187,6 +197,15 @@ def test_training_points_are_thinned_per_node(pool: SeasonPool, tally: Tally) ->
     report(pool, two)
     steps = [(point.season_node[1], point.report.step) for point in tally.points]
     assert steps == [(1, 0), (1, int(POINT_EVERY_S)), (2, 1)]
+
+
+def test_report_between_two_training_points_updates_the_totals(
+    pool: SeasonPool, tally: Tally
+) -> None:
+    report(pool, member(1), step=1)
+    report(pool, member(1), step=2, now=NOW + POINT_EVERY_S - 1)
+    assert [point.report.step for point in tally.points] == [1]
+    assert tally.change((SEASON, 1)).step == 2
 
 
 def test_earlier_rollouts_of_a_node_are_dropped_when_its_declarations_return(

@@ -14,6 +14,7 @@ from reasoning_gym.logic.propositional_logic import (
 from swarm_tasks.child.generators import open_dataset
 from swarm_tasks.child.own import OWN_DATASETS
 from swarm_tasks.child.own.propositional_logic import RULE, list_conclusions
+from swarm_tasks.gate.answers import NEVER_RIGHT
 from swarm_tasks.gate.probes import sample_indices
 from swarm_tasks.keyspace import INDEX_END
 from swarm_tasks.verifier import Verifier
@@ -41,10 +42,10 @@ def test_reference_answer_is_right_in_the_child(verifier: Verifier, dataset: str
 
 
 @pytest.mark.parametrize("dataset", OWN_DATASETS)
-def test_long_text_is_wrong(dataset: str) -> None:
+def test_hostile_or_long_text_scores_zero(dataset: str) -> None:
     scorer = open_dataset(dataset, {}, seed=SEED)
     entry = scorer[7]
-    assert {scorer.score_answer(text, entry) for text in LONG} == {0.0}
+    assert {scorer.score_answer(text, entry) for text in (*NEVER_RIGHT, *LONG)} == {0.0}
 
 
 # ---- binary_matrix

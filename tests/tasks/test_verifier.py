@@ -126,6 +126,11 @@ def test_verdicts_are_in_the_order_of_the_texts(verifier: Verifier) -> None:
     assert verdicts[1].score == 1.0
 
 
+def test_empty_answer_is_wrong(verifier: Verifier) -> None:
+    (verdict,) = verifier.score(make_spec(), [answered(" ")])
+    assert verdict.reason == "wrong"
+
+
 def test_no_texts_give_no_verdicts(verifier: Verifier) -> None:
     assert verifier.score(make_spec(), []) == []
 

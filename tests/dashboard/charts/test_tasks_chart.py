@@ -9,6 +9,12 @@ def test_point_pools_its_round_and_nine_before() -> None:
     assert [(point.share, point.n) for point in (before, last)] == [(0.9, 40), (1.0, 40)]
 
 
+def test_first_points_pool_the_rounds_so_far() -> None:
+    tallies = [RoundTally(1, 0, 4), RoundTally(2, 4, 4)]
+    points = pool_tallies(tallies, arm="base")
+    assert [(point.share, point.n) for point in points] == [(0.0, 4), (0.5, 8)]
+
+
 def test_point_is_inside_its_interval() -> None:
     (point,) = pool_tallies([RoundTally(7, 3, 10)], arm="base")
     assert point.share == 0.3
