@@ -291,9 +291,9 @@ def read_base(model: str, *, season: Season, window: str, now: datetime) -> list
     return _make_rows(season, standings, {}, now=now)
 
 
-def count_ranked(season: Season, window: str) -> int:
-    """Return the number of nodes without a remark in a window; in `season`, these are ranked."""
-    return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
+def count_ranked(season: Season) -> int:
+    """Return the number of nodes that have a rank. Only the window `season` has ranks."""
+    return standings_in(season, Window.SEASON).filter(remark=Standing.Remark.NONE).count()
 
 
 def _read_contributions(season: Season, standings: Sequence[Standing]) -> dict[int, Contribution]:

@@ -117,6 +117,19 @@ def test_lesson_from_a_refuted_rollout_is_not_credited(
     assert Learned.objects.get().node_id == bold.pk
 
 
+def test_node_that_reports_a_rollout_twice_learned_it_once(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    """A connection's list of delivered rollouts may be older than the last report."""
+    row = make_archived_rollout(season, amber)
+    lesson = Lesson(season.pk, amber.pk, row.rollout, bold.pk, int(NOW))
+    for _ in range(2):
+        send((pair(season, amber, bold), 1), lessons=[lesson])
+        book()
+    row.refresh_from_db()
+    assert (row.learned_by, used(amber)) == (1, 2)
+
+
 def test_undecodable_batch_does_not_affect_others(season: Season, amber: Node, bold: Node) -> None:
     send((pair(season, amber, bold), 1))
     sync_redis().rpush(CREDITS, b"\xc1")

@@ -272,8 +272,8 @@ def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
 
 
 def _count_ranked(season: Season) -> int:
-    """Return how many nodes have a rank in WINDOW; cached, because all standings are scanned."""
-    return keep_briefly(f"ranked:{season.pk}", lambda: count_ranked(season, WINDOW))
+    """Return how many nodes have a rank; cached, because all standings are scanned."""
+    return keep_briefly(f"ranked:{season.pk}", lambda: count_ranked(season))
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:

@@ -82,7 +82,7 @@ def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
         interval=row.interval,
         n=row.n,
         rank=row.rank,
-        ranked=count_ranked(season, WINDOW),
+        ranked=count_ranked(season),
         unranked=_UNRANKED[Standing.Remark(row.remark)] if row.remark else "",
         recent=tuple(recent.get(node.name, ())),
     )

@@ -44,7 +44,7 @@ def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> No
         rounds=row.rounds if row else 0,
         external_used=contribution.external_used if contribution else 0,
         remark=_REMARKS[row.remark] if row else "",
-        ranked=count_ranked(season, "season"),
+        ranked=count_ranked(season),
         published=contribution.published if contribution else 0,
         delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
         used_by_others=contribution.used_by_others if contribution else 0,
