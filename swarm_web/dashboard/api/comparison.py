@@ -29,7 +29,7 @@ class AssignmentOut(ReportSchema):
 
 
 class MissingOut(ReportSchema):
-    """What is missing before a model can be tested."""
+    """How many more nodes and rounds are needed before a model's arms can be compared."""
 
     swarm_nodes: int = describe("How many more swarm nodes.", 2)
     isolated_nodes: int = describe("How many more isolated nodes.", 0)

@@ -42,9 +42,9 @@ Reply = TypeVar("Reply", bound=ServerMessage)
 class ConnectionState:
     """The state of the connection.
 
-    In the phase `waiting`, `reason` says why there is no connection, and `retry_at` is the time of
-    the next try on the connection's clock, in seconds; 0 while the node pauses. `planned` means
-    that the coordinator asked this node to wait.
+    In the phase `waiting`, `reason` says why there is no connection. `retry_at` is the time of the
+    next attempt, in seconds of the connection's clock; it is 0 if the node is paused. `planned` is
+    true if the coordinator asked the node to wait before this attempt.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
