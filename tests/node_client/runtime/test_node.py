@@ -129,7 +129,7 @@ async def test_loss_of_the_coordinator_does_not_change_what_an_isolated_node_lea
     for folder, is_lost in (("kept", False), ("lost", True)):
         state = StateDir(settings.state.path / folder)
         state.path.mkdir()
-        (state.path / "task.key").write_bytes(b"the same key")
+        (state.path / "task.key").write_bytes(b"the same key".ljust(32))
         alone = replace(settings, state=state, arm="isolated", steps=40)
         view = empty_view()
         async with (
