@@ -222,7 +222,7 @@ class Connection:
 
         A node that then sends too many is dropped.
         """
-        if self._answering:
+        if self._answering and not self._closed:
             self._inbox.read_ahead(self._drop_unread)
 
     def drop(self) -> None:

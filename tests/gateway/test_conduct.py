@@ -67,6 +67,24 @@ async def test_node_that_sends_requests_without_reading_replies_is_disconnected(
     assert (await read_counts())["connections"]["unread"] == 1
 
 
+async def test_disconnection_is_counted_once_if_the_node_is_checked_again_while_it_leaves(
+    gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_unread_limits(monkeypatch)
+    async with node_socket(gateway, amber.token) as socket:
+        await stop_reading(socket)
+        async with stalled("nodes_node") as stall:  # The node's departure is written to this table.
+            (connection,) = roster.roster()._open
+            await ask(socket, MAX_AHEAD + 2)
+            await stall.find_waiting()
+            connection.read_ahead()
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            await roster.roster().wait_until_empty()
+        socket.connection.transport.abort()
+    assert (await evidence(amber, season)).floods == 1
+
+
 async def test_stalled_node_is_dropped_once_without_evidence(
     gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
