@@ -15,7 +15,7 @@ from swarm_web.asgi import application
 from swarm_web.local.commands import WEBSOCKETS
 from tests.factories import make_hello
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 POLL_S = 0.001
 
 

@@ -112,7 +112,7 @@ def play_round(swarm: Swarm, season: Season) -> Round:
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, node__name="amber", offered_at__isnull=False)
-    eventually(seats.exists, within_s=60, what="amber has a seat")
+    eventually(seats.exists, within_s=180, what="amber has a seat")
     swarm.running["amber"].kill()
     swarm.running["amber"].join()
     swarm.start("amber")

@@ -138,7 +138,7 @@ class Coordinator:
         *,
         count: int = 1,
         where: Callable[[Message], bool] = lambda message: True,
-        timeout_s: float = 20,
+        timeout_s: float = 60,
     ) -> list[Message]:
         """Wait until nodes have sent at least `count` such messages, and return them all."""
 

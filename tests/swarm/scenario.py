@@ -64,7 +64,7 @@ def run_scenario(site: LaunchedSite, stack: ExitStack) -> Scenario:
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
     folder = Path(stack.enter_context(TemporaryDirectory()))
     flock = stack.enter_context(Flock(site=parse_site(site.url), tokens=tokens, folder=folder))
-    eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
+    eventually(lambda: flock.connected == NODES, within_s=180, what="all nodes are connected")
     quiz = open_round(season)
     outages = [lose(part, site, flock, quiz) for part in PARTS]
     flock.allow_answers(each=QUESTIONS - 3 * len(PARTS))
@@ -99,7 +99,7 @@ def open_round(season: Season) -> Round:
     with Verifier() as verifier:
         quiz = schedule_round(season, opens_at=now + LEAD_TIME, now=now, verifier=verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
-    eventually(lambda: seats.count() == NODES, within_s=60, what="all nodes have a seat")
+    eventually(lambda: seats.count() == NODES, within_s=180, what="all nodes have a seat")
     return quiz
 
 

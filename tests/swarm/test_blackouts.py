@@ -73,7 +73,7 @@ def scene(
         for node in flock.nodes:
             node.pupil.pace_s = PACE_S
         stack.enter_context(flock)
-        eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
+        eventually(lambda: flock.connected == NODES, within_s=180, what="all nodes are connected")
         yield Scene(site, season, flock)
 
 
@@ -103,9 +103,9 @@ def test_no_node_loses_a_question_in_an_outage(scene: Scene, turn: int, part: st
     scene.flock.nodes[-1].ignore_rounds()
     scene.flock.allow_answers(each=QUESTIONS, pause_s=0)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
-    eventually(lambda: seats.count() == NODES - 1, within_s=60, what="all but one have a seat")
+    eventually(lambda: seats.count() == NODES - 1, within_s=180, what="all but one have a seat")
     answers = Answer.objects.filter(question__round=quiz)
-    eventually(lambda: answers.count() >= NODES - 1, within_s=60, what="answers are received")
+    eventually(lambda: answers.count() >= NODES - 1, within_s=180, what="answers are received")
     black_out(part, scene)
     closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
     eventually(lambda: tolerating_outage(closed.exists), within_s=180, what="the round is closed")

@@ -149,7 +149,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             words=WORDS,
         )
         stack.enter_context(learners)
-        eventually(lambda: learners.connected == HONEST, within_s=60, what="all are connected")
+        eventually(lambda: learners.connected == HONEST, within_s=180, what="all are connected")
         time.sleep(SETTLE_S)
         clean = measure(learners, lambda: time.sleep(WATCH_S))
         (folder / "tokens").write_text("\n".join(hostile))

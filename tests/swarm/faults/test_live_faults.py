@@ -264,7 +264,7 @@ def open_round(scene: Scene) -> Round:
     now = scene.site.now()
     quiz = schedule_round(scene.season, opens_at=now, now=now, verifier=scene.verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
-    eventually(lambda: seats.count() == len(NODES), within_s=60, what="all nodes have a seat")
+    eventually(lambda: seats.count() == len(NODES), within_s=180, what="all nodes have a seat")
     return quiz
 
 
