@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
 from node_client.learning.external.sharing import explain_unshared
 from node_client.learning.report import StepReport
@@ -37,14 +36,12 @@ from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.heads import HeadLog
-from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import NodeRecord
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from node_client.swarm.exchange import PREFERENCES, SwarmExchange, explain_sampling
-from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Arm,
     ChainHead,
@@ -92,7 +89,7 @@ class SwarmNode(TrainingHooks):
         self._pauses = pauses or Pauses(settings, view=view)
         self._refusal: NodeError | None = None
         self._welcomed = asyncio.Event()
-        self._upgrades = UpgradeRequests(settings)
+        self._upgrades = UpgradeRequests(settings, site=site)
         self._record = settings.state.load_for(site)
         self._connection = CoordinatorConnection(
             url=site.socket,
@@ -242,20 +239,12 @@ class SwarmNode(TrainingHooks):
             jobs += [self._exchange.outbox.run(), self._reporter.outbox.run()]
         return jobs
 
-    def _add_upgrade_command(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
-        """Return the refusal; if the client is too old, with the command that upgrades it."""
-        if refusal.code != ErrorCode.CLIENT_TOO_OLD:
-            return refusal
-        command = upgrade_command(self._site, find_installation())
-        fix = f"Update it with this command: {command}"
-        return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
-
     async def _run_connection(self) -> None:
         """Keep the node connected; after a permanent refusal, end it, with its work saved."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
-            self._refusal = self._upgrades.error_for(self._add_upgrade_command(refusal))
+            self._refusal = self._upgrades.error_for(refusal)
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
@@ -317,8 +306,8 @@ class SwarmNode(TrainingHooks):
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Use this season from now on, which may be the present one with changed rules.
 
-        None means that no season is running. The participant is told when a season has ended or
-        begun. In a new season the node's arm is updated, unless it is `base`.
+        None means that no season is running. In a new season, the node's arm is updated too, unless
+        it is `base`. The participant is notified of the end and the beginning of a season.
         """
         previous = self._view.season.name if self._view.season is not None else None
         new = season.name if season is not None else None
@@ -331,10 +320,7 @@ class SwarmNode(TrainingHooks):
         self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
-        """Use the owner's arm if the season allows that choice.
-
-        If the season assigns arms by coin flip, be `isolated`, and reconnect to get the arm.
-        """
+        """Use the owner's arm; if the season flips a coin, be `isolated` and reconnect to ask."""
         if season.assignment == "choice":
             self._view.arm = self._settings.arm
             return
@@ -344,10 +330,7 @@ class SwarmNode(TrainingHooks):
         self._connection.reconnect(after_s=self._uniform() * ASSIGNMENT_PAUSE_S)
 
     def _show_upgrade(self, oldest: str | None) -> None:
-        before, self._view.upgrade = self._view.upgrade, None
-        if oldest is not None:
-            command = upgrade_command(self._site, find_installation())
-            self._view.upgrade = describe_upgrade(oldest, command=command)
+        before, self._view.upgrade = self._view.upgrade, self._upgrades.describe(oldest)
         if self._view.upgrade not in (None, before):
             log.warning(self._view.upgrade)
         self._upgrades.request_if_required(oldest)
@@ -377,10 +360,7 @@ class SwarmNode(TrainingHooks):
             log.warning(reason)
 
     async def _flush_queues(self) -> None:
-        """Wait until the coordinator has replied to the queued report and to all queued answers.
-
-        Waits at most FLUSH_TIMEOUT_S, and not at all without a connection.
-        """
+        """Wait up to FLUSH_TIMEOUT_S for replies to queued reports and answers, if connected."""
         if not self._connection.connected.is_set():
             return
         try:
@@ -396,10 +376,7 @@ class SwarmNode(TrainingHooks):
 
 
 def _check_arm(arm: Arm, *, own: Arm) -> None:
-    """Raise CoordinatorRefusedError if just one of `arm` and `own`, the run's arm, is `base`.
-
-    A run cannot change between `base`, which is untrained, and the other arms.
-    """
+    """Raise CoordinatorRefusedError for a change between `base` (untrained) and another arm."""
     if (arm == "base") != (own == "base"):
         raise CoordinatorRefusedError(
             f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",

@@ -4,8 +4,11 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
+from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
 from node_client.settings.config import Settings
+from node_client.site import Site
+from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.upgrades import UpgradeRequest, read_upgrade, should_request, write_upgrade
 from swarm_protocol.errors import ErrorCode
 
@@ -22,9 +25,17 @@ class UpgradeRequests:
     been asked because this client will be refused.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, site: Site) -> None:
         self._settings = settings
+        self._site = site
         self.requested = asyncio.Event()
+
+    def describe(self, oldest: str | None) -> str | None:
+        """Return the text about the oldest version that will be accepted; None for None.
+
+        The text has the command that upgrades this client.
+        """
+        return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
     def request_if_required(self, oldest: str | None) -> None:
         """Request an upgrade unless `oldest` is None.
@@ -40,11 +51,18 @@ class UpgradeRequests:
     def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node.
 
-        It is UpgradeDueError if a newer client may help and could be requested, else the refusal.
+        It is UpgradeDueError if a newer client may help and could be requested, else the refusal;
+        if the client is too old, with the command that upgrades it.
         """
         if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)
-        return refusal
+        if refusal.code != ErrorCode.CLIENT_TOO_OLD:
+            return refusal
+        fix = f"Update it with this command: {self._command()}"
+        return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
+
+    def _command(self) -> str:
+        return upgrade_command(self._site, find_installation())
 
     def _request(self, wanted: str) -> bool:
         """Write a request for the service, and return whether it will act on one."""
