@@ -31,9 +31,9 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def describe(self, oldest: str | None) -> str | None:
-        """Return the text about the oldest version that will be accepted; None for None.
+        """Return a text for the owner, with the command that upgrades this client.
 
-        The text has the command that upgrades this client.
+        None if `oldest`, the oldest version that will be accepted, is None.
         """
         return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
