@@ -1,5 +1,5 @@
 // The leaderboard's filters, pages and windows without a full reload: what htmx exchanged is
-// drawn and watched anew. Without this file the same links and forms load the page.
+// drawn and watched again. Without this file the same links and forms load the page.
 "use strict";
 
 // Fields left empty stay out of the address.

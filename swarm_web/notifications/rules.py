@@ -31,7 +31,7 @@ class Watch:
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
     """Return the watch after an update at `now`.
 
-    The watch begins anew at `now` if there is none, during an outage, or if it was not updated for
+    The watch restarts at `now` if there is none, during an outage, or if it was not updated for
     a minute. `web_silence` is the time since the last pulse, None if there was none.
     """
     is_broken = (

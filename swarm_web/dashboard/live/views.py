@@ -92,7 +92,7 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
 def read_view(key: ViewKey) -> LiveView:
     """Read and render a view.
 
-    Also reads the site's state anew, for all pages that this process makes (`edge.brief_cache`).
+    Also reads the site's state again, for all pages that this process makes (`edge.brief_cache`).
     """
     now = timezone.now()
     with translation.override(key.language):

@@ -1,4 +1,4 @@
-"""The figures that Prometheus collects, read anew for each request."""
+"""The figures that Prometheus collects, read for each request."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -149,7 +149,7 @@ def update_watch(*, now: datetime) -> Watch:
     """Continue the watch, a period without an outage, store it in Redis, and return it.
 
     If Redis has lost it, or another version of the site stored it in another format, the watch
-    begins anew, so silent nodes are reported later.
+    restarts, so silent nodes are reported later.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())
     sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))

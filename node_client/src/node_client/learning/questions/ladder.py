@@ -99,7 +99,7 @@ class Ladder(Curriculum):
     def update(self, outcome: StepOutcome) -> None:
         """Move to other rungs if the latest answers require it, and update `mix` with the outcome.
 
-        `mix` is told whether a rung changed (`difficulty_changed`).
+        The outcome passed on to `mix` says whether a rung changed (`difficulty_changed`).
         """
         before = self._rungs
         for answered in outcome.answered:

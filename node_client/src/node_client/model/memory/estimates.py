@@ -116,7 +116,7 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the bytes that must be free, before the model is loaded, to train `tokens` at once.
 
-    With so many, `fitting_share` is 1 after the float32 weights have been loaded.
+    With this number of free bytes, `fitting_share` is 1 after the float32 weights have been loaded.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
