@@ -6,7 +6,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from django.utils import translation
 
-from swarm_web.catalogues import LOCALES, catalogue_path, extract, read_catalogue
+from swarm_web.catalogues import LOCALES, PROJECT, catalogue_path, extract, read_catalogue
 
 # Parts that a translation must preserve: placeholders, escaped percent signs, tags.
 PRESERVED = re.compile(r"%\(\w+\)s|%%|<[^>]+>|\[\w+\]|%\{[^}]+\}")
@@ -24,6 +24,13 @@ def texts(message: Message) -> list[str]:
 
 def originals(message: Message) -> tuple[str, ...]:
     return (message.id,) if isinstance(message.id, str) else tuple(message.id)
+
+
+def test_no_message_is_inside_an_f_string() -> None:
+    """Babel does not find such messages, so they would stay in English."""
+    inside = re.compile(r"\{(?:_|p?n?gettext(?:_lazy)?)\(")
+    files = [path for app in ("swarm_web", "judge") for path in (PROJECT / app).rglob("*.py")]
+    assert [str(path) for path in files if inside.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize("locale", LOCALES)

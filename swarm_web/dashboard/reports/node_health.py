@@ -199,7 +199,8 @@ def _explain_absence(node: Node) -> NodeHealth:
         why = _("Its connection was lost: network failure, sleep or a crash.")
     else:
         why = _("Its heartbeat stopped: network failure, sleep or a crash.")
-    return NodeHealth("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
+    remedy = _("Start the client again: it resumes.")
+    return NodeHealth("bad", _("is offline."), f"{why} {remedy}")
 
 
 def _judge_last_round(last: Score, *, row: LeaderboardRow | None, minimum: int) -> NodeHealth:
