@@ -16,11 +16,11 @@ from typing import TypeVar
 
 import torch
 
-from bench.node_model import build_model
-from bench.node_ours import make_trainer
-from bench.node_pace import peak_memory
-from bench.node_sizes import SIZES
-from bench.node_work import LenientVerifier
+from bench.node.model import build_model
+from bench.node.ours import make_trainer
+from bench.node.pace import peak_memory
+from bench.node.sizes import SIZES
+from bench.node.work import LenientVerifier
 from bench.report import print_table
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench.gpu import NO_GPU, Options
+from bench.gpu.__main__ import NO_GPU, Options
 from bench.report import PROJECT, RESULTS
 
 

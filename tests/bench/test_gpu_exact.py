@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.gpu_exact import Work, compare_greedy, differences, make_work, run_pass
-from bench.gpu_plan import sizes_for_dry_run
+from bench.gpu.exact import Work, compare_greedy, differences, make_work, run_pass
+from bench.gpu.plan import sizes_for_dry_run
 from node_client.model.policy import Policy
 
 SIZE = replace(sizes_for_dry_run()["small"][0], prompts=8, completion_tokens=16)

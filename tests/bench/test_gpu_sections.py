@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from bench.gpu_plan import Section
-from bench.gpu_sections import run_sections
+from bench.gpu.plan import Section
+from bench.gpu.sections import run_sections
 
 PATIENCE_S = 120.0
 
@@ -14,7 +14,7 @@ def test_failing_section_does_not_lose_results_of_other_sections() -> None:
         [
             Section("broken", "json:loads", {"s": "nonsense"}),
             Section("dead", "os:_exit", {"status": 3}),
-            Section("sound", "bench.gpu_device:inspect_device", {"device": "cpu"}),
+            Section("sound", "bench.gpu.device:inspect_device", {"device": "cpu"}),
         ],
         until=time.monotonic() + PATIENCE_S,
         longest_s=PATIENCE_S,
@@ -32,6 +32,6 @@ def test_section_is_terminated_after_its_time_limit() -> None:
 
 
 def test_sections_without_time_left_are_reported_as_failed() -> None:
-    late = Section("late", "bench.gpu_device:inspect_device", {"device": "cpu"})
+    late = Section("late", "bench.gpu.device:inspect_device", {"device": "cpu"})
     outcome = run_sections([late], until=time.monotonic() - 1, longest_s=PATIENCE_S)
     assert list(outcome.failed) == ["late"]

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from bench.growth import fit_growth
+from bench.relay.growth import fit_growth
 
 MB = 1_000_000
 TIMES = [5.0 * n for n in range(120)]

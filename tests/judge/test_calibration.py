@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from bench.trials import Plan, simulate_trial
+from bench.calibration.trials import Plan, simulate_trial
 from judge.statistics.comparison import ArmsClaim, compare_arms, plan_looks
 from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from bench.trials import assign_arms
+from bench.calibration.trials import assign_arms
 from judge.statistics.comparison import ModelTrial, alpha_per_model, compare_arms, plan_looks
 from judge.statistics.planning import POWER, ScoreSpread, estimate_spread, find_effect, plan_nodes
 

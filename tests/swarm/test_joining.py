@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.joining import demo_to_join, try_line
-from bench.newcomer import Newcomer
+from bench.joining.lines import demo_to_join, try_line
+from bench.joining.newcomer import Newcomer
 from bench.site import RunningSite
 from tests.local.launcher import plain_environment
 

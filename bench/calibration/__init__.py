@@ -1,0 +1,1 @@
+"""False claims and the questions needed for a claim, in simulated seasons."""

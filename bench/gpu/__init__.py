@@ -1,0 +1,1 @@
+"""Training on a GPU, compared with the CPU and with trl."""

@@ -1,0 +1,40 @@
+"""Measure the time from a demo's Join page to a new node's first score, on a bare machine.
+
+Each of the page's installation commands (lines) runs in an empty home directory with Python, uv and
+pipx, and without a compiler. After each, `swarm-node doctor` runs, and then the page's line that
+joins without an account.
+
+    python -m bench.joining [--only cpu-uv] [--torch-cpu FOLDER]
+
+`--torch-cpu` names a folder with a wheel of PyTorch for the CPU. It is offered instead of PyTorch's
+own index, for machines that cannot reach that index.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.joining.lines import LINES, demo_to_join, try_line
+from bench.report import write_results
+
+
+def main(argv: Sequence[str]) -> int:
+    """Try all lines, or those given by --only; print and write the figures of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=LINES)
+    parser.add_argument("--torch-cpu", type=Path)
+    options = parser.parse_args(argv)
+    figures: dict[str, object] = {}
+    with demo_to_join(torch_cpu=options.torch_cpu) as site:
+        for line in options.only or LINES:
+            figures[line] = try_line(site, line, torch_cpu=options.torch_cpu)
+            Console().print(line, figures[line])
+    write_results("joining", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""A judge round of a thousand nodes: received, graded, closed and ranked."""

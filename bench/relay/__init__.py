@@ -1,0 +1,1 @@
+"""The site's cost of relaying rollouts, beside a bare relay."""

@@ -1,0 +1,1 @@
+"""Pages, downloads and live updates of a site with five million answers."""
