@@ -197,8 +197,9 @@ class Ledger(models.Model):
 class Standing(models.Model):
     """A node's row of the leaderboard in one window, written when a round closes.
 
-    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`; both are null
-    if `remark` says why the node is not ranked. `place` numbers the window's rows from 1 without
+    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Both are
+    null if `remark` says why the node is not ranked, and in every window except the season's.
+    `place` numbers the window's rows from 1 without
     gaps, in the order of `swarm_record.board_rows.sort_rows`, so that a page of the leaderboard can
     start after any place at constant cost.
     """

@@ -29,7 +29,8 @@ FLOOD_WAIT_S = 30.0
 class Closure:
     """Why all handshakes are refused.
 
-    Nodes retry after `wait_s` / 2 to `wait_s` seconds; if `wait_s` is 0, in the next free slot.
+    Nodes retry after `wait_s` / 2 to `wait_s` seconds; if `wait_s` is 0, each gets its own
+    time from `staggering.Slots`.
     """
 
     code: ErrorCode

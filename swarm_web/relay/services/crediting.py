@@ -304,9 +304,9 @@ def _record_learners(
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     """Subtract the credits for these rollouts from their authors' totals; call in a transaction.
 
-    Call it once for each rollout: it subtracts again each time. Credits above the limit of a pair
-    are subtracted too, although they were not added; a total stays at least 0. The exchanges stay
-    stored as reported.
+    Pass a rollout only once, ever: each call subtracts its credits again. Credits over the limit
+    for two owners (`relay.pairs`) are subtracted too, although they were not added; a total stays
+    at least 0. Rows of `Exchange` are not changed.
     """
     for row in refuted:
         if row.learned_by:

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 class UpgradeRequests:
     """Asks the service that runs this client to install a newer client.
 
-    It does so only if the owner allows it (`auto_update`). `requested` is set once the service has
-    been asked because this client will be refused.
+    It does so only if the owner allows it (`auto_update`). The event `requested` is set by
+    `request_if_required`, while the node still runs; `error_for`, after a refusal, does not set it.
     """
 
     def __init__(self, settings: Settings, *, site: Site) -> None:

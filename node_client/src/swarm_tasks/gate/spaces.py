@@ -24,10 +24,10 @@ _DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return a sample of a dataset's questions for each of several configurations.
+    """Sample a dataset's questions in several configurations; return the counts of each sample.
 
-    These are the default configuration, the dataset's levels, and its configurations in the
-    package's task mixes. Configurations that the verifier refuses, or fails with, are left out.
+    The configurations are the default one, the dataset's levels, and those of the package's task
+    mixes. Configurations that the verifier refuses, or fails with, are left out.
     """
     levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
     usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
@@ -35,9 +35,10 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return a sample of a dataset's questions for each configuration in the package's task mixes.
+    """Sample a dataset's questions in its configurations in the package's task mixes.
 
-    Configurations that the verifier refuses, or fails with, are left out.
+    Returns the counts of each sample. Configurations that the verifier refuses, or fails with, are
+    left out.
     """
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [
@@ -50,7 +51,7 @@ def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpa
 def _measure(
     dataset: str, config: Config, draws: int, seconds: float, *, verifier: AnyVerifier
 ) -> MeasuredSpace | None:
-    """Return the sample of a configuration; None if the verifier refuses it or fails."""
+    """Return the counts of a configuration's sample; None if the verifier refuses it or fails."""
     try:
         # So that starting the child and building the dataset do not count as measured time.
         verifier.sample_digests(dataset=dataset, config=config, seed=0, indices=[0])
