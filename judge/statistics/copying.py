@@ -28,7 +28,7 @@ class WrongAnswer(NamedTuple):
     """An answer that was graded as wrong.
 
     `text` is the extracted answer; case and white space are ignored. `question` may be any number
-    that identifies the question, so several rounds can be searched together.
+    that identifies the question, so `find_copies` can search several rounds together.
     """
 
     question: int

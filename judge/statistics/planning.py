@@ -37,12 +37,12 @@ class ScoreSpread:
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return how much the scores in an arm vary; None if no arm has two nodes.
+    """Return how much the scores of nodes of the same arm vary; None if no arm has two nodes.
 
-    A node's deviation in a round is its score minus the mean score of its model's nodes. `arms` has
-    an array for each arm with each node's mean deviation. `rounds` and `noise` have one value for
-    each node, all arms together: the number of rounds in which the node was scored, and the
-    variance of its deviation over these rounds.
+    All arms give one estimate. A node's deviation in a round is its score minus the mean score of
+    all nodes of its model, whatever their arm. `arms` has an array for each arm with each node's
+    mean deviation. `rounds` and `noise` have one value for each node, all arms together: the number
+    of rounds in which the node was scored, and the variance of its deviation over these rounds.
     """
     dof = sum(len(arm) - 1 for arm in arms)
     if dof < 1 or not len(rounds):

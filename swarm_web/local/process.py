@@ -29,8 +29,8 @@ _GRACE_S = 1.0
 class RunAs:
     """The user that a process runs as.
 
-    `prefix` goes before the process's command. `owner` has the ids of the user and group to switch
-    to; None: no switch.
+    `prefix` is put before the process's command, to run it in a user namespace. `owner` has the ids
+    of the user and group to switch to; None: no switch. At most one of the two is set.
     """
 
     prefix: tuple[str, ...] = ()

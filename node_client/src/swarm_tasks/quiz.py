@@ -39,7 +39,7 @@ SECRET_BYTES = 32
 # How many candidates may be drawn for each question before repeated ones are accepted, because a
 # dataset may have fewer different questions than are asked.
 _DISTINCT_ATTEMPTS = 19
-# How many candidates may be drawn for a dataset's share of a round before it counts as used up. If
+# How many candidates may be drawn for a dataset's share of a round before the round stays short. If
 # nine candidates of ten were asked already, one share of 700,000 is not filled.
 _MIN_CANDIDATES, _CANDIDATES_PER_QUESTION = 128, 16
 

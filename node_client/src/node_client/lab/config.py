@@ -73,10 +73,10 @@ class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
 class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
     """One arm: settings of the client by name (`train`), and its swarm.
 
-    `drawing` is how the pool draws: `uniform`, or `informative`, which draws declared rollouts
-    first. `source` is what it draws: rollouts of `others` or, as a control, the node's own earlier
-    ones (`self`). `pool_rounds` and `nodes` are the experiment's by default. Without `groups` all
-    nodes are identical.
+    `drawing` is how the pool draws: `uniform`, or `informative`, which first draws the rollouts
+    that their nodes declared informative. `source` is what it draws: rollouts of `others` or, as a
+    control, the node's own earlier ones (`self`). `pool_rounds` and `nodes` are the experiment's by
+    default. Without `groups` all nodes are identical.
     """
 
     name: Name

@@ -71,8 +71,9 @@ class StateDir:
     """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
 
     These attributes are paths of files: `commitments` (coordinators' commitments to rounds),
-    `heads` (their chain heads), `answers` (answers that the judge has not acknowledged), `receipts`
-    (signed receipts for this node's answers) and `metrics` (a line for each training step).
+    `heads` (the newest hashes of their public chains, as received), `answers` (answers that the
+    judge has not acknowledged), `receipts` (signed receipts for this node's answers) and `metrics`
+    (a line for each training step).
 
     The methods `load...` raise SettingsError when a file exists and cannot be read; the methods
     `save...` raise OSError.
