@@ -1,7 +1,7 @@
 """Ranks of nodes that took part in the same rounds, valid at any number of looks; pure.
 
 Two nodes are compared by the difference of their macro scores, as the leaderboard shows them, over
-the questions that both answered. A leaderboard is read after every round of a season, and a test
+the questions that count for both. A leaderboard is read after every round of a season, and a test
 for a single look would eventually find differences between equal nodes. So the evidence here is a
 test martingale: for equal nodes, the probability that it ever reaches 1 / alpha is at most alpha
 (J. Ville, 1939; A. Ramdas et al., Statistical Science 38(4), 2023).

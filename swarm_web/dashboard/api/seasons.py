@@ -34,8 +34,8 @@ class SeasonOut(ReportSchema):
     questions_per_round: int = describe("Questions in a round.", 16)
     minimum_questions: int = describe("The least number of questions for a rank.", 16)
     minimum_attendance: int = describe(
-        "In percent: the part of the rounds to which a node was invited that it must "
-        "have been scored in to be ranked.",
+        "In percent: a node must have been scored in at least this part of the rounds that it "
+        "joined or missed to be ranked.",
         90,
     )
     completions: int = describe("L: completions in a rollout.", 8)

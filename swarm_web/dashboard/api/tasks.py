@@ -68,12 +68,12 @@ class PassRateOut(RateOut):
 
 
 class AskedOut(ReportSchema):
-    """A revealed question; it counts for `counted` nodes, and `solved` of them solved it."""
+    """A revealed question that counts for the scores of `counted` nodes; `solved` solved it."""
 
     round: RoundNumber
     prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
     solved: int = describe("How many nodes solved it.", 12)
-    counted: Answered
+    counted: int = describe("For how many nodes it counts.", 40)
 
 
 class TaskDetail(TaskOut):

@@ -48,7 +48,7 @@ COLUMNS = (
     Column(
         "interval_low",
         ColumnKind.FRACTION,
-        _("Lower bound of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
+        _("Lower bound of the score's 95 % interval (Clopper-Pearson, effective n)."),
     ),
     Column("interval_high", ColumnKind.FRACTION, _("Upper bound of that interval.")),
     Column("n", ColumnKind.WHOLE, _("Number of questions that count for the node in this round.")),
