@@ -82,7 +82,7 @@ def update(locale: str) -> None:
 
 
 def compile_stale() -> None:
-    """Write the .mo files that are missing or older than their .po files."""
+    """Write the .mo files that are missing or not newer than their .po files."""
     for locale in LOCALES:
         source = catalogue_path(locale)
         target = source.with_suffix(".mo")

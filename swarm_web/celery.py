@@ -54,7 +54,7 @@ async def _check_store() -> None:
 def spare_what_is_loaded(**_signal: object) -> None:
     """At the start of a worker's process, exclude the loaded objects from garbage collection.
 
-    Scanning them doubled the time that the worker takes to book a credit.
+    Scanning them doubled the time that the worker takes to record a credit.
     """
     gc.freeze()
 

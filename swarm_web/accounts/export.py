@@ -36,7 +36,10 @@ _CHANNEL = (
 
 
 def export_account(user: User) -> dict[str, Any]:
-    """Return the account, its notifications, its nodes, and their scores and contributions."""
+    """Return all data of an account, as values for JSON.
+
+    These are the account, its notification channels, its nodes, and their scores and contributions.
+    """
     nodes = Node.objects.filter(owner=user).prefetch_related("keys")
     return {
         "account": _describe_account(user),

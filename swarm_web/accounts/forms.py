@@ -36,7 +36,10 @@ class TitleForm(forms.ModelForm[Node]):
         }
 
     def clean_title(self) -> str:
-        """Return the title. Raises ValidationError if its plain form is the name of a node."""
+        """Return the title. Raises ValidationError if it reads like a node's name.
+
+        Both are compared in the form of `plain_title`.
+        """
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=plain_title(title)).exists():
             raise forms.ValidationError(_("Another node has this name. Choose another title."))

@@ -94,7 +94,10 @@ def find_public_owner(username: str) -> User | None:
 
 
 def public_owner_of(node: Node) -> str:
-    """Return the name of a node's owner; empty if it has none, or one without a public profile."""
+    """Return the name of a node's owner.
+
+    Empty without an owner, and if the owner's account is inactive or has no public profile.
+    """
     if node.owner_id is None:
         return ""
     owners = User.objects.filter(pk=node.owner_id, is_active=True, profile__is_public=True)

@@ -112,10 +112,11 @@ class Leaderboard:
 
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
     `after` for the neighbouring pages, None if there is none. `base` has a row of one untrained
-    node for each model on the page, or for each model at all if the page has all rows.
-    `recent_rounds` is the number of rounds of the window "recent". A rank requires
-    `minimum_questions` questions and `minimum_attendance` percent of the rounds to which a node
-    was invited. `waiting` names connected nodes that the season never judged, at most
+    node for each model on the page, or for each model at all if the page lists all nodes without a
+    filter; it is empty if the filters select the untrained nodes. `recent_rounds` is the number of
+    rounds of the window "recent". A rank requires `minimum_questions` questions and
+    `minimum_attendance` percent of the rounds that a node joined or missed. `waiting` names
+    connected nodes without a standing in the season, except quarantined ones: at most
     WAITING_NAMES; `more_waiting` is whether there are more.
     """
 
@@ -182,7 +183,7 @@ def read_leaderboard(
 def find_page(
     standing: Standing, *, filters: Filters = NO_FILTERS, limit: int = PAGE_ROWS
 ) -> int | None:
-    """Return the value of `after` for the page that lists a standing; None if no page lists it."""
+    """Return `Leaderboard.after` of the page that lists a standing; None if no page lists it."""
     listed = _filter(_list_standings(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None

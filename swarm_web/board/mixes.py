@@ -22,12 +22,14 @@ _UPPER_BOUNDS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Mix:
-    """The nodes of a model whose share of external rollouts is in [low, high); `nodes` counts them.
+    """A model's nodes whose share of external rollouts is in [low, high), and how well they score.
 
-    `low` and `high` are both 0 for nodes that use none, and the last range includes 1. A node's
-    deviation is the mean difference, over its rounds, of its score from its model's mean score;
-    `deviation` is the mean over the nodes, in [-1, 1]. `interval` is the 95 % Student interval of
-    this mean, None for a single node or without any spread.
+    The share is that of external rollouts in all rollouts that a node trained on. `low` and `high`
+    are both 0 for nodes that trained on no external ones, and the last range includes 1. `nodes` is
+    the number of nodes. A node's deviation is its score minus the mean score of its model's nodes
+    in the same round, averaged over its rounds. `deviation` is the mean of this over the nodes, in
+    [-1, 1], and `interval` the 95 % Student interval of this mean: None for a single node, or if
+    all deviations are equal.
     """
 
     low: float
@@ -40,8 +42,8 @@ class Mix:
 def read_mixes(season: Season, model: str) -> list[Mix]:
     """Return the mixes that a model's nodes use, by increasing share, in one query.
 
-    Untrained and quarantined nodes are left out, as are those without rollouts of their own and
-    those with fewer than MIN_ROUNDS scored rounds.
+    Untrained and quarantined nodes are left out, as are those that trained on no rollouts of their
+    own and those with fewer than MIN_ROUNDS scored rounds.
     """
     external = Cast("external_used", FloatField())
     rows = (

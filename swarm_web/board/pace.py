@@ -56,7 +56,10 @@ def sample_totals(season_id: int, *, now: datetime) -> None:
 
 
 def read_pace(season_id: int, *, now: datetime) -> Pace | None:
-    """Return a season's current rate; None without recent samples or while Redis is unavailable."""
+    """Return the current rate of a season's rollouts.
+
+    None if `measure_pace` finds no rate in the stored samples, and while Redis is unavailable.
+    """
     try:
         stored = sync_redis().lrange(_key(season_id), 0, -1)
     except redis.exceptions.RedisError:
@@ -69,8 +72,8 @@ def read_pace(season_id: int, *, now: datetime) -> Pace | None:
 def measure_pace(samples: list[TotalsSample], *, now: float) -> Pace | None:
     """Return the rate between the latest sample and the earliest one of the minute before it.
 
-    None if they are less than _LEAST_SPAN_S apart, or the latest is older than _STALE_S. `now` is
-    Unix seconds. Pure.
+    None if these two are less than _LEAST_SPAN_S apart, if the latest is older than _STALE_S, and
+    without samples. `now` is Unix seconds. Pure.
     """
     if not samples:
         return None

@@ -33,9 +33,10 @@ Listener = Callable[[str], None]
 
 
 def ring(topic: str, payload: str = "") -> None:
-    """Publish a doorbell after the surrounding transaction commits, or now if there is none.
+    """Publish a doorbell: a message to all listeners of `topic` (`Switchboard.listen`).
 
-    If Redis is unavailable, the doorbell is lost, and the error is logged.
+    It is published after the surrounding transaction commits, or now if there is none. If Redis is
+    unavailable, the doorbell is lost, and the error is logged.
     """
     transaction.on_commit(lambda: _publish(topic, payload))
 
@@ -65,7 +66,7 @@ class Switchboard:
         self._ready = asyncio.Event()
 
     async def listen(self, topic: str, listener: Listener) -> None:
-        """Call `listener(payload)` for each doorbell of `topic`.
+        """Call `listener(payload)` for each doorbell (see `ring`) of `topic`.
 
         Returns once subscribed, or once Redis proves unavailable; the subscription is then retried.
         """

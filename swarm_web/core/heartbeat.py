@@ -56,12 +56,12 @@ _EXPIRY = timedelta(days=30)
 
 
 async def stamp_web() -> None:
-    """Write the pulse: a web process can serve."""
+    """Write the pulse, the common heartbeat of all web processes: one of them can serve now."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY)
 
 
 async def init_web_stamp(age: timedelta) -> None:
-    """If there is no pulse, write one of this age."""
+    """If there is no pulse (`stamp_web`), write one that is `age` old."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY - age, nx=True)
 
 

@@ -95,7 +95,10 @@ class Keyset:
         return self.sort(rows if key is None else rows.filter(self._condition_after(key)))
 
     def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
-        """Return up to `limit` rows after a key, in one query."""
+        """Return the page of up to `limit` rows after a key, in one query.
+
+        Without a key it is the first page.
+        """
         found = list(self.after(rows, after)[: limit + 1])
         shown = found[:limit]
         return KeysetPage(shown, self.key_of(shown[-1]) if len(found) > limit else None)
@@ -147,7 +150,10 @@ def encode_key(key: object) -> str:
 
 
 def decode_key(text: str, kind: type[Decoded]) -> Decoded:
-    """Return the key that `encode_key` wrote as `text`. Raises ValueError for any other text."""
+    """Return the key that `encode_key` wrote as `text`.
+
+    Raises ValueError for any other text, and for a key that is not a `kind`.
+    """
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return msgspec.json.decode(raw, type=kind)
@@ -163,7 +169,8 @@ def encode_numbers(*numbers: int) -> str:
 def decode_numbers(text: str, *, count: int = 1) -> tuple[int, ...]:
     """Return the `count` numbers in a text that `encode_numbers` wrote.
 
-    A number above MAX_NUMBER becomes MAX_NUMBER. Raises ValueError for any other text.
+    A number above MAX_NUMBER becomes MAX_NUMBER. Raises ValueError if the text is not `count`
+    numbers.
     """
     parts = text.split("-")
     if len(parts) != count or not all(map(_DIGITS.fullmatch, parts)):

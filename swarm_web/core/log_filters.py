@@ -20,10 +20,10 @@ INTERVAL_S = 5.0
 
 
 class RateLimitFilter(logging.Filter):
-    """Lets a handler write each record that `shorten` recognises as one line, and not too often.
+    """Shortens records that `shorten` recognises to one line, and limits how many are written.
 
-    Each place in the code writes at most one line every `interval_s` seconds, with the number of
-    suppressed records. `clock` returns seconds.
+    Each place in the code writes at most one of them every `interval_s` seconds, with the number of
+    those suppressed before it. Other records are unchanged. `clock` returns seconds.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ UNAVAILABLE_ERRORS = (
 
 
 class OutageFilter(RateLimitFilter):
-    """Replace the traceback of an unavailable store with one line."""
+    """Replaces tracebacks about an unavailable store by single lines, and not too often."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
         """Return what failed, and why; None unless a store was unavailable."""

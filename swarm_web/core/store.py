@@ -18,7 +18,7 @@ _POOL_SIZE = 32
 
 @cache
 def sync_redis() -> redis.Redis:
-    """Return this process's client for code outside an event loop.
+    """Return this process's Redis client for code outside of event loops.
 
     Raises redis.exceptions.RedisError if the store is a cluster that cannot be reached.
     """

@@ -23,8 +23,7 @@ class WriteBehind:
 
     `write` must take the collected data, and put it back if it fails. If it raises one of
     STORE_ERRORS, it is called again after a pause. Use one WriteBehind per event loop. `close`
-    writes the remaining data, so a clean stop loses nothing; a killed process loses what it has not
-    written.
+    writes the remaining data, which is lost if that write fails or if the process is killed.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], *, pause_s: float, name: str) -> None:

@@ -43,7 +43,11 @@ def check_encoding(encoding: str | None) -> None:
 
 @sync_only_middleware
 def refuse_unfit(get_response: Answer) -> Answer:
-    """Middleware that answers with a JSON error if the database cannot store a request's text."""
+    """Middleware that refuses query strings with a NUL, and encodings other than UTF-8.
+
+    It answers such requests with a JSON error. The database cannot store a NUL, nor the lone
+    surrogates to which some encodings decode.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         return _find_refusal(request) or get_response(request)

@@ -23,7 +23,7 @@ def own_page(view: View[Rest]) -> View[Rest]:
 
 
 def signed_in_user(request: HttpRequest) -> User:
-    """Return the signed-in user; only for views with `own_page`."""
+    """Return the signed-in user; only for views that `own_page` decorates."""
     assert isinstance(request.user, User)
     return request.user
 

@@ -106,7 +106,10 @@ ReportPath = Annotated[
 
 @dataclass(frozen=True)
 class LabIndex:
-    """The lab's verdict and summary (None without one), and the reports that can be read."""
+    """The lab's verdict, its summary, and its reports except unreadable ones.
+
+    `summary` is None if there is none or if it cannot be read.
+    """
 
     verdict: str
     summary: dict[str, Any] | None

@@ -119,7 +119,10 @@ def translate(problem: Exception | type[Exception]) -> RequestError:
 
 
 def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return a view to use in place of `_run`: it answers OPTIONS, and refuses any other method."""
+    """Return a view to use in place of `_run`: it answers OPTIONS, and refuses any other method.
+
+    `read` uses it for all methods except GET and HEAD.
+    """
     allowed = {"Allow": ", ".join(METHODS)}
 
     def answer(request: HttpRequest, **path: str) -> HttpResponse:
@@ -146,7 +149,10 @@ class AddressThrottle(BaseThrottle):
     """
 
     def allow_request(self, request: HttpRequest) -> bool:
-        """Count a request, and return whether it is within the limit."""
+        """Count a request, and return whether it is within the limit.
+
+        Without a limit, requests are not counted, and the result is True.
+        """
         limit: int = settings.API_REQUESTS_PER_MINUTE
         return not limit or self.count(request) <= limit
 

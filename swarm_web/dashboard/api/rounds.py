@@ -169,7 +169,7 @@ class AnswersOut(ReportSchema):
 
 
 class BeaconOut(ReportSchema):
-    """The value of the public beacon drand that is mixed with a round's secret."""
+    """The value that is mixed with a round's secret, from the public beacon drand."""
 
     chain: str = describe(
         "The hash of drand's chain.",

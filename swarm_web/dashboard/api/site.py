@@ -37,7 +37,10 @@ from swarm_web.dashboard.api.reading import (
 
 
 class ReadAPI(NinjaAPI):
-    """An API whose responses have an ETag; a client that already has a response receives 304."""
+    """An API whose responses with 200 have an ETag.
+
+    A client that already has the response receives 304 instead.
+    """
 
     def create_response(
         self,

@@ -61,7 +61,7 @@ class Style:
 
 
 def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
-    """Return each arm's style by name; 4/4 and 8/0 look like swarm and isolated nodes."""
+    """Return each arm's style by name; 4/4 and 8/0 have the styles of swarm and isolated nodes."""
     styles = {name: Style(*STYLES[arm], symbol) for name, (arm, symbol) in _FIXED_STYLES.items()}
     for place, name in enumerate(arm.name for arm in arms if arm.name not in _FIXED_STYLES):
         colour, rgb = _COLOURS[place % len(_COLOURS)]
@@ -101,7 +101,7 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
 def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
     """Draw an arm's difference from the baseline over rounds, and the band of chance around 0.
 
-    A vertical line marks the round from which the difference stays outside of the band.
+    A vertical line marks the round from which the difference stays outside of the band, if any.
     """
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": report.baseline}
     style = style_arms(report.arms)[onset.arm]

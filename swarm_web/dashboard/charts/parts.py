@@ -165,7 +165,11 @@ def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY
 
 
 def thin(count: int, *, about: int) -> Sequence[int]:
-    """Return about `about` evenly spaced indices of `count` items, including the last one."""
+    """Return evenly spaced indices of `count` items, including the last one.
+
+    All of them if there are at most `about`; otherwise at least `about`, but fewer than twice as
+    many.
+    """
     return range(count - 1, -1, -max(1, count // about))[::-1]
 
 

@@ -37,7 +37,7 @@ class ScorePoint:
 
     @property
     def score(self) -> float:
-        """The macro score of the cells; 0 without questions."""
+        """The score of the round: the mean over datasets of correct / n; 0 without questions."""
         return macro_score(self.cells) or 0.0
 
 

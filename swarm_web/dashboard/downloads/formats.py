@@ -127,7 +127,7 @@ class DownloadFormat:
 def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
     """Yield a header, then each piece of rows, as CSV (RFC 4180).
 
-    Text that begins like a formula gets an apostrophe in front.
+    Text that begins like a formula gets an apostrophe in front: spreadsheets would evaluate it.
     """
     yield _write_lines([[column.name for column in columns]])
     for rows in pieces:

@@ -22,7 +22,7 @@ def _last_link(_request: HttpRequest) -> str:
 @require_safe
 @condition(etag_func=_last_link)
 def download_chain(_request: HttpRequest) -> HttpResponseBase:
-    """Stream the chain, one link per line: each line contains the SHA-256 of the previous one."""
+    """Stream the hash chain, one link per line, each with the SHA-256 of the previous line."""
     return StreamingHttpResponse(
         stream(_read_chain()),
         content_type=_LINES,

@@ -58,7 +58,10 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream what the season had asked before one round; refused until that round has closed."""
+    """Stream digests of what the season had asked before one round (`answers.read_asked`).
+
+    Refused until the round has closed.
+    """
     rows = answers.read_asked(number)
     return _send(answers.ASKED_COLUMNS, rows, f"round-{number}-asked.jsonl")
 

@@ -47,16 +47,20 @@ class TooManyViewsError(Exception):
 
 
 class ViewShares:
-    """Which uncommon views each address (`edge.addresses`) watches, and in how many tabs."""
+    """Which uncommon views (`ViewKey.is_uncommon`) each address watches, and in how many tabs.
+
+    Addresses are as limits count them (`edge.addresses`).
+    """
 
     def __init__(self) -> None:
         self._watched: dict[str, Counter[ViewKey]] = {}
 
     @contextmanager
     def hold(self, network: str, key: ViewKey) -> Iterator[None]:
-        """Count a view for an address while the block runs, if it is uncommon.
+        """Count a view for an address while the block runs; do nothing if the view is common.
 
-        Raises TooManyViewsError if the address watches too many other uncommon views.
+        Raises TooManyViewsError if the address already watches MAX_UNCOMMON_VIEWS_EACH uncommon
+        views, and this is another one.
         """
         if not key.is_uncommon:
             yield
@@ -85,8 +89,9 @@ class UnreadableViewError(Exception):
 class LiveBoard:
     """The streams of one event loop, one for each view, kept up to date while browsers watch them.
 
-    A stream without watchers is kept until its place is needed: a browser whose connection was cut
-    finds the deltas that it missed there.
+    A stream is kept when its last watcher has left, so that a browser whose connection was cut can
+    still get the deltas that it missed. At most MAX_UNCOMMON_VIEWS streams are of uncommon views
+    (`ViewKey.is_uncommon`): the oldest of them without watchers makes room for a new one.
     """
 
     def __init__(self) -> None:

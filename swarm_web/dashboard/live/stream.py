@@ -84,7 +84,7 @@ class ViewStream:
         """Return the number of the delta after which a reconnected browser continues.
 
         `after` is `<epoch>:<seq>` of the browser's last message. Returns None if it names another
-        stream, or if a later delta is no longer kept.
+        stream or no message of this one, and if a later delta is no longer kept.
         """
         epoch, _, seq = after.partition(":")
         if epoch != self.epoch:

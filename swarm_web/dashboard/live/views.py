@@ -33,7 +33,10 @@ Message = dict[str, Any]
 
 
 class ViewKind(StrEnum):
-    """Which page a view belongs to: the leaderboard, the home page, or any other (the pill)."""
+    """Which page a view belongs to: the leaderboard, the home page, or any other page.
+
+    Of any other page, only the pill is live: the element in the header with the current round.
+    """
 
     BOARD = "board"
     HOME = "home"

@@ -125,7 +125,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """Return the site's figures in the format of Prometheus."""
+    """Return the site's metrics in the format of Prometheus."""
     body, content_type = render_metrics(now=timezone.now())
     return HttpResponse(body, content_type=content_type)
 

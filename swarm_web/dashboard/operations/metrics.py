@@ -18,13 +18,13 @@ from swarm_web.notifications.selectors import count_channels_off, count_deliveri
 
 
 class SiteCollector(Collector):
-    """Reads the site's figures from the database and Redis; they are the same in every process."""
+    """Reads the site's metrics from the database and Redis; they are the same in every process."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now
 
     def collect(self) -> list[Metric]:
-        """Return every figure."""
+        """Return every metric."""
         return [
             *self._collect_gauges(),
             *self._collect_ages(),
@@ -87,7 +87,7 @@ def _fill(
 
 
 def render_metrics(*, now: datetime) -> tuple[bytes, str]:
-    """Return all figures in the text format of Prometheus, and the format's content type.
+    """Return all metrics in the text format of Prometheus, and the format's content type.
 
     Raises an error of the database or of Redis while it is unavailable.
     """

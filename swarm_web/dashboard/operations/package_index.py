@@ -65,7 +65,7 @@ class Wheel:
 
     @property
     def requires_python(self) -> str:
-        """The Python versions that the wheel supports, empty if any."""
+        """The Python versions that the wheel supports; empty if its metadata names none."""
         return HeaderParser().parsestr(self.metadata.decode()).get("Requires-Python", "")
 
 
@@ -110,7 +110,7 @@ def _read_metadata(path: Path) -> bytes:
 @require_safe
 @conditional_page
 def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpResponse:
-    """List the projects that the site itself has."""
+    """List the projects of which this site offers wheels."""
     page = "simple-cpu-project" if build == "cpu" else "simple-project"
     context = {"projects": sorted(find_wheels(settings.DIST_DIR)), "page": page}
     return _for_programs(render(request, "simple/index.html", context))
@@ -121,7 +121,8 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
     """List a project's wheels with their hashes.
 
-    If the site has none, redirect to the other index that may have the project, or answer 404.
+    If the site has none, redirect to the index that a setting names for it (PACKAGE_FALLBACK_URL,
+    or PACKAGE_TORCH_CPU_URL for the CPU build of torch), or answer 404.
     """
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)

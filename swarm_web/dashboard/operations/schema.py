@@ -24,9 +24,9 @@ class _Needed(NamedTuple):
 def schema_fits() -> bool:
     """Return whether all migrations were applied and every table has its primary key.
 
-    A missing primary key means that a backup is being restored into the database: this removes
-    the keys first. Migrations of a newer version are allowed, because during an update of the site
-    they are applied before its new code starts. Returns False while the database is unavailable.
+    A primary key is missing while a backup is restored into the database: the restore removes the
+    keys first. Migrations of a newer version are allowed, because during an update of the site they
+    are applied before its new code starts. Returns False while the database is unavailable.
     """
     needed = _read_needed()
     try:

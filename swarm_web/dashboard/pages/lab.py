@@ -27,7 +27,7 @@ from swarm_web.lab.shelf import list_published
 
 @require_safe
 def lab(request: HttpRequest) -> HttpResponseBase:
-    """Show whether sharing helps, then every other question, and list the reports."""
+    """Show whether sharing helps, the findings on each question of the lab, and its reports."""
     answer, questions = read_answer(), read_questions()
     main = answer.report
     context = {

@@ -145,9 +145,10 @@ class Sheet:
     """A page of a round's nodes, best first; the first one is number `first`, counted from 1.
 
     `after` names the node after which the next page begins; empty on the last page. `quotes` has a
-    list for each question: the first QUOTED_NODES rows, each with the node's answer to it, None
-    without one. The `text` of these answers is not loaded. Their attribute `opening` has its first
-    QUOTED_CHARS characters, and one more that shows whether the text goes on.
+    list for each question: the first QUOTED_NODES rows, each with its node's answer to this
+    question (None without one). The `text` of these answers is not loaded. Instead they have an
+    attribute `opening`, the first QUOTED_CHARS + 1 characters of the text: more than QUOTED_CHARS
+    show that the text goes on.
     """
 
     rows: list[SheetRow]
@@ -157,12 +158,12 @@ class Sheet:
 
     @property
     def last(self) -> int:
-        """The number of the last row, counted as `first`."""
+        """The number of the page's last row among all nodes of the round, counted from 1."""
         return self.first + len(self.rows) - 1
 
     @property
     def seconds(self) -> int:
-        """Seconds from the round's opening to the last of these answers, rounded up; at least 1."""
+        """Seconds from the round's opening to the page's last answer, rounded up; at least 1."""
         return max([1, *(ceil(mark.second or 0) for row in self.rows for mark in row.marks)])
 
     @property
@@ -195,8 +196,9 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
 def describe_replay(sheet: Sheet) -> dict[str, object]:
     """Return a sheet's replay: when each answer arrived, for the page's slider.
 
-    The keys are `seconds` (its length), `nodes` (the names of the rows), and `answers`: lists of
-    the index of the row, the index of the question, and the seconds since the round opened.
+    The keys are `seconds` (the length of the replay), `nodes` (the names of the rows' nodes), and
+    `answers`. This is a list of `[row, question, seconds]`: the indices of an answer's row and
+    question, and the seconds from the round's opening to its arrival.
     """
     return {
         "seconds": sheet.seconds,
@@ -300,7 +302,7 @@ def read_filters(query: dict[str, str]) -> AnswerFilters:
 
 
 def read_answers(judge_round: Round, question: Question, filters: AnswerFilters) -> AnswersReport:
-    """Read a page of answers to a question of a closed round, in two queries.
+    """Read a page of answers to a question of a closed round, in at most two queries.
 
     Raises RequestError if the node after which the page begins is unknown.
     """

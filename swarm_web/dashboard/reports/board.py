@@ -68,9 +68,9 @@ class WithLift:
 
     @property
     def over_base(self) -> float | None:
-        """The node's score minus the score of its untrained model.
+        """The node's score minus the score of its model untrained.
 
-        None for an untrained node, and if the model was not judged untrained.
+        None for an untrained node, and if no untrained node of its model was judged.
         """
         return self.lift.difference if self.lift else None
 
@@ -85,9 +85,9 @@ class BoardLine(WithLift):
     """A row of the leaderboard with what pages add to it.
 
     `lift` compares the node with the same model untrained. It is None for an untrained node, and if
-    the model was not judged untrained. `recent` are the node's scores in the season's last rounds,
-    in [0, 1], oldest first. `took_part` is the share of the window's rounds that the node was
-    scored in; None while the window has no round. Scores are drawn on a scale from 0 to
+    the board has no untrained node of the model. `recent` are the node's scores in the season's
+    last rounds, in [0, 1], oldest first. `took_part` is the share of the window's rounds that the
+    node was scored in; None while the window has no round. Scores are drawn on a scale from 0 to
     `scale_end`, which all lines of a page share.
     """
 
@@ -200,9 +200,9 @@ class Chart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn on each access, because a page fetches it later.
+        """The figure, drawn at each access; empty without nodes.
 
-        It is empty without nodes.
+        A page contains only the table, and its script fetches the figure later.
         """
         points = [
             ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
@@ -225,7 +225,10 @@ def read_window(text: str | None) -> str:
 
 
 def read_query(params: Mapping[str, str]) -> BoardQuery:
-    """Return the parsed query string of the page. Raises RequestError."""
+    """Return the parsed query string of the leaderboard's page.
+
+    Raises RequestError for an unknown arm or window, and if `after` is not a number.
+    """
     filters = Filters(**{name: params.get(name, "").strip()[:200] for name in _FILTERS})
     check_choice("arm", filters.arm, ["", *Node.Arm.values])
     try:
@@ -338,7 +341,7 @@ class NodeSearchResult:
 
 
 def search_node(query: BoardQuery) -> NodeSearchResult | None:
-    """Search for the node that the query's `find` names. Return None if `find` is empty."""
+    """Return where the leaderboard lists the node that `find` names; None if `find` is empty."""
     if not query.find:
         return None
     node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()

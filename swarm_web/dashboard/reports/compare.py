@@ -67,9 +67,9 @@ class ArmAssignment:
 
     @property
     def is_random(self) -> bool:
-        """Whether coin flips decided all arms, so that the arm can be the cause of a difference.
+        """Whether every node got its arm by a coin flip; False if there are no nodes.
 
-        False if there are no nodes.
+        Only then can a difference between the arms be attributed to the arms.
         """
         return 0 < self.nodes == self.coin
 
@@ -109,11 +109,11 @@ class ClaimReport:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """The page of claims: those of the shown season, and those over several seasons (`seasons`).
+    """The page that compares the arms: in the shown season, and over several seasons (`seasons`).
 
-    `claims` are the shown season's claims at its last look, one for each model. `season` is None
-    before the first season. `method` describes in words the test of `claims`, and `seasons_method`
-    the test of `seasons`.
+    `claims` are the shown season's claims at its last look (an evaluation after a certain number of
+    rounds), one for each model. `season` is None before the first season. `method` describes in
+    words the test of `claims`, and `seasons_method` the test of `seasons`.
     """
 
     season: Season | None
@@ -124,7 +124,7 @@ class CompareReport:
 
     @cached_property
     def seasons(self) -> list["SeasonsReport"]:
-        """The claims over ended seasons that assigned arms by coin flip, read in one query."""
+        """Each model's claim over ended seasons (`read_seasons`)."""
         return read_seasons()
 
     @property
@@ -139,12 +139,15 @@ class CompareReport:
 
     @property
     def look(self) -> int:
-        """Number of rounds at the look that the claims are from; 0 without claims."""
+        """Number of rounds of the season that the claims cover; 0 without claims."""
         return max((report.claim.look for report in self.claims), default=0)
 
     @property
     def next_look(self) -> int | None:
-        """Number of rounds at the next look; None after the last one or the season's end."""
+        """After how many rounds of the season the next planned look (test of the claims) follows.
+
+        None after the last look, after the season's end, and without a season.
+        """
         if self.season is None or self.season.state == Season.State.ENDED:
             return None
         planned = plan_looks(self.season.trial_rounds)
@@ -152,12 +155,15 @@ class CompareReport:
 
     @property
     def final(self) -> bool:
-        """Whether no further look will follow: the last one is over, or the season has ended."""
+        """Whether no further look will follow: the last one is over, or the season has ended.
+
+        False without a season.
+        """
         return self.season is not None and self.next_look is None
 
     @property
     def progress(self) -> str:
-        """Which look the claims are from and when the next look is, in words.
+        """When the claims were last tested and when they will be tested next, if at all, in words.
 
         Empty without claims.
         """
@@ -197,7 +203,7 @@ class CompareReport:
 
     @property
     def reach(self) -> float:
-        """How far the figure's scale extends on both sides of 0, as a fraction of one."""
+        """How far the figure's scale extends on both sides of 0; 0.1 is 10 percentage points."""
         claims = [report.claim for report in self.claims]
         return measure_reach([(claim.difference or 0.0, claim.interval) for claim in claims])
 
@@ -212,7 +218,7 @@ class CompareReport:
 
     @property
     def answer(self) -> str:
-        """The result of all claims, for places where the question is already the heading."""
+        """The result of all claims in words, or why there is none yet; without the question."""
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:
@@ -249,7 +255,7 @@ def _describe_claim(
 
 
 def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
-    """Say in words what a claim shows and, if there is a difference, whether the arm caused it."""
+    """Return in words what a claim shows; for a difference also whether it shows causation."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":
@@ -304,7 +310,7 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
 
 
 def describe_missing(missing: Missing) -> str:
-    """Return in words how many nodes or rounds a model needs before it is tested."""
+    """Return in words how many more nodes or rounds are needed before a model is tested."""
     missing_parts = []
     if missing.swarm_nodes:
         missing_parts.append(
@@ -366,7 +372,10 @@ class SeasonsReport:
 
 
 def read_seasons() -> list[SeasonsReport]:
-    """Read the claims over ended seasons that assigned arms by coin flip, in one query."""
+    """Return each model's claim over its ended seasons, in one query.
+
+    Only seasons that assigned arms by coin flip and in which the model was tested are included.
+    """
     claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
     return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]
 

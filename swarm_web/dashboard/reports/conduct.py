@@ -88,7 +88,7 @@ class HandOut:
 
 @dataclass(frozen=True)
 class HandOuts:
-    """The restricted nodes of a season.
+    """The restricted nodes of a season: those whose hand-out weight is not full.
 
     `counts` are (name of the finding, name of the hand-out weight, number of nodes) and cover all
     restricted nodes; `nodes` has the latest of them, at most LISTED.
@@ -104,7 +104,7 @@ class HandOuts:
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Read the restricted nodes of a season, in two queries."""
+    """Return a season's nodes whose hand-out weight is not full, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
@@ -123,7 +123,7 @@ class RefusalReport:
 
     @property
     def last(self) -> LastRefusal | None:
-        """The latest refusal; None if there is none, or if it is unknown."""
+        """The latest refusal; None if there is none, or while Redis is unavailable."""
         return self.refusals.last if self.refusals else None
 
     @property

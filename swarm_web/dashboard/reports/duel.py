@@ -36,12 +36,12 @@ class Duel:
 
     @property
     def gap_reach(self) -> float:
-        """How far the scale of the gaps extends on both sides of 0, as a fraction of one."""
+        """How far the scale of `gaps` extends on both sides of 0; 0.1 is 10 percentage points."""
         return measure_reach([(gap.difference, gap.interval) for gap in self.gaps])
 
     @property
     def mix_reach(self) -> float:
-        """How far the scale of the mixes extends on both sides of 0, as a fraction of one."""
+        """How far the scale of `mixes` extends on both sides of 0; 0.1 is 10 percentage points."""
         return measure_reach([(mix.deviation, mix.interval) for mix in self.mixes])
 
 
