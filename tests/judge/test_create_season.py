@@ -56,6 +56,18 @@ def test_a_demo_without_questions_left_starts_another_season(transactional_db: N
     assert Season.objects.get(name="First light").state == Season.State.ENDED
 
 
+def test_a_demo_whose_season_was_ended_starts_another(clock: Clock) -> None:
+    create_season(demo=True)
+    end_season(Season.objects.get(), now=clock.now)
+    assert create_season(demo=True) == "season First light 2 is running\n"
+
+
+def test_a_demo_does_not_replace_an_operators_halted_season(season: Season) -> None:
+    halt_season(season, RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left"))
+    assert create_season(demo=True) == "season Sums is running already\n"
+    assert Season.objects.get().state == Season.State.RUNNING
+
+
 def test_a_running_season_is_not_changed(season: Season) -> None:
     assert create_season(name="Another") == "season Sums is running already\n"
     assert Season.objects.get() == season

@@ -1,5 +1,6 @@
 """`manage.py create_season`: create a season and start it."""
 
+from itertools import chain, count
 from typing import Any
 
 import msgspec
@@ -33,7 +34,8 @@ DEMO: dict[str, Any] = {
 class Command(BaseCommand):
     """Create and start a season that lasts a year, or a short one for a demo (`--demo`).
 
-    Does nothing if a season is running, except that a demo replaces one that was halted.
+    Does nothing if a season is running, except that a demo replaces a demo's season that was
+    halted. If the name is taken, a demo adds a number to it.
     """
 
     help = "Create and start a season with questions for a year, unless one is running."
@@ -46,12 +48,12 @@ class Command(BaseCommand):
     def handle(self, *, name: str, demo: bool, **_options: object) -> None:
         """Create and start the season."""
         running = running_season()
-        if running is not None and demo and running.halt_reason:
-            # A restarted demo needs rounds too, so it gets a new season.
-            name = f"{name} {Season.objects.count() + 1}"
-        elif running is not None:
+        # A restarted demo needs rounds too, so it gets a new season when its own was halted.
+        if running and not (demo and running.halt_reason and running.name.startswith(name)):
             self.stdout.write(f"season {running.name} is running already")
             return
+        if demo:
+            name = _find_free_name(name)
         season = Season(name=name, **(DEMO if demo else {}))
         tasks = list(DEMO_TASKS if demo else YEAR_TASKS)
         season.tasks = msgspec.to_builtins(tasks)
@@ -65,3 +67,10 @@ class Command(BaseCommand):
         season.save()
         start_season(season, now=timezone.now())
         self.stdout.write(f"season {season.name} is running")
+
+
+def _find_free_name(name: str) -> str:
+    """Return `name`, or if a season has this name, `name` with the first free number from 2."""
+    taken = set(Season.objects.filter(name__startswith=name).values_list("name", flat=True))
+    names = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(free for free in names if free not in taken)
