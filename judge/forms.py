@@ -54,6 +54,10 @@ class SamplingField(forms.MultipleChoiceField):
         """Return `any` and the selected strategies. Raises ValidationError for unknown ones."""
         return ["any", *super().clean(value)]
 
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether other strategies than the stored ones are selected."""
+        return super().has_changed([name for name in initial or () if name != "any"], data)
+
 
 class SeasonForm(forms.ModelForm[Season]):
     """The admin's form for a season.
@@ -74,7 +78,11 @@ class SeasonForm(forms.ModelForm[Season]):
         field_classes = {"tasks": TaskMixField, "sampling": SamplingField}
 
     def clean_tasks(self) -> Any:
-        """Check the task mix against the allow-list, and generate a sample of each task."""
+        """Check the task mix against the allow-list, and store a sample of each task in `samples`.
+
+        Returns the mix unchanged. Raises ValidationError if it is invalid or a sample cannot be
+        drawn.
+        """
         tasks = self.cleaned_data["tasks"]
         try:
             choices = task_choices(tasks)
@@ -86,7 +94,7 @@ class SeasonForm(forms.ModelForm[Season]):
         return tasks
 
     def clean_system_prompt(self) -> str:
-        """Replace CR LF, which browsers send for each line break, by LF."""
+        """Return the prompt with LF in place of CR LF, which browsers send for each line break."""
         typed: str = self.cleaned_data["system_prompt"]
         return typed.replace("\r\n", "\n")
 

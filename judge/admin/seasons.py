@@ -17,16 +17,25 @@ from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
 from judge.selectors.seasons import task_choices
 from judge.services.scheduling import LEAD_TIME, schedule_round
-from judge.services.seasons import end_season, pause_season, resume_season, start_season
+from judge.services.seasons import (
+    announce_rules,
+    end_season,
+    pause_season,
+    resume_season,
+    start_season,
+)
 from judge.services.standings import rebuild_standings, refresh_standings
 from judge.task_mix import check_lasting, describe_lasting, draw_sample, season_lasting
 from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import YEAR_TASKS
 from swarm_web.core.verifiers import process_verifier
 
-# Fields that scores depend on; they cannot change once the season has started.
+# Fields that scores depend on, and the name, which nodes and the chain know the season by; they
+# cannot change once the season has started.
 FROZEN = [
+    "name",
     "tasks",
     "questions_per_round",
     "max_new_tokens",
@@ -133,7 +142,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         return {"tasks": tasks, **super().get_changeform_initial_data(request)}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Season | None = None) -> list[str]:
-        """Return the read-only fields, with the rules of the season if it has started."""
+        """Return the read-only fields; if the season has started, FROZEN is among them."""
         frozen = FROZEN if obj is not None and obj.state != Season.State.DRAFT else []
         return [*self.readonly_fields, *frozen]
 
@@ -169,7 +178,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="As a node's model sees it")
     def as_read(self, obj: Season) -> str:
-        """Show the prompt with a sample question of the season's first dataset."""
+        """Show the system prompt and a sample question of the season's first dataset."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
@@ -187,14 +196,16 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     ) -> None:
         """Save only the fields that were edited: the judge's clock also writes to the row.
 
-        Then show sample questions if the season is a draft. For a started season, update its
-        standings if a field that they depend on was edited.
+        Then show sample questions if the season is a draft. For a started season, send the rules to
+        the nodes and update the standings if a field that they depend on was edited.
         """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
             self._show_samples(request, obj, form)
             messages.info(request, "To start the season, select it in the list and choose “Start”.")
             return
+        if not set(SeasonInfo.__struct_fields__).isdisjoint(form.changed_data):
+            announce_rules(obj)
         if "recent_rounds" in form.changed_data:
             refresh_standings(obj, now=timezone.now())
         if {"minimum_questions", "minimum_attendance"} & set(form.changed_data):
@@ -223,9 +234,10 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Start the selected draft season, and show the outcome.
+        """Start the selected season if it is a draft, which ends the running one; show the outcome.
 
-        A season that has too few questions for its rounds is not started.
+        Nothing is started if several seasons are selected, or if a dataset of the season has too
+        few questions for its rounds (`check_lasting`).
         """
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")
@@ -258,7 +270,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Add a round that opens at once", permissions=["change"])
     def add_round(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Schedule a round that opens at once in each selected season that runs."""
+        """Schedule a round that opens as soon as possible, in each selected season that runs."""
         now = timezone.now()
         for season in queryset:
             if season.state != Season.State.RUNNING:

@@ -47,7 +47,7 @@ def start_season(season: Season, *, now: datetime) -> bool:
 def end_season(season: Season, *, now: datetime) -> bool:
     """End a running season and withdraw its scheduled rounds; False if it is not running.
 
-    An open round is finished.
+    A round that is open or being scored goes on to its end.
     """
     with transaction.atomic():
         running = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING)
@@ -73,9 +73,10 @@ def resume_season(season: Season) -> bool:
 
 
 def halt_season(season: Season, refusal: RefusedError) -> bool:
-    """Pause a season that has run out of questions, and log and store the error with its remedy.
+    """Pause a season that has run out of questions; log the error, and store it with its remedy.
 
-    The next attempt is made after the season is resumed. Returns False if it is paused already.
+    No rounds are scheduled automatically until the season is resumed. Returns False, and stores
+    nothing, if it is paused already.
     """
     logger.error("season %s opens no more rounds: %s", season, refusal)
     reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
@@ -87,6 +88,12 @@ def _set_paused(season: Season, *, to: bool, reason: str = "") -> bool:
     changed = others.update(paused=to, halt_reason=reason)
     bus.ring(bus.VIEWERS)
     return bool(changed)
+
+
+def announce_rules(season: Season) -> None:
+    """Send the season's rules to all connected nodes if it is running."""
+    if season.state == Season.State.RUNNING:
+        _announce(season)
 
 
 def _announce(season: Season | None) -> None:

@@ -15,6 +15,7 @@ from swarm_tasks.starter import YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
 from tests.judge.crew import PATIENCE_S, Crew, wait_for_blocked_lock
+from tests.judge.doorbells import recorded_seasons
 from tests.judge.operators import act, play_round, standing_of, use_unknown_dataset
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -263,6 +264,23 @@ def test_fields_that_scores_do_not_depend_on_can_be_changed_at_any_time(
     change_season(operator, season, **{field: typed or ""})
     season.refresh_from_db()
     assert getattr(season, field) == typed
+
+
+def test_nodes_are_notified_when_a_rule_of_the_running_season_changes(
+    operator: Client, season: Season
+) -> None:
+    with recorded_seasons() as seasons:
+        change_season(operator, season, external=12)
+    assert [rules and rules.external for rules in seasons] == [12]
+
+
+def test_nodes_are_not_notified_when_a_field_changes_that_they_do_not_get(
+    operator: Client, season: Season
+) -> None:
+    change_season(operator, season, batch=16, sampling=["fresh"])
+    with recorded_seasons() as seasons:
+        change_season(operator, season, batch=16, sampling=["fresh"], minimum_questions=8)
+    assert seasons == []
 
 
 def test_saving_does_not_overwrite_a_concurrent_change_by_a_tick(

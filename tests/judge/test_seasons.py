@@ -11,11 +11,9 @@ from judge.services.seasons import (
     resume_season,
     start_season,
 )
-from swarm_protocol.codec import decode_from_server
-from swarm_protocol.messages import SeasonInfo, SeasonState
+from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
-from swarm_web.core import bus
-from swarm_web.core.store import sync_redis
+from tests.judge.doorbells import recorded_seasons
 from tests.judge.toys import Clock, Site, make_toy_season
 
 Assignment = Season.Assignment
@@ -65,21 +63,10 @@ def test_nodes_are_notified_when_a_season_starts_and_ends(
     django_capture_on_commit_callbacks: Any,
 ) -> None:
     season = make_toy_season()
-    with sync_redis().pubsub() as subscription:  # type: ignore[no-untyped-call]
-        subscription.subscribe(bus.NODES)
-        received = subscription.listen()
-        assert next(received)["type"] == "subscribe"
-        with django_capture_on_commit_callbacks(execute=True):
-            start_season(season, now=clock.now)
-            end_season(season, now=clock.now)
-        sync_redis().publish(bus.NODES, "the end")
-        doorbells = iter(lambda: next(received)["data"].decode(), "the end")
-        announced = [
-            message.season and message.season.name
-            for message in map(decode_from_server, doorbells)
-            if isinstance(message, SeasonState)
-        ]
-    assert announced == ["Toys", None]
+    with recorded_seasons() as seasons, django_capture_on_commit_callbacks(execute=True):
+        start_season(season, now=clock.now)
+        end_season(season, now=clock.now)
+    assert [rules and rules.name for rules in seasons] == ["Toys", None]
 
 
 # ---- arms by choice
