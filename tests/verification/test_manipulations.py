@@ -1,4 +1,4 @@
-"""Thirteen ways in which an operator may change results afterwards, and how each is detected.
+"""Fourteen ways in which an operator may change results afterwards, and how each is detected.
 
 Manipulations of answers also recompute the scores, as a careful operator would.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from judge.models import Answer, ChainLink, Question, Round, Score, Standing
+from judge.models import Answer, ChainLink, Question, Round, Score, Season, Standing
 from judge.services import scores
 from judge.services.record import record_answers, record_commitment, record_results
 from judge.services.scores import write_scores
@@ -124,6 +124,12 @@ def change_commitment(judge_round: Round, _site: JudgedSite) -> None:
     Round.objects.filter(pk=judge_round.pk).update(commitment="c0" * 32)
 
 
+def move_to_another_season(judge_round: Round, _site: JudgedSite) -> None:
+    tasks = judge_round.season.tasks
+    another = Season.objects.create(name="Another", state=Season.State.ENDED, tasks=tasks)
+    Round.objects.filter(pk=judge_round.pk).update(season=another)
+
+
 ROUND, SEASON = "verify-round", "verify-season"
 # No question of the season has this answer.
 RIGHT_TEXT = {"text": "<answer>-1000001</answer>"}
@@ -161,6 +167,7 @@ MANIPULATIONS: dict[str, tuple[str, Manipulate, list[str]]] = {
         ["✗ all answers", "✗ signatures", "✗ receipts"],
     ),
     "13 commitment": (ROUND, change_commitment, ["✗ commitment", "✗ fixed", "✗ noted before"]),
+    "14 season": (SEASON, move_to_another_season, ["✗ rounds", "season of round 3"]),
 }
 
 

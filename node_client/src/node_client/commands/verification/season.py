@@ -42,7 +42,7 @@ class PlayedRound:
 def check_rounds(
     listed: Sequence[ListedRound], chain: Chain, histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check that the site lists each round of the chain, with the same phase and commitment.
+    """Check that the site lists each round of the chain with its season, phase and commitment.
 
     Round numbers must have no gaps. A round that was withdrawn, or that a backup of the site undid,
     need not be listed. `histories` has the chain's records by round number.
@@ -84,12 +84,12 @@ def _compare_round(shown: ListedRound, history: RoundHistory, differences: Diffe
     phase = "void" if history.void else "closed" if closed else shown.phase
     if shown.phase != phase or (not closed and shown.phase == "closed"):
         differences.add(f"phase of round {shown.number}", published=shown.phase, ours=phase)
-    if history.scheduled and shown.commitment != history.scheduled.commitment:
-        differences.add(
-            f"commitment to round {shown.number}",
-            published=shown.commitment,
-            ours=history.scheduled.commitment,
-        )
+    if (scheduled := history.scheduled) is not None:
+        fields: list[FieldPair] = [
+            ("season", shown.season, scheduled.season),
+            ("commitment", shown.commitment, scheduled.commitment),
+        ]
+        differences.add_unequal(fields, of=f"round {shown.number}")
     for kind in history.twice:
         differences.add(f"round {shown.number}", published=f"{kind} twice", ours="once")
 
@@ -97,9 +97,11 @@ def _compare_round(shown: ListedRound, history: RoundHistory, differences: Diffe
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check that each round's results have the root in the chain and do not contradict themselves.
+    """Check that each round's results have the root in the chain, and lines without contradictions.
 
-    `histories` has the chain's records by round number.
+    The fields of a line must follow from its `answered` and `solved` bits. Void rounds are skipped;
+    a root is not checked if the chain has no record of the round. `histories` has the chain's
+    records by round number.
     """
     differences, anchored, count = Differences(), 0, 0
     for each in played:
