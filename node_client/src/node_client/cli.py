@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from node_client.commands import configuration, init, joining, lab, local_nodes, models, service
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explained_problems
 from node_client.display.terminal import clean
-from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.errors import CoordinatorRefusedError, NodeError, NotACoordinatorError
 from node_client.settings.config import (
     SettingChoices,
     Settings,
@@ -105,7 +105,7 @@ app.add_typer(service.app)
 
 
 def show_version(value: bool) -> None:
-    """Print the version and exit if `value` is true, so if the option --version was given."""
+    """Print the version and exit if `value` is true: the option --version was given."""
     if value:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
@@ -300,7 +300,7 @@ def suggest_init(choices: SettingChoices) -> None:
         typer.secho(line, fg="yellow", err=True)
 
 
-def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
+def wait_until_stopped(refusal: NodeError) -> None:
     """Print why the node was refused, and return after SIGTERM or Ctrl-C."""
     fix = clean(refusal.fix)  # from the coordinator, like the message
     typer.secho(clean(f"{refusal.code}: {refusal.message}"), fg="red", err=True)
@@ -341,7 +341,7 @@ def _train(settings: Settings) -> None:
 
     try:
         asyncio.run(run_client(settings, console=console))
-    except CoordinatorRefusedError as refusal:
+    except (CoordinatorRefusedError, NotACoordinatorError) as refusal:
         if settings.wait_when_refused:
             wait_until_stopped(refusal)
         raise

@@ -22,9 +22,12 @@ def await_text(log: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-async def test_refused_node_waits_until_it_is_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "status", [HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND], ids=["refused", "not a coordinator"]
+)
+async def test_refused_node_waits_until_it_is_stopped(tmp_path: Path, status: HTTPStatus) -> None:
     coordinator, log = Coordinator(), tmp_path / "log"
-    coordinator.denial = (HTTPStatus.FORBIDDEN, "{}")
+    coordinator.denial = (status, "{}")
     async with running(coordinator):
         words = ("join", coordinator.site.base, "--token", "wrong", "--wait-when-refused")
         folder = ("--state-dir", str(tmp_path / "state"))
